@@ -1,0 +1,46 @@
+"""Every error that plait raises on purpose, and the exit code that each becomes.
+
+    PlaitError
+    +-- RequestError      the request was wrong; nothing was run                      exit 2
+    |   +-- ScenarioError     one or more located mistakes in a scenario file
+    +-- MachineError      this machine cannot run it, and what would bring it         exit 3
+    |   +-- KernelBuildError  the laboratory kernel could not be found or built
+    +-- TrialError        one trial failed; the others go on                          exit 1
+    +-- DataError         a result folder or table is not what it should be           exit 2
+
+A message says what was attempted, on what, why it failed, and what to do next.
+"""
+
+from __future__ import annotations
+
+
+class PlaitError(Exception):
+    """The base of all errors that plait raises on purpose."""
+
+    exit_code = 1
+
+
+class RequestError(PlaitError):
+    """The request was wrong and nothing was run."""
+
+    exit_code = 2
+
+
+class DataError(PlaitError):
+    """A result folder or a table in it is not what it should be."""
+
+    exit_code = 2
+
+
+class MachineError(PlaitError):
+    """This machine lacks something; the message names the command that brings it."""
+
+    exit_code = 3
+
+
+class KernelBuildError(MachineError):
+    """The laboratory kernel could not be found, patched, configured or built."""
+
+
+class TrialError(PlaitError):
+    """One trial failed. The rest of the study goes on."""

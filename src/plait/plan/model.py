@@ -1,0 +1,278 @@
+"""The plan: everything that one trial will do, as kernel objects and flows, with nothing left to decide.
+
+The plan is the only thing that crosses into an engine. It names the kernel's own objects (namespaces, veth
+pairs, bridges, qdiscs, routes, endpoints), so that the agent and the shell export apply it without knowing
+what a scenario is. `agent/src/plan.rs` reads the same shape; both refuse fields that they do not know.
+
+All times are virtual. A time called `*_us` counts microseconds from the trial's zero, the moment at which the
+network is complete; delays of links are nanoseconds, because they are handed to netem as such.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PLAN_SCHEMA = 1
+
+IfName = Annotated[str, Field(min_length=1, max_length=15)]
+Micros = Annotated[int, Field(ge=0)]
+
+
+class Record(BaseModel):
+    """A closed, immutable record: unknown fields are refused, nothing is coerced."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Machine(Record):
+    """The guest itself. These decide outcomes, so they are part of the plan."""
+
+    memory_mib: int = 256
+    syscall_ns: int = 0
+    """Virtual time charged for each system call, in ns."""
+
+
+class Namespace(Record):
+    """A network namespace: a node of the scenario, or the hidden `wire` that carries all links."""
+
+    name: str
+    role: Literal["host", "switch", "router", "wire"]
+    sysctls: tuple[tuple[str, str], ...] = ()
+    """(path below /proc/sys, value), written in this order before any device exists."""
+
+
+class VethEnd(Record):
+    """One end of a veth pair, and the IP addresses on it (`10.0.0.1/24`, `fd00::1/64`)."""
+
+    netns: str
+    ifname: IfName
+    mac: str
+    addresses: tuple[str, ...] = ()
+
+
+class Veth(Record):
+    """A veth pair. Both ends are brought up with segmentation offload off, so one skb is one frame."""
+
+    a: VethEnd
+    b: VethEnd
+    mtu: int = 1500
+
+
+class Bridge(Record):
+    """A Linux bridge (no STP, no multicast snooping) and the interfaces enslaved to it."""
+
+    netns: str
+    ifname: IfName
+    mac: str
+    ports: tuple[IfName, ...]
+
+
+class Netem(Record):
+    """netem: propagation delay and random loss. `limit_packets` never binds: queues are elsewhere."""
+
+    kind: Literal["netem"] = "netem"
+    delay_ns: int = Field(ge=0)
+    jitter_ns: int = Field(default=0, ge=0)
+    loss_ratio: float = Field(default=0.0, ge=0.0, le=1.0)
+    limit_packets: int = Field(gt=0)
+    seed: int = Field(ge=0)
+    """For netem's own generator (TCA_NETEM_PRNG_SEED)."""
+
+
+class Tbf(Record):
+    """tbf: the rate of a link. `burst_bytes` is the bucket, `limit_bytes` the queue when no child is given."""
+
+    kind: Literal["tbf"] = "tbf"
+    rate_bps: int = Field(gt=0)
+    burst_bytes: int = Field(gt=0)
+    limit_bytes: int = Field(gt=0)
+
+
+class Pfifo(Record):
+    """pfifo: a drop-tail queue of so many packets."""
+
+    kind: Literal["pfifo"] = "pfifo"
+    limit_packets: int = Field(gt=0)
+
+
+class Bfifo(Record):
+    """bfifo: a drop-tail queue of so many bytes."""
+
+    kind: Literal["bfifo"] = "bfifo"
+    limit_bytes: int = Field(gt=0)
+
+
+class Qdisc(Record):
+    """A queueing discipline on an interface. `handle` and `parent` as tc writes them (`1:`, `root`, `1:1`)."""
+
+    netns: str
+    ifname: IfName
+    parent: str
+    handle: str
+    options: Annotated[Netem | Tbf | Pfifo | Bfifo, Field(discriminator="kind")]
+
+
+class Redirect(Record):
+    """Everything that arrives on `source` leaves through `target` (clsact ingress, matchall, mirred)."""
+
+    netns: str
+    source: IfName
+    target: IfName
+
+
+class Rule(Record):
+    """Policy routing: packets from `source` (an address with prefix) look up `table`."""
+
+    netns: str
+    source: str
+    table: int
+    priority: int
+
+
+class Route(Record):
+    """A route. `destination` is a prefix or `default`; `table` 254 is main; a direct route has no `via`."""
+
+    netns: str
+    destination: str
+    device: IfName
+    via: str | None = None
+    source: str | None = None
+    table: int = 254
+    metric: int | None = None
+
+
+class Endpoint(Record):
+    """An MPTCP endpoint, as `ip mptcp endpoint add` takes it."""
+
+    address: str
+    device: IfName
+    id: int = Field(ge=1, le=255)
+    flags: tuple[Literal["signal", "subflow", "backup", "fullmesh"], ...]
+    port: int | None = None
+
+
+class Mptcp(Record):
+    """The MPTCP path manager of one namespace: limits and endpoints."""
+
+    netns: str
+    subflows: int = Field(ge=0, le=8)
+    add_addr_accepted: int = Field(ge=0, le=8)
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+class Network(Record):
+    """All kernel objects, in the order in which they are made."""
+
+    namespaces: tuple[Namespace, ...]
+    veths: tuple[Veth, ...]
+    bridges: tuple[Bridge, ...] = ()
+    qdiscs: tuple[Qdisc, ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    routes: tuple[Route, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    mptcp: tuple[Mptcp, ...] = ()
+
+
+class LinkDirection(Record):
+    """One direction of a link: what it is meant to do, and the interface in `wire` whose qdiscs do it.
+
+    A `rate_bps` of None is an unlimited rate; such a link has no queue. At most one of `queue_packets` and
+    `queue_bytes` is given.
+    """
+
+    name: str
+    """`h1->s1`; unique within the plan."""
+    source: str
+    target: str
+    ifname: IfName
+    """The interface in namespace `wire` through which this direction leaves."""
+    rate_bps: int | None
+    delay_ns: int
+    jitter_ns: int = 0
+    loss_ratio: float = 0.0
+    queue_packets: int | None = None
+    queue_bytes: int | None = None
+
+
+class Link(Record):
+    """A link of the scenario, for monitors and analysis."""
+
+    name: str
+    directions: tuple[LinkDirection, LinkDirection]
+
+
+class Path(Record):
+    """A path that a flow can use: the link directions from the sender to the receiver, and back."""
+
+    name: str
+    client_address: str
+    server_address: str
+    forward: tuple[str, ...]
+    """Names of link directions from the *sending* side to the receiving side."""
+    backward: tuple[str, ...]
+    rate_bps: int | None
+    """The least rate along `forward`; None when no link of it is limited."""
+    base_rtt_us: float
+
+
+class Side(Record):
+    """One side of a flow."""
+
+    netns: str
+    address: str
+    """The client binds to it; the server listens on it and the client connects to it."""
+    port: int = Field(ge=0, le=65535)
+    """0 at a client: the kernel chooses."""
+
+
+class File(Record):
+    """A real file to transfer: the engine puts it into the trial's folder as `input/NAME`."""
+
+    name: str
+    bytes: int = Field(ge=1)
+    sha256: str
+
+
+class Flow(Record):
+    """One transport connection and the application data on it, from one side to the other."""
+
+    id: int = Field(ge=0)
+    name: str
+    kind: Literal["bulk", "transfer"]
+    transport: Literal["tcp", "mptcp"]
+    client: Side
+    server: Side
+    sender: Literal["client", "server"]
+    start_us: Micros
+    duration_us: Micros | None = None
+    """bulk: the sender writes for so long; goodput is counted over exactly this time."""
+    bytes: int | None = None
+    """transfer: application bytes; complete when the receiver has read the last one."""
+    file: File | None = None
+    congestion_control: str | None = None
+    """None: the namespace's sysctl decides."""
+    send_buffer: int | None = None
+    receive_buffer: int | None = None
+    """SO_SNDBUF, SO_RCVBUF in bytes as passed to setsockopt; None: the kernel's own tuning."""
+    paths: tuple[Path, ...]
+    """The paths that this flow may use, the initial one first (only that one for TCP)."""
+    ideal_rate_bps: int | None
+    """The rate that the links allow this flow alone on all its paths together (maximum flow); None: no limit."""
+
+
+class Plan(Record):
+    """One trial."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    seed: int = Field(ge=0, lt=2**53)
+    machine: Machine
+    sample_interval_us: int = Field(ge=1000)
+    end_us: Micros
+    """The trial ends when every flow has ended, or at this time at the latest."""
+    network: Network
+    links: tuple[Link, ...]
+    flows: tuple[Flow, ...]
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

@@ -1,8 +1,8 @@
 """The tables that a trial leaves behind: their columns, types and meaning.
 
-The agent writes each table as an Arrow IPC stream with exactly these columns in this order; plait keeps them as
-Parquet. A value that could not be measured is null. `*_us` is virtual time in microseconds; `t_us` counts from
-the trial's zero. Counters are the kernel's, cumulative since the socket or interface was made.
+The agent writes each table as an Arrow IPC stream with exactly these columns in this order; plait keeps them
+as Parquet. A value that could not be measured is null. `*_us` is virtual time in microseconds; `t_us` counts
+from the trial's zero. Counters are the kernel's, cumulative since the socket or interface was made.
 
 `side` is "client" or "server". `subflow` numbers the subflows of one side of a flow in order of appearance,
 0 being the initial one; it stays with the subflow when others close.
@@ -16,118 +16,130 @@ _I = pl.Int64
 _S = pl.String
 _B = pl.Boolean
 
-FLOWS = pl.Schema({
-    "flow": _I,  # Plan.flows[].id; one row per flow, written when the trial ends
-    "name": _S,
-    "kind": _S,  # bulk, transfer
-    "transport": _S,  # as asked: tcp, mptcp
-    "congestion_control": _S,  # as the sender's socket reports it at the end
-    "start_us": _I,  # connect() was called
-    "connected_us": _I,  # connect() returned
-    "first_byte_us": _I,  # the receiver had its first application byte (to the resolution of its reads)
-    "end_us": _I,  # bulk: start + duration; transfer: the receiver read the last byte
-    "sent_bytes": _I,  # application bytes that the sender handed to its socket
-    "received_bytes": _I,  # bulk: in order at the receiver at end_us; transfer: read by the receiver
-    "completed": _B,  # bulk: ran for its duration; transfer: all bytes arrived
-    "fallback": _B,  # mptcp only: the connection fell back to TCP; null for tcp
-    "sent_sha256": _S,  # transfers of a file
-    "received_sha256": _S,
-    "error": _S,  # what failed, with the kernel's words; null when nothing did
-})
+FLOWS = pl.Schema(
+    {
+        "flow": _I,  # Plan.flows[].id; one row per flow, written when the trial ends
+        "name": _S,
+        "kind": _S,  # bulk, transfer
+        "transport": _S,  # as asked: tcp, mptcp
+        "congestion_control": _S,  # as the sender's socket reports it at the end
+        "start_us": _I,  # connect() was called
+        "connected_us": _I,  # connect() returned
+        "first_byte_us": _I,  # the receiver had its first application byte (to the resolution of its reads)
+        "end_us": _I,  # bulk: start + duration; transfer: the receiver read the last byte
+        "sent_bytes": _I,  # application bytes that the sender handed to its socket
+        "received_bytes": _I,  # bulk: in order at the receiver at end_us; transfer: read by the receiver
+        "completed": _B,  # bulk: ran for its duration; transfer: all bytes arrived
+        "fallback": _B,  # mptcp only: the connection fell back to TCP; null for tcp
+        "sent_sha256": _S,  # transfers of a file
+        "received_sha256": _S,
+        "error": _S,  # what failed, with the kernel's words; null when nothing did
+    }
+)
 
-CONNECTIONS = pl.Schema({
-    # one row per flow, side and sample: the connection as the application's socket shows it
-    "t_us": _I,
-    "flow": _I,
-    "side": _S,
-    "subflows": _I,  # live subflows, the initial one included; 1 for tcp
-    "sent_bytes": _I,  # at the data level (MPTCP_INFO), for tcp bytes_sent - bytes_retrans
-    "retransmitted_bytes": _I,  # at the data level: reinjections; for tcp bytes_retrans
-    "acked_bytes": _I,
-    "received_bytes": _I,  # in order, at the data level
-    "receive_queue_bytes": _I,  # in order and not yet read by the application, if known
-    "send_window_bytes": _I,
-    "receive_window_bytes": _I,
-    "send_buffer_bytes": _I,  # SO_SNDBUF, SO_RCVBUF as the kernel reports them now
-    "receive_buffer_bytes": _I,
-})
+CONNECTIONS = pl.Schema(
+    {
+        # one row per flow, side and sample: the connection as the application's socket shows it
+        "t_us": _I,
+        "flow": _I,
+        "side": _S,
+        "subflows": _I,  # live subflows, the initial one included; 1 for tcp
+        "sent_bytes": _I,  # at the data level (MPTCP_INFO), for tcp bytes_sent - bytes_retrans
+        "retransmitted_bytes": _I,  # at the data level: reinjections; for tcp bytes_retrans
+        "acked_bytes": _I,
+        "received_bytes": _I,  # in order, at the data level
+        "receive_queue_bytes": _I,  # in order and not yet read by the application, if known
+        "send_window_bytes": _I,
+        "receive_window_bytes": _I,
+        "send_buffer_bytes": _I,  # SO_SNDBUF, SO_RCVBUF as the kernel reports them now
+        "receive_buffer_bytes": _I,
+    }
+)
 
-SUBFLOWS = pl.Schema({
-    # one row per subflow, side and sample, from tcp_info (MPTCP_FULL_INFO); tcp flows have subflow 0 only
-    "t_us": _I,
-    "flow": _I,
-    "side": _S,
-    "subflow": _I,
-    "local_address": _S,
-    "local_port": _I,
-    "remote_address": _S,
-    "remote_port": _I,
-    "state": _S,  # ESTABLISHED, CLOSE_WAIT, ..
-    "backup": _B,
-    "stale": _B,
-    "rtt_us": _I,
-    "rttvar_us": _I,
-    "min_rtt_us": _I,
-    "cwnd_segments": _I,
-    "ssthresh_segments": _I,  # null while infinite
-    "mss_bytes": _I,
-    "sent_bytes": _I,  # payload handed to the network, retransmissions included
-    "retransmitted_bytes": _I,
-    "retransmitted_segments": _I,
-    "acked_bytes": _I,
-    "received_bytes": _I,
-    "unacked_segments": _I,
-    "lost_segments": _I,
-    "notsent_bytes": _I,
-    "out_of_order_segments": _I,
-    "delivery_rate_bps": _I,
-    "pacing_rate_bps": _I,  # null while unlimited
-    "busy_us": _I,
-    "rwnd_limited_us": _I,
-    "sndbuf_limited_us": _I,
-    "send_window_bytes": _I,
-    "receive_window_bytes": _I,
-    "congestion_state": _S,  # Open, Disorder, CWR, Recovery, Loss
-})
+SUBFLOWS = pl.Schema(
+    {
+        # one row per subflow, side and sample, from tcp_info (MPTCP_FULL_INFO); tcp flows have subflow 0 only
+        "t_us": _I,
+        "flow": _I,
+        "side": _S,
+        "subflow": _I,
+        "local_address": _S,
+        "local_port": _I,
+        "remote_address": _S,
+        "remote_port": _I,
+        "state": _S,  # ESTABLISHED, CLOSE_WAIT, ..
+        "backup": _B,
+        "stale": _B,
+        "rtt_us": _I,
+        "rttvar_us": _I,
+        "min_rtt_us": _I,
+        "cwnd_segments": _I,
+        "ssthresh_segments": _I,  # null while infinite
+        "mss_bytes": _I,
+        "sent_bytes": _I,  # payload handed to the network, retransmissions included
+        "retransmitted_bytes": _I,
+        "retransmitted_segments": _I,
+        "acked_bytes": _I,
+        "received_bytes": _I,
+        "unacked_segments": _I,
+        "lost_segments": _I,
+        "notsent_bytes": _I,
+        "out_of_order_segments": _I,
+        "delivery_rate_bps": _I,
+        "pacing_rate_bps": _I,  # null while unlimited
+        "busy_us": _I,
+        "rwnd_limited_us": _I,
+        "sndbuf_limited_us": _I,
+        "send_window_bytes": _I,
+        "receive_window_bytes": _I,
+        "congestion_state": _S,  # Open, Disorder, CWR, Recovery, Loss
+    }
+)
 
-LINKS = pl.Schema({
-    # one row per direction of a link and sample: what left through it, and what it holds
-    "t_us": _I,
-    "link": _S,  # name of the direction, "h1->s1"
-    "sent_bytes": _I,  # frames on the wire, Ethernet header included, FCS not
-    "sent_packets": _I,
-    "dropped_packets": _I,  # overflow of the queue and random loss together
-    "overflow_packets": _I,  # overflow of the queue alone; null when the link has no queue
-    "queue_bytes": _I,  # waiting for the rate (not those in flight under the delay); null when unlimited
-    "queue_packets": _I,
-})
+LINKS = pl.Schema(
+    {
+        # one row per direction of a link and sample: what left through it, and what it holds
+        "t_us": _I,
+        "link": _S,  # name of the direction, "h1->s1"
+        "sent_bytes": _I,  # frames on the wire, Ethernet header included, FCS not
+        "sent_packets": _I,
+        "dropped_packets": _I,  # overflow of the queue and random loss together
+        "overflow_packets": _I,  # overflow of the queue alone; null when the link has no queue
+        "queue_bytes": _I,  # waiting for the rate (not those in flight under the delay); null when unlimited
+        "queue_packets": _I,
+    }
+)
 
-EVENTS = pl.Schema({
-    # one row per event, in the order in which they happened
-    "t_us": _I,
-    "node": _S,
-    "event": _S,  # kernel: created, established, closed, announced, removed, sub_established, sub_closed,
-    # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end
-    "flow": _I,  # null when it belongs to none that plait opened
-    "token": _I,
-    "local_id": _I,
-    "remote_id": _I,
-    "local_address": _S,
-    "local_port": _I,
-    "remote_address": _S,
-    "remote_port": _I,
-    "backup": _B,
-    "error": _I,  # the errno of a subflow's socket, if any
-    "reset_reason": _I,
-})
+EVENTS = pl.Schema(
+    {
+        # one row per event, in the order in which they happened
+        "t_us": _I,
+        "node": _S,
+        "event": _S,  # kernel: created, established, closed, announced, removed, sub_established, sub_closed,
+        # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end
+        "flow": _I,  # null when it belongs to none that plait opened
+        "token": _I,
+        "local_id": _I,
+        "remote_id": _I,
+        "local_address": _S,
+        "local_port": _I,
+        "remote_address": _S,
+        "remote_port": _I,
+        "backup": _B,
+        "error": _I,  # the errno of a subflow's socket, if any
+        "reset_reason": _I,
+    }
+)
 
-COUNTERS = pl.Schema({
-    # one row per namespace (wire excluded) and counter of /proc/net/snmp and /proc/net/netstat that is not zero
-    "node": _S,
-    "counter": _S,  # "TcpRetransSegs", "MPTcpExtMPJoinSynRx": the group's name, then the field's
-    "before": _I,  # at the trial's zero
-    "after": _I,
-})
+COUNTERS = pl.Schema(
+    {
+        # one row per namespace (wire excluded) and counter of /proc/net/snmp and netstat that is not zero
+        "node": _S,
+        "counter": _S,  # "TcpRetransSegs", "MPTcpExtMPJoinSynRx": the group's name, then the field's
+        "before": _I,  # at the trial's zero
+        "after": _I,
+    }
+)
 
 TABLES: dict[str, pl.Schema] = {
     "flows": FLOWS,

@@ -1,0 +1,62 @@
+"""From the agent's Arrow streams to the Parquet tables of a trial.
+
+The agent flushes Arrow IPC *streams* as they grow, so that a crash loses little; plait keeps Parquet, which
+is smaller and which everything reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.dataset.files import READ_ERRORS, check_columns, write_table
+from plait.dataset.model import TABLES
+from plait.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""How an Arrow IPC stream ends (Arrow columnar format, "IPC Streaming Format"): continuation, length 0."""
+
+CUT_SHORT = "the guest was stopped before it finished; see the trial's logs for the reason"
+
+
+def convert(arrow_dir: Path, out_dir: Path) -> dict[str, pl.DataFrame]:
+    """Turn every `TABLE.arrow` of `arrow_dir` into `TABLE.parquet` in `out_dir`, and return the tables.
+
+    All tables are read and checked before the first one is written. `out_dir` is made when it is missing.
+
+    Raises:
+        DataError: a table is missing, cut short, damaged, or has other columns than the contract.
+    """
+    frames = {table: read_stream(arrow_dir / f"{table}.arrow", table) for table in TABLES}
+    out_dir.mkdir(parents=True, exist_ok=True)
+    for table, frame in frames.items():
+        write_table(frame, out_dir, table)
+    return frames
+
+
+def read_stream(path: Path, table: str) -> pl.DataFrame:
+    """Return the table in one Arrow IPC stream.
+
+    Raises:
+        DataError: the stream is missing, has no end, is damaged, or has other columns than the contract.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: the table `{table}` is missing; {CUT_SHORT}") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot read the table `{table}`: {error.strerror}") from error
+    # A reader takes a stream that stops between two batches for complete: only its end tells.
+    if not data.endswith(END_OF_STREAM):
+        raise DataError(f"{path}: the stream of table `{table}` is cut short; {CUT_SHORT}")
+    try:
+        frame = pl.read_ipc_stream(data)
+    except READ_ERRORS as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{path}: this is not a readable Arrow stream ({reason}); {CUT_SHORT}") from error
+    check_columns(frame, table, path)
+    return frame

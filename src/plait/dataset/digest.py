@@ -1,0 +1,67 @@
+r"""Digests of what was measured: the same data give the same digest on every machine.
+
+The digest covers content only (table and column names, types, values and nulls, in order), in an encoding of
+its own; it does not depend on the bytes of a Parquet file, its compression, or the version of any library.
+
+    trial   = SHA-256 of, for every table by name: header, then every column
+    header  = "plait-table 1\n" name "\n" rows "\n"
+    column  = name "\n" type "\n", one bit per row for "has a value" (least significant first), then
+              int64: little-endian values, 0 where null
+              bool:  one bit per row, 0 where null
+              string: length in bytes of each (int64, 0 where null), then all UTF-8 bytes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Return "sha256:..." over the content of a trial's tables.
+
+    Raises:
+        TypeError: a column is neither Int64, String nor Boolean; the contract has no others.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(tables):
+        frame = tables[name]
+        digest.update(f"plait-table 1\n{name}\n{frame.height}\n".encode())
+        for column in frame.get_columns():
+            digest.update(_encode(column))
+    return f"sha256:{digest.hexdigest()}"
+
+
+def study_digest(trials: Iterable[tuple[str, int, str]]) -> str:
+    """Return "sha256:..." over (case, index, trial digest) of every completed trial, whatever their order."""
+    digest = hashlib.sha256(b"plait-study 1\n")
+    for case, index, trial in sorted(trials):
+        digest.update(json.dumps([case, index, trial]).encode() + b"\n")
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _encode(column: pl.Series) -> bytes:
+    """Return the canonical bytes of one column."""
+    if column.dtype == pl.Int64:
+        kind, values = "int64", column.fill_null(0).to_numpy().astype("<i8").tobytes()
+    elif column.dtype == pl.Boolean:
+        kind, values = "bool", _bits(column.fill_null(value=False))
+    elif column.dtype == pl.String:
+        text = column.fill_null("")
+        lengths = text.str.len_bytes().cast(pl.Int64).to_numpy().astype("<i8").tobytes()
+        kind, values = "string", lengths + "".join(text.to_list()).encode()
+    else:
+        raise TypeError(f"column {column.name}: no canonical form for {column.dtype}")
+    return f"{column.name}\n{kind}\n".encode() + _bits(column.is_not_null()) + values
+
+
+def _bits(column: pl.Series) -> bytes:
+    """Return a Boolean column without nulls as bits, the first row in the least significant one."""
+    return np.packbits(column.to_numpy(), bitorder="little").tobytes()

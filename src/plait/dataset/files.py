@@ -1,0 +1,96 @@
+"""Reading and writing the tables of one trial as Parquet, with errors that name the file and the remedy.
+
+Knows of files and columns only; what the columns mean is `plait.dataset.model`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from plait.dataset.model import TABLES
+from plait.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# polars reports damage as its own errors, as OSError, and now and then as a panic of its Rust core.
+READ_ERRORS = (PolarsError, PanicException, OSError, ValueError)
+RERUN = "delete the trial's folder and run the study again (finished trials are not run twice)"
+
+
+def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
+    """Raise DataError unless `frame` has exactly the columns that the contract gives to `table`.
+
+    Args:
+        frame: the table as it was read.
+        table: its name, a key of `TABLES`.
+        path: the file it came from, for the message.
+    """
+    expected = TABLES[table]
+    found = frame.schema
+    for column, dtype in expected.items():
+        if column not in found:
+            raise DataError(
+                f"{path}: column `{column}` of table `{table}` is missing; "
+                "the agent and plait are of different versions: build both from the same source"
+            )
+        if found[column] != dtype:
+            raise DataError(
+                f"{path}: column `{column}` of table `{table}` is {found[column]}, expected {dtype}; "
+                "the agent and plait are of different versions: build both from the same source"
+            )
+    for column in found:
+        if column not in expected:
+            raise DataError(
+                f"{path}: column `{column}` does not belong to table `{table}`; "
+                "the agent and plait are of different versions: build both from the same source"
+            )
+    if list(found) != list(expected):
+        raise DataError(
+            f"{path}: the columns of table `{table}` are in the order {', '.join(found)}; "
+            f"expected {', '.join(expected)}"
+        )
+
+
+def read_table(folder: Path, table: str) -> pl.DataFrame:
+    """Return one table of the trial in `folder`, checked against the contract.
+
+    Raises:
+        DataError: the file is missing, damaged, or has other columns.
+    """
+    path = folder / f"{table}.parquet"
+    try:
+        frame = pl.read_parquet(path, use_statistics=False, glob=False)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: the table `{table}` is missing; {RERUN}") from error
+    except READ_ERRORS as error:
+        raise DataError(
+            f"{path}: this is not a readable Parquet file ({_first_line(error)}); {RERUN}"
+        ) from error
+    check_columns(frame, table, path)
+    return frame
+
+
+def write_table(frame: pl.DataFrame, folder: Path, table: str) -> None:
+    """Write one table of a trial to `folder`/TABLE.parquet.
+
+    Raises:
+        DataError: the columns are not those of the contract, or the file cannot be written.
+    """
+    path = folder / f"{table}.parquet"
+    check_columns(frame, table, path)
+    try:
+        # Statistics serve queries over many files; these are small and read whole.
+        frame.write_parquet(path, compression="zstd", compression_level=3, statistics=False)
+    except READ_ERRORS as error:
+        raise DataError(
+            f"{path}: cannot write the table ({_first_line(error)}); check space and permissions"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an error's text: the readers below add pages of context."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,68 @@
+"""Where a trial's data come from: the record that lies beside its tables as provenance.json."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from plait.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "provenance.json"
+
+
+class Provenance(BaseModel):
+    """What ran, with what, and how it ended. Nothing here enters the digest of the data."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    status: Literal["ok", "failed"]
+    error: str | None = None
+    """Why it failed, for a person; null when it did not."""
+    seed: int
+    identity: str
+    """Hash of everything that decides the outcome: plan, kernel, agent."""
+    digest: str | None = None
+    """`trial_digest` of the tables when they were made; null when there are none."""
+    engine: str = "virtual"
+    kernel_identity: str | None = None
+    """Hash of the kernel's source, patches and configuration."""
+    kernel_version: str | None = None
+    """As the kernel reports it: "6.12.117"."""
+    agent_sha256: str | None = None
+    plait_version: str
+    wall_s: float | None = None
+    """Seconds of real time, from starting the guest to data on disk."""
+    virtual_s: float | None = None
+    """Seconds of virtual time in the guest."""
+    host: dict[str, str | int | float | None] = Field(default_factory=dict)
+    """Facts about the machine that ran it, for a person to read."""
+
+
+def read_provenance(folder: Path) -> Provenance:
+    """Return the provenance of the trial in `folder`.
+
+    Raises:
+        DataError: the file is missing or is not what it should be.
+    """
+    path = folder / FILE
+    try:
+        return Provenance.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}); the trial was interrupted: run the study again"
+        ) from error
+    except ValidationError as error:
+        raise DataError(f"{path}: not a trial's provenance: {explain(error)}") from error
+
+
+def explain(error: ValidationError) -> str:
+    """Return the first mistake of a failed validation in one line: where it is and what is wrong."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "the file"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{where}: {first['msg']}{more}"

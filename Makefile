@@ -1,0 +1,48 @@
+# plait: each target does its own set-up. Start with `make demo`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+VENV := .venv
+PLAIT := $(VENV)/bin/plait
+AGENT := src/plait/_bin/plait-agent
+AGENT_SOURCES := $(shell find agent -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+
+.PHONY: demo setup kernel test check bench clean
+
+demo: kernel ## run the first experiment and say where its report is
+	$(PLAIT) run two-paths
+
+setup: $(VENV)/.installed $(AGENT) ## leave the command at .venv/bin/plait
+
+kernel: setup ## build the laboratory kernel into the user's cache (about 3 minutes, once)
+	$(PLAIT) kernel build
+
+test: kernel ## everything that must be true
+	$(VENV)/bin/pytest -n auto
+	"$$(tools/rust)" test --release --quiet
+
+check: setup ## every linter, the types, and the style of the house
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	"$$(tools/rust)" fmt --check
+	"$$(tools/rust)" clippy --release --all-targets -- -D warnings
+	$(VENV)/bin/pytest tests/unit/test_style.py
+	if command -v shellcheck >/dev/null; then shellcheck tools/* .ci/run; else echo "shellcheck is not installed: skipped"; fi
+
+bench: kernel ## the figures of docs/benchmarks, measured on this machine
+	$(VENV)/bin/python bench/run.py
+
+clean:
+	rm -rf $(VENV) target src/plait/_bin
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	tools/system-packages
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(AGENT): $(AGENT_SOURCES) | $(VENV)/.installed
+	"$$(tools/rust)" build --release --locked --bin plait-agent
+	install -D "$$(ls -t target/*/release/plait-agent target/release/plait-agent 2>/dev/null | head -n1)" $@

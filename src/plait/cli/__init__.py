@@ -1,0 +1,53 @@
+"""The command `plait`: one file per verb; this one only lists the verbs and turns errors into exit codes.
+
+Exit codes: 0 done; 1 some trials failed; 2 the request was wrong and nothing was run; 3 this machine cannot run
+it; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+import plait
+from plait.cli import kernel, lint, plan, report, run
+from plait.cli import list as list_verb
+from plait.errors import PlaitError
+
+app = typer.Typer(
+    name="plait",
+    help="A Multipath TCP laboratory: a real Linux kernel in virtual time.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.command)
+app.command("plan")(plan.command)
+app.command("list")(list_verb.command)
+app.command("lint")(lint.command)
+app.command("report")(report.command)
+app.add_typer(kernel.app, name="kernel")
+
+
+@app.callback(invoke_without_command=True)
+def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:  # noqa: FBT001, FBT003 - typer's way
+    if version:
+        typer.echo(f"plait {plait.__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Runs the command line and exits with its code."""
+    try:
+        code = app(standalone_mode=False)
+    except PlaitError as error:
+        typer.echo(f"plait: {error}", err=True)
+        sys.exit(error.exit_code)
+    except typer.TyperException as error:
+        typer.echo(f"plait: {error.format_message()} `plait --help` lists the verbs and their options.", err=True)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("plait: interrupted", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

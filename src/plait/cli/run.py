@@ -1,0 +1,103 @@
+"""`plait run`: runs a study with progress, and leaves its result folder and report."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+# Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+# ruff: noqa: PLC0415
+
+if TYPE_CHECKING:
+    from plait.run.engine import Engine
+    from plait.run.study import StudyOutcome
+
+ENGINES = ("virtual",)
+
+ScenarioArgument = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`).")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
+]
+
+
+def command(  # noqa: PLR0913 - the options of the verb
+    scenario: ScenarioArgument,
+    *,
+    out: Annotated[Path | None, typer.Option(help="The result folder. Default: results/NAME.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The study's seed. Default: the scenario's.")] = None,
+    repeat: Annotated[int | None, typer.Option(min=1, help="Trials of each case. Default: the scenario's.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Trials at once. Default: the processors.")] = None,
+    overrides: SetOption = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run every trial, even those in the store.")] = False,
+    engine: Annotated[str, typer.Option(help="Where trials run: virtual.")] = "virtual",
+    kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+    trial_timeout: Annotated[float, typer.Option(min=1, help="Wall seconds after which one trial ends.")] = 3600,
+    json_output: Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table.")] = False,
+) -> int:
+    """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
+    from plait import scenario as scenarios
+    from plait.cli.progress import observer
+    from plait.report import build
+    from plait.report.terminal import show
+    from plait.run.files import cache_root
+    from plait.run.request import describe, study_of
+    from plait.run.store import Store
+    from plait.run.study import Runner
+
+    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    study = study_of(loaded, Path(scenario).stem, seed=seed, repeat=repeat)
+    folder = out or Path("results") / study.name
+    place = _engine(engine, kernel, trial_timeout)
+    description = describe(loaded, study, place.identity(), shlex.join(["plait", *sys.argv[1:]]))
+    trials = cache_root() / "trials"
+    runner = Runner(place, Store(trials), trials, jobs=jobs or len(os.sched_getaffinity(0)), fresh=fresh)
+    with observer(study.total) as watching:
+        outcome = runner.run(study, folder, description, watching)
+    _tell(outcome, folder)
+    if outcome.interrupted:
+        return 130
+    build(folder)
+    if json_output:
+        sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
+    else:
+        show(folder)
+    return 1 if outcome.failed else 0
+
+
+def agent_path() -> Path:
+    """Returns where `make setup` leaves the agent."""
+    import plait
+
+    return Path(plait.__file__).parent / "_bin" / "plait-agent"
+
+
+def _engine(name: str, kernel: str | None, trial_timeout: float) -> Engine:
+    """Returns the engine called `name` (RequestError when there is none, MachineError when it cannot run here)."""
+    from plait.cli.kernel import build_with_progress
+    from plait.errors import RequestError
+    from plait.kernel import find
+    from plait.run.virtual import Limits, VirtualEngine
+
+    if name not in ENGINES:
+        raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")
+    chosen = find(kernel) if kernel else build_with_progress(None)
+    return VirtualEngine(chosen, agent_path(), Limits(total_s=trial_timeout))
+
+
+def _tell(outcome: StudyOutcome, folder: Path) -> None:
+    """Says what failed, and what an interrupted study leaves, on standard error."""
+    for failed in outcome.failed:
+        typer.echo(f"plait: {failed.key.folder(folder)} failed: {failed.error}", err=True)
+    if outcome.interrupted:
+        typer.echo(
+            f"plait: interrupted; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
+            "The same command goes on from there.",
+            err=True,
+        )

@@ -1,0 +1,56 @@
+"""What an engine is: something that executes one plan and leaves the agent's files behind.
+
+The plan is all that goes in; the job folder is all that comes out. `virtual` is the one there is today; a new
+engine (host namespaces, real hosts) is one more module with the same two methods and passes the same tests.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from plait.plan.model import Plan
+
+
+@dataclass(frozen=True)
+class EngineIdentity:
+    """What decides a trial's outcome beside its plan."""
+
+    engine: str
+    kernel: str
+    """Identity of the kernel: a hash of its source, patches and configuration."""
+    kernel_version: str
+    agent_sha256: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trial to execute: the plan, its input files by name, and the folder to work in (empty, writable)."""
+
+    plan: Plan
+    inputs: Mapping[str, Path]
+    folder: Path
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set by the study when the user interrupts: the engine ends the trial at once and raises Interrupted."""
+    progress: Callable[[int], None] = lambda _virtual_us: None
+    """Called now and then with the trial's virtual time in us."""
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
+    """The trial was ended because the study is being stopped."""
+
+
+class Engine(Protocol):
+    """Executes plans."""
+
+    def identity(self) -> EngineIdentity:
+        """Returns what decides outcomes beside the plan (MachineError when this machine cannot run trials)."""
+
+    def execute(self, job: Job) -> None:
+        """Runs one trial to its end and leaves `data/*.arrow`, `status.json` and `console.log` in its folder.
+
+        Raises TrialError with what failed and where, Interrupted when the job's `stop` is set.
+        """

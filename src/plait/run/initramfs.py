@@ -1,0 +1,67 @@
+"""The guest's root: an initramfs that holds the agent and nothing else, so a trial depends on no host file.
+
+The archive is the kernel's "newc" cpio (Documentation/driver-api/early-userspace/buffer-format.rst).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from plait.run.files import write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIRECTORIES = ("dev", "job", "proc", "run", "sys", "tmp")
+
+
+class _Entry(NamedTuple):
+    name: str
+    mode: int
+    content: bytes = b""
+    device: tuple[int, int] = (0, 0)
+
+
+def _record(number: int, entry: _Entry) -> bytes:
+    name = entry.name.encode() + b"\0"
+    fields = (
+        number,
+        entry.mode,
+        0,  # uid
+        0,  # gid
+        1,  # links
+        0,  # mtime: fixed, the archive must be the same everywhere
+        len(entry.content),
+        0,
+        0,  # device that holds the file
+        *entry.device,
+        len(name),
+        0,  # checksum: unused in newc
+    )
+    header = b"070701" + b"".join(b"%08X" % field for field in fields)
+    return _padded(header + name) + _padded(entry.content)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
+
+
+def archive(agent: bytes) -> bytes:
+    """Returns a newc cpio archive with `agent` as /init, the mount points, and /dev/console."""
+    entries = [_Entry(name, stat.S_IFDIR | 0o755) for name in DIRECTORIES]
+    entries.append(_Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))
+    entries.append(_Entry("init", stat.S_IFREG | 0o755, agent))
+    entries.append(_Entry("TRAILER!!!", 0))
+    return b"".join(_record(number, entry) for number, entry in enumerate(entries, start=1))
+
+
+def ensure(agent: bytes, agent_sha256: str, cache: Path) -> Path:
+    """Returns the path of the archive for this agent below `cache`, made on first use (OSError when it cannot)."""
+    path = cache / "initramfs" / f"{agent_sha256}.cpio"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, archive(agent))
+    os.utime(path)
+    return path

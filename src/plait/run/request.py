@@ -1,0 +1,61 @@
+"""From a scenario to a study that can be run, and the study.json that tells of it."""
+
+from __future__ import annotations
+
+import plait
+from plait.errors import RequestError
+from plait.plan.expand import expand, trial_seed
+from plait.plan.lint import lint
+from plait.plan.resolve import resolve
+from plait.run.engine import EngineIdentity
+from plait.run.study import Study
+from plait.scenario import Scenario
+
+STUDY_SCHEMA = 1
+
+
+def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: int | None = None) -> Study:
+    """Returns the study of `scenario`; `seed` and `repeat` replace the scenario's own.
+
+    Every case is resolved once, so that nothing runs when any of them cannot. Raises RequestError.
+    """
+    cases = expand(scenario)
+    study = Study(
+        name=name,
+        cases=cases,
+        seed=scenario.seed if seed is None else seed,
+        repeat=scenario.repeat if repeat is None else repeat,
+        resolve=lambda case, trial: resolve(case.scenario, trial),
+        inputs=scenario.input_files(),
+    )
+    for case in cases:
+        try:
+            resolve(case.scenario, trial_seed(study.seed, 0))
+        except RequestError as error:
+            raise RequestError(f"case {case.name}: {error}") from error
+    return study
+
+
+def describe(scenario: Scenario, study: Study, identity: EngineIdentity, command: str) -> dict[str, object]:
+    """Returns the content of study.json: the study as resolved, and what is needed to run it again."""
+    cautions: dict[tuple[str, str], dict[str, str]] = {}
+    for case in study.cases:
+        for caution in lint(resolve(case.scenario, trial_seed(study.seed, 0))):
+            cautions.setdefault((caution.code, caution.message), caution.model_dump(mode="json"))
+    return {
+        "schema": STUDY_SCHEMA,
+        "name": study.name,
+        "title": scenario.title,
+        "description": scenario.description,
+        "command": command,
+        "seed": study.seed,
+        "repeat": study.repeat,
+        "plait_version": plait.__version__,
+        "engine": identity.engine,
+        "kernel": {"identity": identity.kernel, "version": identity.kernel_version},
+        "agent_sha256": identity.agent_sha256,
+        "baseline": study.cases[0].name,
+        "cases": [{"name": case.name, "settings": case.settings} for case in study.cases],
+        "cautions": list(cautions.values()),
+        "scenario": scenario.model_dump(mode="json", exclude_none=True),
+    }

@@ -1,0 +1,315 @@
+"""Runs a study: every case with every seed, each trial at most once, into a result folder.
+
+    OUT/study.json            written first, so that an interrupted study can be reported on and continued
+    OUT/trials/CASE/NNN/      appears by rename when its trial has ended, with or without success
+    OUT/.work-*/              where guests run and trials are put together; removed even after kill -9
+
+Finished trials also go to the store, and come from it when the same trial is asked for again. The report is not
+made here (see plait.report).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import plait
+from plait.dataset.convert import convert
+from plait.dataset.digest import trial_digest
+from plait.dataset.provenance import Provenance
+from plait.errors import MachineError, RequestError, TrialError
+from plait.plan.expand import Case, trial_seed
+from plait.plan.identity import plan_bytes, trial_identity
+from plait.plan.model import Plan
+from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
+from plait.run.store import Store
+from plait.run.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class TrialKey:
+    """Which trial: the name of its case, and its number within the case (from 0)."""
+
+    case: str
+    index: int
+
+    def folder(self, out: Path) -> Path:
+        """Returns the trial's folder in the result folder `out`."""
+        return out / "trials" / self.case / f"{self.index:03d}"
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """How one trial ended."""
+
+    key: TrialKey
+    error: str | None
+    """What failed; None for a good trial."""
+    reused: bool
+    """It came from the store."""
+    wall_s: float
+    virtual_s: float | None
+    """Virtual time that passed in it now; None when none did (reused) or nobody knows (failed)."""
+
+
+class Observer(Protocol):
+    """Is told what happens while a study runs, from any thread."""
+
+    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
+        """A running trial has come so far."""
+
+    def trial_ended(self, outcome: TrialOutcome) -> None:
+        """A trial ended, was found in the store, or failed."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a study is: what to run, and where to put it."""
+
+    name: str
+    cases: list[Case]
+    seed: int
+    repeat: int
+    resolve: Callable[[Case, int], Plan]
+    """Gives the plan of a case for a trial's seed."""
+    inputs: dict[str, Path] = field(default_factory=dict)
+    """Files that plans transfer, by their name in the plan."""
+
+    @property
+    def total(self) -> int:
+        """Returns the number of trials."""
+        return len(self.cases) * self.repeat
+
+    def keys(self) -> Iterator[tuple[Case, TrialKey]]:
+        """Yields every trial, repeat by repeat, so that an early end leaves the cases balanced."""
+        for index in range(self.repeat):
+            for case in self.cases:
+                yield case, TrialKey(case.name, index)
+
+
+@dataclass(frozen=True)
+class StudyOutcome:
+    """How a study ended. `interrupted`: the user stopped it; what had finished is kept."""
+
+    total: int
+    finished: list[TrialOutcome]
+    interrupted: bool
+
+    @property
+    def failed(self) -> list[TrialOutcome]:
+        """Returns the trials that failed."""
+        return [outcome for outcome in self.finished if outcome.error is not None]
+
+    @property
+    def reused(self) -> int:
+        """Returns how many trials came from the store."""
+        return sum(outcome.reused for outcome in self.finished)
+
+
+class Runner:
+    """Runs studies on one engine, with one store."""
+
+    def __init__(self, engine: Engine, store: Store, staging: Path, *, jobs: int, fresh: bool = False) -> None:
+        """`staging` is a folder on the store's file system; `jobs` trials run at once; `fresh` ignores the store."""
+        self._engine = engine
+        self._store = store
+        self._staging = staging
+        self._jobs = jobs
+        self._fresh = fresh
+        self._stop = threading.Event()
+
+    def run(self, study: Study, out: Path, description: dict[str, object], observer: Observer) -> StudyOutcome:
+        """Runs `study` into `out`, with `description` as its study.json.
+
+        Raises MachineError when results cannot be written, RequestError when `out` holds something else.
+        """
+        keys = list(study.keys())
+        open_result_folder(out, description, {key.folder(out) for _, key in keys})
+        identity = self._engine.identity()
+        finished: list[TrialOutcome] = []
+        interrupted = False
+        with (
+            Workspace(out, ".work-") as work,
+            Workspace(self._staging, ".stage-") as stage,
+            ThreadPoolExecutor(self._jobs) as pool,
+        ):
+            trial = _TrialRunner(self._engine, self._store, identity, study, out, work, stage, self._stop, observer)
+            futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
+            try:
+                for future in as_completed(futures):
+                    finished.append(future.result())
+            except KeyboardInterrupt:
+                interrupted = True
+                finished = self._stop_all(futures)
+            except OSError as error:
+                self._stop_all(futures)
+                raise MachineError(_cannot_write(out, error)) from error
+            except BaseException:
+                self._stop_all(futures)
+                raise
+        return StudyOutcome(len(keys), finished, interrupted)
+
+    def _stop_all(self, futures: list[Future[TrialOutcome]]) -> list[TrialOutcome]:
+        """Ends running trials, drops waiting ones, and returns the outcomes of those that had finished."""
+        self._stop.set()
+        for future in futures:
+            future.cancel()
+        done = []
+        for future in futures:
+            if not future.cancelled() and future.exception() is None:
+                done.append(future.result())
+        return done
+
+
+@dataclass(frozen=True)
+class _TrialRunner:
+    """Runs one trial after another; its `run` is called by the pool's threads."""
+
+    engine: Engine
+    store: Store
+    identity: EngineIdentity
+    study: Study
+    out: Path
+    work: Workspace
+    stage: Workspace
+    stop: threading.Event
+    observer: Observer
+
+    def run(self, case: Case, key: TrialKey, *, fresh: bool) -> TrialOutcome:
+        """Runs or fetches one trial and puts it into the result folder (Interrupted, OSError)."""
+        if self.stop.is_set():
+            raise Interrupted
+        started = time.monotonic()
+        seed = trial_seed(self.study.seed, key.index)
+        plan = self.study.resolve(case, seed)
+        identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
+        result = self.work.job()
+        if not fresh and self.store.fetch(identity, result):
+            _publish(result, key.folder(self.out))
+            outcome = TrialOutcome(key, None, True, time.monotonic() - started, None)
+        else:
+            provenance = self._execute(plan, key, identity, result)
+            if provenance.error is None:
+                self.store.put(identity, result, self.stage.job())
+            _publish(result, key.folder(self.out))
+            wall_s = time.monotonic() - started
+            outcome = TrialOutcome(key, provenance.error, False, wall_s, provenance.virtual_s)
+        self.observer.trial_ended(outcome)
+        return outcome
+
+    def _execute(self, plan: Plan, key: TrialKey, identity: str, result: Path) -> Provenance:
+        """Executes the plan, fills `result`, and returns what its provenance.json says."""
+        folder = self.work.job()
+        started = time.monotonic()
+        error: str | None = None
+        digest: str | None = None
+        try:
+            self.engine.execute(
+                Job(plan, self._inputs(plan), folder, self.stop, lambda us: self.observer.trial_advanced(key, us))
+            )
+            digest = trial_digest(convert(folder / "data", result))
+        except TrialError as failure:
+            error = str(failure)
+        wall_s = time.monotonic() - started
+        (result / "plan.json").write_bytes(plan_bytes(plan))
+        _keep_logs(folder, result)
+        provenance = Provenance(
+            status="ok" if error is None else "failed",
+            error=error,
+            digest=digest,
+            seed=plan.seed,
+            identity=identity,
+            engine=self.identity.engine,
+            kernel_identity=self.identity.kernel,
+            kernel_version=self.identity.kernel_version,
+            agent_sha256=self.identity.agent_sha256,
+            plait_version=plait.__version__,
+            wall_s=round(wall_s, 4),
+            virtual_s=_virtual_s(folder),
+        )
+        (result / "provenance.json").write_text(provenance.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        shutil.rmtree(folder)
+        return provenance
+
+    def _inputs(self, plan: Plan) -> dict[str, Path]:
+        names = [flow.file.name for flow in plan.flows if flow.file is not None]
+        return {name: self.study.inputs[name] for name in names}
+
+
+def open_result_folder(out: Path, description: dict[str, object], keep: set[Path]) -> None:
+    """Makes `out` the result folder of the study that `description` (study.json) tells of.
+
+    Trials that are not among `keep` are left-overs of an earlier form of the same study, and removed. Raises
+    RequestError when `out` holds anything that is not a study of the same name, MachineError when it cannot be
+    written.
+    """
+    try:
+        _refuse_foreign(out, str(description["name"]))
+        out.mkdir(parents=True, exist_ok=True)
+        for trial in out.glob("trials/*/*"):
+            if trial not in keep:
+                shutil.rmtree(trial)
+        for case in out.glob("trials/*"):
+            if not any(case.iterdir()):
+                case.rmdir()
+        text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
+        (out / "study.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise MachineError(_cannot_write(out, error)) from error
+
+
+def _refuse_foreign(out: Path, name: str) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise RequestError(f"writing results to {out}: it is a file; give another --out")
+    study = out / "study.json"
+    if study.exists():
+        try:
+            previous = json.loads(study.read_text(encoding="utf-8"))["name"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RequestError(f"writing results to {out}: its study.json is damaged; give another --out") from error
+        if previous != name:
+            raise RequestError(
+                f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
+            )
+    elif any(not path.name.startswith(".work-") for path in out.iterdir()):
+        raise RequestError(f"writing results to {out}: it holds files that are not a study; give another --out")
+
+
+def _publish(result: Path, target: Path) -> None:
+    """Moves a finished trial into the result folder, in one step."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        target.rename(result.with_suffix(".old"))  # the workspace removes it
+    result.rename(target)
+
+
+def _keep_logs(folder: Path, result: Path) -> None:
+    logs = result / "logs"
+    logs.mkdir(exist_ok=True)
+    for name in ("console.log", "status.json"):
+        if (folder / name).exists():
+            shutil.copyfile(folder / name, logs / name)
+
+
+def _virtual_s(folder: Path) -> float | None:
+    try:
+        status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return float(status["virtual_us"]) / 1e6
+
+
+def _cannot_write(out: Path, error: OSError) -> str:
+    remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the folder's permissions"
+    where = error.filename or out
+    return f"writing results to {where}: {error.strerror}; {remedy} and run again: finished trials are kept"

@@ -1,0 +1,257 @@
+"""The virtual engine: one User-Mode Linux guest per trial, in virtual time.
+
+    job folder                         the guest process (working directory: the job folder)
+      plan.json, input/  ------------>   kernel --initrd--> plait-agent (PID 1), /job = the job folder
+      data/*.arrow, status.json  <----   hostfs, no virtual time passes while it writes
+      progress  <---------------------   read here to tell "slow" from "stuck"
+
+The kernel command line is the same on every machine (no host paths: everything is relative to the working
+directory), because the kernel mixes it into its random generator. The seed's parameter is taken off the line by
+the kernel itself. Address-space randomisation is off (setarch -R): 6.12 lets it reach the guest's memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from plait.errors import MachineError, TrialError
+from plait.kernel import Kernel
+from plait.plan.identity import plan_bytes
+from plait.plan.model import Plan
+from plait.run import initramfs
+from plait.run.engine import EngineIdentity, Interrupted, Job
+from plait.run.files import cache_root
+
+EPOCH_NS = 1_700_000_000_000_000_000
+"""The guest's date at boot (2023-11-14), the same always."""
+
+_POLL_S = 0.25
+_CONSOLE_LINES = 12
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a trial is given up, in seconds of wall time."""
+
+    total_s: float = 3600.0
+    """The whole trial."""
+    stall_s: float = 120.0
+    """Since virtual time last advanced by a second (the grain at which the agent reports it)."""
+
+
+class VirtualEngine:
+    """Runs plans in the laboratory kernel under virtual time."""
+
+    def __init__(self, kernel: Kernel, agent: Path, limits: Limits | None = None) -> None:
+        self._kernel = kernel
+        self._limits = limits or Limits()
+        self._launcher = _launcher()
+        self._initramfs, self._agent_sha256 = _initramfs(agent)
+
+    def identity(self) -> EngineIdentity:
+        """Returns the kernel's and the agent's identities."""
+        return EngineIdentity("virtual", self._kernel.identity, self._kernel.version, self._agent_sha256)
+
+    def execute(self, job: Job) -> None:
+        """Runs one trial (see Engine)."""
+        _fill(job, self._initramfs)
+        started = time.monotonic()
+        with (job.folder / "console.log").open("wb") as console:
+            guest = self._spawn(job, console)
+            try:
+                verdict = _Watch(job, self._limits, started).until_exit(guest)
+            finally:
+                _end(guest)
+        _judge(job.folder, guest.returncode, verdict)
+
+    def _spawn(self, job: Job, console: IO[bytes]) -> subprocess.Popen[bytes]:
+        command = [*self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
+        try:
+            return subprocess.Popen(
+                command,
+                cwd=job.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(job.folder), "TMPDIR": _shm()},
+                start_new_session=True,  # Ctrl-C is for plait; and the whole guest can be ended as one group
+            )
+        except OSError as error:
+            raise TrialError(f"starting the guest ({command[0]}): {error.strerror}; try `plait doctor`") from error
+
+
+def kernel_parameters(plan: Plan) -> list[str]:
+    """Returns the command line of the guest's kernel for `plan`, without host paths."""
+    return [
+        f"mem={plan.machine.memory_mib}M",
+        "initrd=initramfs.cpio",
+        "hostfs=.",
+        "rdinit=/init",
+        "time-travel=inf-cpu",
+        f"time-travel-start={EPOCH_NS}",
+        f"time-travel-syscall-ns={plan.machine.syscall_ns}",
+        f"um_rng_seed={plan.seed}",
+        "con=null",
+        "con0=null,fd:1",
+        "uml_dir=.",
+        "umid=guest",
+        "panic=-1",
+        "quiet",
+    ]
+
+
+class _Watch:
+    """Waits for the guest's end, its stall, its time limit, or the user's interrupt, whichever comes first."""
+
+    def __init__(self, job: Job, limits: Limits, started: float) -> None:
+        self._job = job
+        self._limits = limits
+        self._started = started
+        self._virtual_us = -1
+        self._advanced = started
+
+    def until_exit(self, guest: subprocess.Popen[bytes]) -> str | None:
+        """Returns None when the guest ended by itself, else why it was given up. Raises Interrupted."""
+        descriptor = os.pidfd_open(guest.pid)
+        try:
+            while True:
+                ready, _, _ = select.select([descriptor], [], [], _POLL_S)
+                if ready:
+                    guest.wait()
+                    return None
+                if self._job.stop.is_set():
+                    raise Interrupted
+                verdict = self._verdict(guest.pid)
+                if verdict is not None:
+                    return verdict
+        finally:
+            os.close(descriptor)
+
+    def _verdict(self, pid: int) -> str | None:
+        now = time.monotonic()
+        virtual_us = _virtual_us(self._job.folder)
+        if virtual_us > self._virtual_us:
+            self._virtual_us, self._advanced = virtual_us, now
+            self._job.progress(virtual_us)
+        stalled = now - self._advanced
+        if stalled > self._limits.stall_s:
+            return (
+                f"no virtual progress: {self._where()} for {stalled:.0f} s of wall time "
+                f"(the guest used {_cpu_s(pid):.0f} s of processor time in all); "
+                "something in the guest polls without sleeping or waits for what never comes"
+            )
+        if now - self._started > self._limits.total_s:
+            return (
+                f"too slow: {self._where()} after {self._limits.total_s:.0f} s of wall time, and still advancing; "
+                "shorten the trial, lower its rates, or raise --trial-timeout"
+            )
+        return None
+
+    def _where(self) -> str:
+        if self._virtual_us < 0:
+            return "the guest did not come up"
+        return f"virtual time stands at {self._virtual_us / 1e6:.1f} s"
+
+
+def _fill(job: Job, archive: Path) -> None:
+    """Puts everything that the guest reads into its folder."""
+    try:
+        (job.folder / "plan.json").write_bytes(plan_bytes(job.plan))
+        (job.folder / "initramfs.cpio").symlink_to(archive)
+        (job.folder / "data").mkdir()
+        (job.folder / "input").mkdir()
+        for name, path in job.inputs.items():
+            shutil.copyfile(path, job.folder / "input" / name)
+    except OSError as error:
+        raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
+
+
+def _end(guest: subprocess.Popen[bytes]) -> None:
+    """Ends the guest's whole process group, and waits for it."""
+    try:
+        os.killpg(guest.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended by itself
+    guest.wait()
+
+
+def _judge(folder: Path, exit_code: int, verdict: str | None) -> None:
+    """Raises TrialError unless the agent reported success."""
+    if verdict is not None:
+        raise TrialError(f"{verdict}\n{_console_tail(folder)}")
+    status = folder / "status.json"
+    if not status.exists():
+        raise TrialError(f"{_crash(folder, exit_code)}\n{_console_tail(folder)}")
+    report = json.loads(status.read_text(encoding="utf-8"))
+    if not report["ok"]:
+        raise TrialError(f"{report['phase']}: {report['error']}")
+
+
+def _crash(folder: Path, exit_code: int) -> str:
+    for line in _console(folder):
+        if "Kernel panic" in line:
+            return f"the guest's kernel panicked: {line.split('Kernel panic - ')[-1]}"
+    return f"the guest ended without a report (exit code {exit_code}); was it killed, or is the disk full?"
+
+
+def _console(folder: Path) -> list[str]:
+    return (folder / "console.log").read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _console_tail(folder: Path) -> str:
+    lines = _console(folder)[-_CONSOLE_LINES:]
+    return "\n".join(["last lines of the guest's console:", *(f"  {line}" for line in lines)]) if lines else ""
+
+
+def _virtual_us(folder: Path) -> int:
+    """Returns the virtual time that the agent last reported, in us; -1 before its first report."""
+    try:
+        lines = (folder / "progress").read_text(encoding="ascii").splitlines()
+    except FileNotFoundError:
+        return -1
+    return int(lines[-1].split()[0]) if lines and lines[-1].split() else -1
+
+
+def _cpu_s(pid: int) -> float:
+    """Returns the processor time used by process `pid` so far in seconds (proc_pid_stat(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _launcher() -> list[str]:
+    """Returns the command prefix under which guests run: they die with plait, at fixed addresses."""
+    tools = {name: shutil.which(name) for name in ("setpriv", "setarch")}
+    missing = [name for name, path in tools.items() if path is None]
+    if missing:
+        raise MachineError(f"{' and '.join(missing)} not found; install util-linux (`apt-get install util-linux`)")
+    return [str(tools["setpriv"]), "--pdeathsig=KILL", "--", str(tools["setarch"]), "-R"]
+
+
+def _shm() -> str:
+    """Returns the directory for the guest's memory: the first that is in memory, and writable."""
+    for path in ("/dev/shm", "/tmp"):  # noqa: S108 - the file is unlinked by the guest as soon as it is open
+        if os.access(path, os.W_OK | os.X_OK):
+            return path
+    raise MachineError("neither /dev/shm nor /tmp is writable; the guest's memory needs one of them")
+
+
+def _initramfs(agent: Path) -> tuple[Path, str]:
+    try:
+        content = agent.read_bytes()
+    except OSError as error:
+        raise MachineError(f"reading plait-agent at {agent}: {error.strerror}; run `make setup`") from error
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        return initramfs.ensure(content, digest, cache_root()), digest
+    except OSError as error:
+        raise MachineError(f"writing the guest's root below {cache_root()}: {error.strerror}") from error

@@ -32,6 +32,10 @@ class Machine(Record):
     memory_mib: int = 256
     syscall_ns: int = 0
     """Virtual time charged for each system call, in ns."""
+    sysctls: tuple[tuple[str, str], ...] = ()
+    """(path below /proc/sys, value) of those that the kernel keeps once for all namespaces (tcp_mem, rmem_max),
+    written in the first namespace, in this order, before any other is made. An engine that shares its kernel
+    with others compares instead of writing."""
 
 
 class Namespace(Record):
@@ -132,11 +136,17 @@ class Rule(Record):
 
 
 class Route(Record):
-    """A route. `destination` is a prefix or `default`; `table` 254 is main; a direct route has no `via`."""
+    """A route. `destination` is a prefix or `default`; `table` 254 is main; a direct route has no `via`.
+
+    The kernel itself adds the connected route of each address to main; those are not listed. An `unreachable`
+    route has no device: it ends the lookup, so that a packet whose source belongs to one interface never
+    falls through to the main table and leaves by another.
+    """
 
     netns: str
     destination: str
-    device: IfName
+    kind: Literal["unicast", "unreachable"] = "unicast"
+    device: IfName | None = None
     via: str | None = None
     source: str | None = None
     table: int = 254
@@ -144,10 +154,14 @@ class Route(Record):
 
 
 class Endpoint(Record):
-    """An MPTCP endpoint, as `ip mptcp endpoint add` takes it."""
+    """An MPTCP endpoint, as `ip mptcp endpoint add` takes it.
+
+    With a `device` the kernel binds subflows to it (and then takes every destination for on-link when no route
+    through it fits); without, the source address and the rules decide.
+    """
 
     address: str
-    device: IfName
+    device: IfName | None = None
     id: int = Field(ge=1, le=255)
     flags: tuple[Literal["signal", "subflow", "backup", "fullmesh"], ...]
     port: int | None = None

@@ -31,7 +31,7 @@ app.add_typer(kernel.app, name="kernel")
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:  # noqa: FBT001, FBT003 - typer's way
+def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
         typer.echo(f"plait {plait.__version__}")
         raise typer.Exit
@@ -45,7 +45,9 @@ def main() -> None:
         typer.echo(f"plait: {error}", err=True)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        typer.echo(f"plait: {error.format_message()} `plait --help` lists the verbs and their options.", err=True)
+        typer.echo(
+            f"plait: {error.format_message()} `plait --help` lists the verbs and their options.", err=True
+        )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("plait: interrupted", err=True)

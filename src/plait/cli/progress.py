@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plait.run.study import Observer, TrialKey, TrialOutcome
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.run.study import Observer, TrialKey, TrialOutcome
 
 
 @contextmanager
@@ -48,7 +51,9 @@ class _Bar:
         self._show(outcome.key, outcome.virtual_s, steps=1)
         if outcome.error is not None:
             first = outcome.error.splitlines()[0]
-            self._progress.console.print(f"{outcome.key.case} #{outcome.key.index} failed: {first}", markup=False)
+            self._progress.console.print(
+                f"{outcome.key.case} #{outcome.key.index} failed: {first}", markup=False
+            )
 
     def _show(self, key: TrialKey, virtual_s: float | None, *, steps: int) -> None:
         with self._lock:
@@ -76,4 +81,6 @@ class _Lines:
         with self._lock:
             self._ended += 1
             key = outcome.key
-            sys.stderr.write(f"[{self._ended}/{self._total}] {key.case} #{key.index} {how} ({outcome.wall_s:.2f} s)\n")
+            sys.stderr.write(
+                f"[{self._ended}/{self._total}] {key.case} #{key.index} {how} ({outcome.wall_s:.2f} s)\n"
+            )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
-# ruff: noqa: PLC0415
 
 if TYPE_CHECKING:
     from plait.run.engine import Engine
@@ -20,26 +19,35 @@ if TYPE_CHECKING:
 ENGINES = ("virtual",)
 
 ScenarioArgument = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`).")
+    str,
+    typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."),
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
 ]
 
 
-def command(  # noqa: PLR0913 - the options of the verb
+def command(
     scenario: ScenarioArgument,
     *,
     out: Annotated[Path | None, typer.Option(help="The result folder. Default: results/NAME.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The study's seed. Default: the scenario's.")] = None,
-    repeat: Annotated[int | None, typer.Option(min=1, help="Trials of each case. Default: the scenario's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The study's seed. Default: the scenario's.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each case. Default: the scenario's.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Trials at once. Default: the processors.")] = None,
     overrides: SetOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every trial, even those in the store.")] = False,
     engine: Annotated[str, typer.Option(help="Where trials run: virtual.")] = "virtual",
     kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
-    trial_timeout: Annotated[float, typer.Option(min=1, help="Wall seconds after which one trial ends.")] = 3600,
-    json_output: Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table.")] = False,
+    trial_timeout: Annotated[
+        float, typer.Option(min=1, help="Wall seconds after which one trial ends.")
+    ] = 3600,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print summary.json instead of the table.")
+    ] = False,
 ) -> int:
     """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
     from plait import scenario as scenarios

@@ -7,12 +7,14 @@ engine (host namespaces, real hosts) is one more module with the same two method
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from plait.plan.model import Plan
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from plait.plan.model import Plan
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import plait
 from plait.errors import RequestError
 from plait.plan.expand import expand, trial_seed
 from plait.plan.lint import lint
 from plait.plan.resolve import resolve
-from plait.run.engine import EngineIdentity
 from plait.run.study import Study
-from plait.scenario import Scenario
+
+if TYPE_CHECKING:
+    from plait.run.engine import EngineIdentity
+    from plait.scenario import Scenario
 
 STUDY_SCHEMA = 1
 

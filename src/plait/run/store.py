@@ -10,7 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MANIFEST = "manifest.json"
 

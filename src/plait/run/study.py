@@ -15,23 +15,26 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import plait
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
-from plait.errors import MachineError, RequestError, TrialError
+from plait.errors import DataError, MachineError, RequestError, TrialError
 from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
-from plait.plan.model import Plan
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
-from plait.run.store import Store
 from plait.run.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from plait.plan.model import Plan
+    from plait.run.store import Store
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class StudyOutcome:
 class Runner:
     """Runs studies on one engine, with one store."""
 
-    def __init__(self, engine: Engine, store: Store, staging: Path, *, jobs: int, fresh: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, store: Store, staging: Path, *, jobs: int, fresh: bool = False
+    ) -> None:
         """`staging` is a folder on the store's file system; `jobs` trials run at once; `fresh` ignores the store."""
         self._engine = engine
         self._store = store
@@ -126,7 +131,9 @@ class Runner:
         self._fresh = fresh
         self._stop = threading.Event()
 
-    def run(self, study: Study, out: Path, description: dict[str, object], observer: Observer) -> StudyOutcome:
+    def run(
+        self, study: Study, out: Path, description: dict[str, object], observer: Observer
+    ) -> StudyOutcome:
         """Runs `study` into `out`, with `description` as its study.json.
 
         Raises MachineError when results cannot be written, RequestError when `out` holds something else.
@@ -141,11 +148,12 @@ class Runner:
             Workspace(self._staging, ".stage-") as stage,
             ThreadPoolExecutor(self._jobs) as pool,
         ):
-            trial = _TrialRunner(self._engine, self._store, identity, study, out, work, stage, self._stop, observer)
+            trial = _TrialRunner(
+                self._engine, self._store, identity, study, out, work, stage, self._stop, observer
+            )
             futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
             try:
-                for future in as_completed(futures):
-                    finished.append(future.result())
+                finished.extend(future.result() for future in as_completed(futures))
             except KeyboardInterrupt:
                 interrupted = True
                 finished = self._stop_all(futures)
@@ -162,11 +170,8 @@ class Runner:
         self._stop.set()
         for future in futures:
             future.cancel()
-        done = []
-        for future in futures:
-            if not future.cancelled() and future.exception() is None:
-                done.append(future.result())
-        return done
+        ended = [future for future in futures if not future.cancelled()]
+        return [future.result() for future in ended if future.exception() is None]
 
 
 @dataclass(frozen=True)
@@ -213,10 +218,16 @@ class _TrialRunner:
         digest: str | None = None
         try:
             self.engine.execute(
-                Job(plan, self._inputs(plan), folder, self.stop, lambda us: self.observer.trial_advanced(key, us))
+                Job(
+                    plan,
+                    self._inputs(plan),
+                    folder,
+                    self.stop,
+                    lambda us: self.observer.trial_advanced(key, us),
+                )
             )
             digest = trial_digest(convert(folder / "data", result))
-        except TrialError as failure:
+        except (TrialError, DataError) as failure:
             error = str(failure)
         wall_s = time.monotonic() - started
         (result / "plan.json").write_bytes(plan_bytes(plan))
@@ -276,13 +287,17 @@ def _refuse_foreign(out: Path, name: str) -> None:
         try:
             previous = json.loads(study.read_text(encoding="utf-8"))["name"]
         except (ValueError, KeyError, TypeError) as error:
-            raise RequestError(f"writing results to {out}: its study.json is damaged; give another --out") from error
+            raise RequestError(
+                f"writing results to {out}: its study.json is damaged; give another --out"
+            ) from error
         if previous != name:
             raise RequestError(
                 f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
             )
     elif any(not path.name.startswith(".work-") for path in out.iterdir()):
-        raise RequestError(f"writing results to {out}: it holds files that are not a study; give another --out")
+        raise RequestError(
+            f"writing results to {out}: it holds files that are not a study; give another --out"
+        )
 
 
 def _publish(result: Path, target: Path) -> None:
@@ -310,6 +325,8 @@ def _virtual_s(folder: Path) -> float | None:
 
 
 def _cannot_write(out: Path, error: OSError) -> str:
-    remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the folder's permissions"
+    remedy = (
+        "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the folder's permissions"
+    )
     where = error.filename or out
     return f"writing results to {where}: {error.strerror}; {remedy} and run again: finished trials are kept"

@@ -12,6 +12,7 @@ the kernel itself. Address-space randomisation is off (setarch -R): 6.12 lets it
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,15 +23,17 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from plait.errors import MachineError, TrialError
-from plait.kernel import Kernel
 from plait.plan.identity import plan_bytes
-from plait.plan.model import Plan
 from plait.run import initramfs
 from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
+
+if TYPE_CHECKING:
+    from plait.kernel import Kernel
+    from plait.plan.model import Plan
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The guest's date at boot (2023-11-14), the same always."""
@@ -83,11 +86,17 @@ class VirtualEngine:
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
-                env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(job.folder), "TMPDIR": _shm()},
+                env={
+                    "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+                    "HOME": str(job.folder),
+                    "TMPDIR": _shm(),
+                },
                 start_new_session=True,  # Ctrl-C is for plait; and the whole guest can be ended as one group
             )
         except OSError as error:
-            raise TrialError(f"starting the guest ({command[0]}): {error.strerror}; try `plait doctor`") from error
+            raise TrialError(
+                f"starting the guest ({command[0]}): {error.strerror}; try `plait doctor`"
+            ) from error
 
 
 def kernel_parameters(plan: Plan) -> list[str]:
@@ -178,10 +187,8 @@ def _fill(job: Job, archive: Path) -> None:
 
 def _end(guest: subprocess.Popen[bytes]) -> None:
     """Ends the guest's whole process group, and waits for it."""
-    try:
+    with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
         os.killpg(guest.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it ended by itself
     guest.wait()
 
 
@@ -210,7 +217,9 @@ def _console(folder: Path) -> list[str]:
 
 def _console_tail(folder: Path) -> str:
     lines = _console(folder)[-_CONSOLE_LINES:]
-    return "\n".join(["last lines of the guest's console:", *(f"  {line}" for line in lines)]) if lines else ""
+    return (
+        "\n".join(["last lines of the guest's console:", *(f"  {line}" for line in lines)]) if lines else ""
+    )
 
 
 def _virtual_us(folder: Path) -> int:
@@ -233,7 +242,9 @@ def _launcher() -> list[str]:
     tools = {name: shutil.which(name) for name in ("setpriv", "setarch")}
     missing = [name for name, path in tools.items() if path is None]
     if missing:
-        raise MachineError(f"{' and '.join(missing)} not found; install util-linux (`apt-get install util-linux`)")
+        raise MachineError(
+            f"{' and '.join(missing)} not found; install util-linux (`apt-get install util-linux`)"
+        )
     return [str(tools["setpriv"]), "--pdeathsig=KILL", "--", str(tools["setarch"]), "-R"]
 
 

@@ -50,7 +50,8 @@ class Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._janitor is not None and self._janitor.stdin is not None
+        assert self._janitor is not None
+        assert self._janitor.stdin is not None
         self._janitor.stdin.close()
         self._janitor.wait(timeout=30)
 

@@ -1,0 +1,116 @@
+"""The style of the house, as far as a program can see it: sizes, docstrings, the direction of imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "plait"
+PYTHON = sorted(PACKAGE.rglob("*.py"))
+RUST = sorted((ROOT / "agent").rglob("*.rs"))
+LONGEST_FILE = 450
+LONGEST_FUNCTION = 60
+
+# A stage may import itself, the stages named here, and what serves all (units, errors, warnings, the version).
+MAY_IMPORT = {
+    "scenario": set(),
+    "plan": {"scenario"},
+    "dataset": {"plan"},
+    "kernel": {"run"},
+    "run": {"scenario", "plan", "dataset", "kernel"},
+    "analysis": {"plan", "dataset"},
+    "report": {"plan", "dataset", "analysis", "run"},
+    "testing": {"plan", "dataset", "run", "scenario"},
+}
+SERVES_ALL = {"units", "errors", "warnings", "files"}
+PURE = ("scenario/model", "plan", "analysis")
+IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
+
+# This list may only shrink: file -> the reason.
+LONG_FILES: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {}
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=relative)
+def test_files_are_short(path: Path) -> None:
+    length = len(path.read_text(encoding="utf-8").splitlines())
+    assert length <= LONGEST_FILE or relative(path) in LONG_FILES, (
+        f"{length} lines: does it still do one thing?"
+    )
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=relative)
+def test_modules_say_what_they_are_for_and_functions_are_short(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "a module starts with a sentence that says what it is for"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            name = f"{relative(path)}:{node.name}"
+            assert length <= LONGEST_FUNCTION or name in LONG_FUNCTIONS, f"{name} has {length} lines"
+
+
+def imported_stages(path: Path) -> set[str]:
+    stages = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = (
+                [node.module] if node.module != "plait" else [f"plait.{alias.name}" for alias in node.names]
+            )
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        stages |= {name.split(".")[1] for name in names if name.startswith("plait.")}
+    return stages
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=relative)
+def test_a_stage_imports_only_the_stages_before_it(path: Path) -> None:
+    stage = path.relative_to(PACKAGE).parts[0]
+    if stage in MAY_IMPORT:
+        extra = imported_stages(path) - MAY_IMPORT[stage] - SERVES_ALL - {stage}
+        assert not extra, f"{stage} must not know of {', '.join(sorted(extra))}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PYTHON if relative(path).startswith(tuple(f"src/plait/{pure}" for pure in PURE))],
+    ids=relative,
+)
+def test_pure_stages_touch_neither_files_nor_clock_nor_processes(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not IMPURE & {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("path", RUST, ids=relative)
+def test_unsafe_is_in_one_place(path: Path) -> None:
+    if "sys" not in path.relative_to(ROOT).as_posix():
+        code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+        assert not re.search(r"\bunsafe\s*[{(]|\bunsafe\s+(fn|impl)\b", code)
+
+
+def test_nothing_of_this_machine_is_committed() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    hosts = re.compile(
+        r"pypi\.org|pythonhosted|registry\.npmjs|static\.crates|deb\.debian\.org|proxy\.golang"
+    )
+    for name in tracked.splitlines():
+        path = ROOT / name
+        if path == Path(__file__) or not path.is_file() or path.suffix in {".png", ".parquet"}:
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert not hosts.search(text), f"{name} names a package registry"
+        assert not re.search(r"/(root|home/\w+|work)/(main|lab|shared|\.cargo|\.pyenv)", text), (
+            f"{name} names a path"
+        )

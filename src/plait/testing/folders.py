@@ -1,0 +1,115 @@
+"""Result folders for tests: fake trials and whole studies on disk, as a run would leave them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import plait
+from plait.dataset.digest import trial_digest
+from plait.dataset.files import write_table
+from plait.dataset.provenance import Provenance
+from plait.testing.plans import FakeFlow, FakePath, fake_plan
+from plait.testing.tables import fake_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    import polars as pl
+
+    from plait.plan.model import Plan
+
+
+@dataclass(frozen=True)
+class FakeCase:
+    """One case of a fake study: what it sets, the plan of each seed, and the trials that failed."""
+
+    name: str
+    settings: dict[str, Any]
+    plan: Callable[[int], Plan]
+    failed: dict[int, str] = field(default_factory=dict)
+    """Index of a trial that failed, and its error."""
+
+
+def two_paths(paths: tuple[FakePath, ...] = (FakePath(), FakePath())) -> tuple[FakeCase, FakeCase]:
+    """Return the cases of the standard comparison: one bulk flow of 10 s by TCP, and by MPTCP."""
+
+    def case(transport: str) -> FakeCase:
+        return FakeCase(
+            name=f"transport={transport}",
+            settings={"transport": transport},
+            plan=lambda seed: fake_plan(FakeFlow(transport=transport), paths=paths, seed=seed),
+        )
+
+    return case("tcp"), case("mptcp")
+
+
+def write_arrow(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write `TABLE.arrow` streams into `folder`, as the agent does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame in tables.items():
+        frame.write_ipc_stream(folder / f"{name}.arrow")
+
+
+def write_trial(
+    folder: Path, plan: Plan, tables: Mapping[str, pl.DataFrame] | None, error: str | None = None
+) -> None:
+    """Write one trial into `folder`; with an `error` it is a failed one, which may have no tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "logs").mkdir(exist_ok=True)
+    (folder / "plan.json").write_text(plan.model_dump_json(by_alias=True), encoding="utf-8")
+    for name, frame in (tables or {}).items():
+        write_table(frame, folder, name)
+    provenance = Provenance(
+        status="ok" if error is None else "failed",
+        error=error,
+        seed=plan.seed,
+        identity=f"sha256:{plan.seed:064x}",
+        digest=trial_digest(tables) if tables is not None and error is None else None,
+        kernel_identity="sha256:" + "ab" * 32,
+        kernel_version="6.12.117",
+        agent_sha256="cd" * 32,
+        plait_version=plait.__version__,
+        wall_s=0.2,
+        virtual_s=10.1,
+    )
+    (folder / "provenance.json").write_text(provenance.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def write_study(
+    folder: Path,
+    cases: tuple[FakeCase, ...],
+    *,
+    repeat: int = 10,
+    title: str = "Two 5 Mbit/s paths between two hosts",
+    description: str | None = None,
+    cautions: tuple[dict[str, str], ...] = (),
+) -> None:
+    """Write study.json and every trial of `cases` into `folder`; the first case is the baseline."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        for index in range(repeat):
+            plan = case.plan(1000 + index)
+            trial = folder / "trials" / case.name / f"{index:03d}"
+            error = case.failed.get(index)
+            write_trial(trial, plan, None if error is not None else fake_tables(plan), error)
+    study = {
+        "schema": 1,
+        "name": "two-paths",
+        "title": title,
+        "description": description,
+        "scenario": {"title": title},
+        "scenario_source": f"title: {title}\n",
+        "command": "plait run two-paths",
+        "seed": 1,
+        "repeat": repeat,
+        "plait_version": plait.__version__,
+        "kernel": {"identity": "sha256:" + "ab" * 32, "version": "6.12.117"},
+        "agent_sha256": "cd" * 32,
+        "baseline": cases[0].name,
+        "cases": [{"name": case.name, "settings": case.settings} for case in cases],
+        "cautions": list(cautions),
+    }
+    (folder / "study.json").write_text(json.dumps(study, indent=1) + "\n", encoding="utf-8")

@@ -10,19 +10,13 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from plait.dataset.model import TABLES
 from plait.errors import TrialError
 from plait.run.engine import EngineIdentity, Interrupted, Job
+from plait.testing.folders import write_arrow
+from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from plait.plan.model import Flow, Plan
-
-GOODPUT_BPS = {"tcp": 4_800_000, "mptcp": 9_200_000}
-"""What every flow of a transport achieves in the fake network."""
 
 
 class FakeEngine:
@@ -49,7 +43,9 @@ class FakeEngine:
         data.mkdir()
         rows = {"flows": [_flow(flow, job.plan) for flow in job.plan.flows]}
         for name, schema in TABLES.items():
-            pl.DataFrame(rows.get(name, []), schema=schema, orient="row").write_ipc_stream(data / f"{name}.arrow")
+            pl.DataFrame(rows.get(name, []), schema=schema, orient="row").write_ipc_stream(
+                data / f"{name}.arrow"
+            )
         status = {"ok": True, "phase": "done", "error": None, "virtual_us": job.plan.end_us, "boot_us": 0}
         (job.folder / "status.json").write_text(json.dumps(status), encoding="utf-8")
 
@@ -61,25 +57,3 @@ def failing(message: str) -> Callable[[Job], None]:
         raise TrialError(message)
 
     return fault
-
-
-def _flow(flow: Flow, plan: Plan) -> dict[str, object]:
-    """Returns the row of one flow; the seed moves its start and a little of its goodput."""
-    rate_bps = GOODPUT_BPS[flow.transport] + plan.seed % 1000
-    size = flow.bytes or rate_bps * (flow.duration_us or 0) // 8_000_000
-    lasts_us = flow.duration_us or size * 8_000_000 // rate_bps
-    return {
-        "flow": flow.id,
-        "name": flow.name,
-        "kind": flow.kind,
-        "transport": flow.transport,
-        "congestion_control": "cubic",
-        "start_us": flow.start_us,
-        "connected_us": flow.start_us,
-        "first_byte_us": flow.start_us,
-        "end_us": flow.start_us + lasts_us,
-        "sent_bytes": size,
-        "received_bytes": size,
-        "completed": True,
-        "fallback": False if flow.transport == "mptcp" else None,
-    }

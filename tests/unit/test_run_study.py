@@ -1,0 +1,180 @@
+"""Studies on the fake engine: each trial at most once, failures kept apart, interrupts lose nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.dataset.provenance import read_provenance
+from plait.errors import MachineError, RequestError, TrialError
+from plait.plan.expand import Case
+from plait.run.engine import Interrupted, Job
+from plait.run.store import Store
+from plait.run.study import Runner, Study, StudyOutcome, TrialKey, TrialOutcome
+from plait.testing.engine import FakeEngine, failing
+from plait.testing.plans import FakeFlow, fake_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.plan.model import Plan
+
+
+class Silent:
+    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
+        pass
+
+    def trial_ended(self, outcome: TrialOutcome) -> None:
+        pass
+
+
+def resolve(case: Case, seed: int) -> Plan:
+    return fake_plan(FakeFlow(transport=str(case.settings["transport"]), duration_us=300_000), seed=seed)
+
+
+def study(repeat: int = 3, seed: int = 1) -> Study:
+    cases = [Case(f"transport={name}", {"transport": name}, None) for name in ("tcp", "mptcp")]  # type: ignore[arg-type]
+    return Study("test", cases, seed, repeat, resolve)
+
+
+def run(
+    tmp_path: Path, engine: FakeEngine, *, out: str = "out", what: Study | None = None, **options: bool
+) -> StudyOutcome:
+    trials = tmp_path / "store"
+    runner = Runner(engine, Store(trials), trials, jobs=2, **options)
+    return runner.run(what or study(), tmp_path / out, {"name": "test"}, Silent())
+
+
+def trials(tmp_path: Path, out: str = "out") -> list[str]:
+    return sorted(path.relative_to(tmp_path / out).as_posix() for path in (tmp_path / out).glob("trials/*/*"))
+
+
+def test_every_trial_runs_once_and_leaves_its_folder(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    outcome = run(tmp_path, engine)
+    assert engine.calls == 6
+    assert (outcome.total, len(outcome.finished), outcome.failed, outcome.interrupted) == (6, 6, [], False)
+    assert trials(tmp_path) == [f"trials/transport={t}/{n:03d}" for t in ("mptcp", "tcp") for n in range(3)]
+    files = {path.name for path in (tmp_path / "out/trials/transport=tcp/000").iterdir()}
+    assert {"plan.json", "provenance.json", "flows.parquet", "subflows.parquet", "links.parquet"} <= files
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_second_run_runs_nothing_and_gives_the_same_files(tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    engine = FakeEngine()
+    outcome = run(tmp_path, engine, out="again")
+    assert (engine.calls, outcome.reused) == (0, 6)
+    for path in (tmp_path / "out" / "trials").rglob("*"):
+        if path.is_file():
+            copy = tmp_path / "again" / path.relative_to(tmp_path / "out")
+            assert copy.read_bytes() == path.read_bytes()
+
+
+def test_fresh_runs_all_again(tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    engine = FakeEngine()
+    run(tmp_path, engine, fresh=True)
+    assert engine.calls == 6
+
+
+def test_another_seed_shares_no_trial(tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    engine = FakeEngine()
+    run(tmp_path, engine, what=study(seed=2))
+    assert engine.calls == 6
+
+
+def test_more_repeats_run_only_the_new_ones(tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    engine = FakeEngine()
+    run(tmp_path, engine, what=study(repeat=5))
+    assert engine.calls == 4
+
+
+def test_fewer_repeats_leave_no_old_trials_in_the_folder(tmp_path: Path) -> None:
+    run(tmp_path, FakeEngine())
+    run(tmp_path, FakeEngine(), what=study(repeat=1))
+    assert trials(tmp_path) == ["trials/transport=mptcp/000", "trials/transport=tcp/000"]
+
+
+def test_a_failed_trial_is_kept_with_its_reason_and_runs_again(tmp_path: Path) -> None:
+    def fault(job: Job) -> None:
+        if job.plan.flows[0].transport == "mptcp":
+            raise TrialError("the guest's kernel panicked: not syncing")
+
+    outcome = run(tmp_path, FakeEngine(fault))
+    assert len(outcome.failed) == 3
+    kept = read_provenance(tmp_path / "out/trials/transport=mptcp/001")
+    assert (kept.status, kept.error) == ("failed", "the guest's kernel panicked: not syncing")
+    engine = FakeEngine()
+    assert run(tmp_path, engine).failed == []
+    assert engine.calls == 3
+
+
+def test_data_cut_short_fail_the_trial_alone(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    execute = engine.execute
+
+    def cut(job: Job) -> None:
+        execute(job)
+        path = job.folder / "data" / "links.arrow"
+        if job.plan.flows[0].transport == "tcp":
+            path.write_bytes(path.read_bytes()[:-9])
+
+    engine.execute = cut  # type: ignore[method-assign]
+    outcome = run(tmp_path, engine)
+    assert len(outcome.failed) == 3
+    assert all("links.arrow" in str(failure.error) for failure in outcome.failed)
+
+
+def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
+    first_done = threading.Event()
+    count = iter(range(100))
+
+    def fault(job: Job) -> None:
+        if next(count) >= 2:
+            first_done.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            job.stop.wait(timeout=20)
+            raise Interrupted
+
+    outcome = run(tmp_path, FakeEngine(fault))
+    assert outcome.interrupted
+    assert len(outcome.finished) == 2 == len(trials(tmp_path))
+    engine = FakeEngine()
+    assert len(run(tmp_path, engine).finished) == 6
+    assert engine.calls == 4
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("x")
+    with pytest.raises(RequestError, match="not a study"):
+        run(tmp_path, FakeEngine())
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_of_another_study_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "study.json").write_text(json.dumps({"name": "other"}))
+    with pytest.raises(RequestError, match="holds the study `other`, not `test`"):
+        run(tmp_path, FakeEngine())
+
+
+def test_a_full_disk_is_said_once_with_the_remedy(tmp_path: Path) -> None:
+    def fault(job: Job) -> None:
+        raise OSError(28, "No space left on device", str(job.folder))
+
+    with pytest.raises(MachineError, match=r"No space left on device; free some space and run again"):
+        run(tmp_path, FakeEngine(fault))
+
+
+def test_all_trials_may_fail(tmp_path: Path) -> None:
+    outcome = run(tmp_path, FakeEngine(failing("no")))
+    assert len(outcome.failed) == outcome.total == 6

@@ -1,0 +1,101 @@
+"""The virtual engine's judgement of guests that go wrong. A shell script stands in for the kernel here."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.errors import TrialError
+from plait.kernel import Kernel
+from plait.run.engine import Interrupted, Job
+from plait.run.virtual import Limits, VirtualEngine, kernel_parameters
+from plait.testing.plans import fake_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = """echo '{"ok": true, "phase": "done", "error": null, "virtual_us": 1, "boot_us": 1}' > status.json"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def guest(tmp_path: Path, script: str, limits: Limits | None = None) -> tuple[VirtualEngine, Job]:
+    binary = tmp_path / "linux"
+    binary.write_text(f"#!/bin/sh\n{script}\n")
+    binary.chmod(0o755)
+    agent = tmp_path / "agent"
+    agent.write_bytes(b"agent")
+    folder = tmp_path / "job"
+    folder.mkdir()
+    kernel = Kernel(identity="0" * 64, version="0", binary=binary, binary_sha256="", hz=1000)
+    return VirtualEngine(kernel, agent, limits), Job(fake_plan(), {}, folder)
+
+
+def failure(tmp_path: Path, script: str, limits: Limits | None = None) -> str:
+    engine, job = guest(tmp_path, script, limits)
+    with pytest.raises(TrialError) as caught:
+        engine.execute(job)
+    return str(caught.value)
+
+
+def test_a_good_guest_finds_its_plan_and_leaves_in_peace(cache: Path) -> None:
+    engine, job = guest(cache, f"test -s plan.json && test -s initramfs.cpio && {GOOD}")
+    engine.execute(job)
+
+
+def test_a_panic_is_reported_as_such_with_the_console(cache: Path) -> None:
+    text = failure(cache, "echo before; echo 'Kernel panic - not syncing: Attempted to kill init!'; exit 1")
+    assert text.startswith("the guest's kernel panicked: not syncing: Attempted to kill init!")
+    assert "  before" in text
+
+
+def test_a_guest_that_ends_without_a_word_is_reported_with_its_exit_code(cache: Path) -> None:
+    assert "without a report (exit code 7)" in failure(cache, "exit 7")
+
+
+def test_a_killed_guest_is_reported(cache: Path) -> None:
+    assert "without a report (exit code -9)" in failure(cache, "kill -9 $$")
+
+
+def test_what_the_agent_says_failed_is_the_error(cache: Path) -> None:
+    script = """echo '{"ok": false, "phase": "apply", "error": "adding netem to w0a", "virtual_us": 1, "boot_us": 1}' >status.json"""
+    assert failure(cache, script) == "apply: adding netem to w0a"
+
+
+def test_no_virtual_progress_is_told_from_slow(cache: Path) -> None:
+    stuck = failure(cache, "echo '2000000 traffic' > progress; sleep 60", Limits(total_s=50, stall_s=0.5))
+    assert stuck.startswith("no virtual progress: virtual time stands at 2.0 s")
+
+
+def test_slow_is_told_from_no_virtual_progress(cache: Path) -> None:
+    script = 'i=0; while sleep 0.1; do i=$((i + 1000)); echo "$i traffic" > progress; done'
+    slow = failure(cache, script, Limits(total_s=1, stall_s=20))
+    assert slow.startswith("too slow: virtual time stands at")
+
+
+def test_a_guest_that_never_comes_up_is_given_up(cache: Path) -> None:
+    assert "the guest did not come up" in failure(cache, "sleep 60", Limits(total_s=50, stall_s=0.3))
+
+
+def test_a_stopped_guest_is_ended_with_its_children(cache: Path) -> None:
+    engine, job = guest(cache, "sleep 60 & echo $! > child; sleep 60")
+    timer = threading.Timer(0.5, job.stop.set)
+    timer.start()
+    with pytest.raises(Interrupted):
+        engine.execute(job)
+    child = int((job.folder / "child").read_text())
+    state = f"/proc/{child}/stat"
+    assert not os.path.exists(state) or open(state).read().split()[2] == "Z"
+
+
+def test_the_command_line_holds_no_path_of_the_host() -> None:
+    assert not any(
+        "/" in parameter.replace("rdinit=/init", "") for parameter in kernel_parameters(fake_plan())
+    )

@@ -1,0 +1,52 @@
+"""The working folder is gone after the block, after an error, and after kill -9."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plait.errors import MachineError
+from plait.run.workspace import Workspace
+
+
+def test_the_folder_is_gone_after_the_block(tmp_path: Path) -> None:
+    with Workspace(tmp_path, ".work-") as work:
+        (work.job() / "file").write_text("x")
+        assert work.job() != work.job()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_is_gone_after_kill_9(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from plait.run.workspace import Workspace\n"
+        f"with Workspace(Path({str(tmp_path)!r}), '.work-') as work:\n"
+        "    (work.job() / 'file').write_text('x'); print(work._janitor.pid, flush=True); sys.stdin.read()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    janitor = os.pidfd_open(int(child.stdout.readline()))
+    assert len(list(tmp_path.iterdir())) == 1
+    child.send_signal(signal.SIGKILL)
+    child.wait(timeout=10)
+    wait_for_end(janitor)
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait_for_end(pidfd: int) -> None:
+    import select
+
+    ready, _, _ = select.select([pidfd], [], [], 10)
+    assert ready, "the janitor still runs 10 s after plait was killed"
+    os.close(pidfd)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    with pytest.raises(MachineError, match=r"file.*PLAIT_CACHE"), Workspace(blocked, ".work-"):
+        pass

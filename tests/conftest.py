@@ -1,0 +1,70 @@
+"""What tests share: the virtual engine on the laboratory kernel, and a short way to run one trial on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import plait
+from plait import kernel as kernels
+from plait.dataset.convert import convert
+from plait.dataset.digest import trial_digest
+from plait.plan.expand import expand, trial_seed
+from plait.plan.model import Plan
+from plait.plan.resolve import resolve
+from plait.run.engine import Job
+from plait.run.virtual import VirtualEngine
+from plait.scenario import load, parse
+
+AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One trial that was run for a test."""
+
+    plan: Plan
+    tables: dict[str, pl.DataFrame]
+    console: str
+
+    @property
+    def digest(self) -> str:
+        return trial_digest(self.tables)
+
+    def series(self, table: str, **where: object) -> pl.DataFrame:
+        frame = self.tables[table]
+        for column, value in where.items():
+            frame = frame.filter(pl.col(column) == value)
+        return frame.sort("t_us")
+
+
+RunTrial = Callable[..., Ran]
+
+
+@pytest.fixture(scope="session")
+def engine() -> VirtualEngine:
+    """The engine that `plait run` uses, with the kernel that `make kernel` built."""
+    return VirtualEngine(kernels.ensure(), AGENT)
+
+
+@pytest.fixture(scope="session")
+def run_trial(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> RunTrial:
+    """Returns a function that runs one trial of a scenario (its text, or the name of a shipped one)."""
+
+    def run(scenario: str, *, case: int = 0, repeat: int = 0, overrides: tuple[str, ...] = ()) -> Ran:
+        model = parse(scenario, "test.yaml", overrides) if "\n" in scenario else load(scenario, overrides)
+        plan = resolve(expand(model)[case].scenario, trial_seed(model.seed, repeat))
+        return run_plan(engine, plan, tmp_path_factory.mktemp("trial"))
+
+    return run
+
+
+def run_plan(engine: VirtualEngine, plan: Plan, folder: Path) -> Ran:
+    """Runs `plan` in `folder`, an empty directory."""
+    engine.execute(Job(plan, {}, folder))
+    tables = convert(folder / "data", folder / "tables")
+    return Ran(plan, tables, (folder / "console.log").read_text(errors="replace"))

@@ -1,0 +1,125 @@
+"""Each case against its baseline case: paired by seed, as numbers and as a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from plait.analysis.model import Comparison, Estimate
+from plait.analysis.statistics import paired_difference, paired_ratio
+from plait.analysis.wording import case_label, change, change_interval, significant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.summarise import CaseRows
+
+COMPARED = ("goodput_bps", "completion_s")
+
+_NOUNS = {
+    "goodput_bps": ("gives", "the goodput"),
+    "completion_s": ("takes", "the completion time"),
+}
+
+
+def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]:
+    """Return one comparison per metric for every case but the baseline, in the order of the cases."""
+    by_name = {case.name: case for case in cases}
+    first = by_name.get(baseline) if baseline is not None else None
+    if first is None:
+        return []
+    found = []
+    for case in cases:
+        partner = _partner(case, first, cases)
+        if partner is case:
+            continue
+        found += [_compare(case, partner, metric) for metric in COMPARED if _measured(case, partner, metric)]
+    return found
+
+
+def _partner(case: CaseRows, baseline: CaseRows, cases: Sequence[CaseRows]) -> CaseRows:
+    """Return the case to compare with: like `case`, but with the baseline's choice of the main factor.
+
+    The main factor is the transport when it varies, else what is listed first under `vary`. So in a sweep of
+    transport and rate, MPTCP at 10 Mbit/s is compared with TCP at 10 Mbit/s; TCP there, with the baseline.
+    """
+    factor = "transport" if "transport" in case.settings else next(iter(case.settings), None)
+    if factor is None:
+        return baseline
+    wanted: dict[str, Any] = {**case.settings, factor: baseline.settings.get(factor)}
+    for other in cases:
+        if other.settings == wanted and other is not case:
+            return other
+    return baseline
+
+
+def _measured(case: CaseRows, baseline: CaseRows, metric: str) -> bool:
+    return any(row.metrics.get(metric) is not None for row in (*case.rows, *baseline.rows))
+
+
+def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
+    """Return the comparison of one metric over the seeds for which both cases have it."""
+    before = {row.seed: row.metrics.get(metric) for row in baseline.rows}
+    pairs = [
+        (x, y)
+        for row in case.rows
+        if (y := row.metrics.get(metric)) is not None and (x := before.get(row.seed)) is not None
+    ]
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    difference = paired_difference(xs, ys) if pairs else None
+    ratio = paired_ratio(xs, ys) if pairs else None
+    identical = len(pairs) > 1 and len(set(pairs)) == 1
+    verdict = _verdict(difference)
+    return Comparison(
+        case=case.name,
+        baseline=baseline.name,
+        metric=metric,
+        pairs=len(pairs),
+        difference=difference,
+        ratio=ratio,
+        identical=identical,
+        verdict=verdict,
+        sentence=_sentence(case, baseline, metric, len(pairs), ratio, verdict, identical=identical),
+    )
+
+
+def _verdict(difference: Estimate | None) -> Literal["more", "less", "same", "unclear"]:
+    """Return what the difference says; without an interval the one value has to speak."""
+    if difference is None:
+        return "unclear"
+    low, high = difference.ci95 or (difference.value, difference.value)
+    if low > 0:
+        return "more"
+    if high < 0:
+        return "less"
+    return "same" if low == high == 0 else "unclear"
+
+
+def _sentence(  # noqa: PLR0917 - the parts of one sentence
+    case: CaseRows,
+    baseline: CaseRows,
+    metric: str,
+    pairs: int,
+    ratio: Estimate | None,
+    verdict: str,
+    *,
+    identical: bool,
+) -> str:
+    """Return the comparison in words."""
+    name, other = case_label(case.name, case.settings), case_label(baseline.name, baseline.settings)
+    verb, noun = _NOUNS[metric]
+    if pairs == 0 or ratio is None:
+        return f"{name} cannot be compared with {other}: no seed was measured with both."
+    if verdict == "same":
+        text = f"{name} {verb} exactly {noun} of {other}"
+    else:
+        text = f"{name} {verb} {significant(ratio.value)} times {noun} of {other} ({change(ratio.value)}"
+        if ratio.ci95 is not None:
+            text += f", 95 % interval {change_interval(*ratio.ci95)}"
+        text += ")"
+    if pairs == 1:
+        return f"{text}; one pair of trials, so no interval."
+    if identical:
+        return f"{text}; all {pairs} repeats are identical, so there is no interval."
+    if verdict == "unclear":
+        return f"{text}: over {pairs} pairs no difference can be told from chance."
+    return f"{text} over {pairs} pairs of trials."

@@ -1,0 +1,245 @@
+"""The metrics of one trial, from its plan and tables. Null where something could not be measured, never zero.
+
+`docs/reference/results.md` tells every metric, its unit, its formula and where that comes from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.plan.model import Flow, Plan
+
+Metrics = dict[str, float | None]
+
+SYN_AND_FIN = 2
+"""bytes_acked of tcp_info counts SYN and FIN as a byte each: a subflow that acked no more carried no data."""
+
+
+def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return every metric of one trial by name; names end in the unit, see the reference for each."""
+    flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    goodputs = [flow_goodput_bps(flows.get(flow.id)) for flow in plan.flows]
+    alone = plan.flows[0] if len(plan.flows) == 1 else None
+    goodput = _sum(goodputs)
+    ideal = ideal_goodput_bps(plan, alone) if alone is not None else None
+    metrics: Metrics = {
+        "goodput_bps": goodput,
+        "ideal_goodput_bps": ideal,
+        "efficiency": goodput / ideal if goodput is not None and ideal else None,
+        "completion_s": completion_s(plan, flows),
+        "aggregation_benefit": aggregation_benefit(plan, alone, goodput) if alone is not None else None,
+        "jain_index": jain_index(goodputs),
+    }
+    metrics |= _subflow_metrics(plan, tables, flows)
+    metrics |= _queue_metrics(tables["links"])
+    if alone is None:
+        for flow, one in zip(plan.flows, goodputs, strict=True):
+            metrics[f"{flow.name}.goodput_bps"] = one
+            metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
+    return metrics
+
+
+def flow_goodput_bps(row: Mapping[str, object] | None) -> float | None:
+    """Return application bits per second of one row of the flows table; None when it did not complete."""
+    if row is None or not row["completed"]:
+        return None
+    received, start, end = row["received_bytes"], row["start_us"], row["end_us"]
+    if not (isinstance(received, int) and isinstance(start, int) and isinstance(end, int)) or end <= start:
+        return None
+    return received * 8e6 / (end - start)
+
+
+def completion_s(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> float | None:
+    """Return seconds from the start of the first transfer to the last byte of the last one.
+
+    None when the plan has no transfer, and when any transfer did not complete.
+    """
+    rows = [flows.get(flow.id) for flow in plan.flows if flow.kind == "transfer"]
+    starts, ends = [], []
+    for row in rows:
+        if row is None or not row["completed"]:
+            return None
+        start, end = row["start_us"], row["end_us"]
+        if not (isinstance(start, int) and isinstance(end, int)):
+            return None
+        starts.append(start)
+        ends.append(end)
+    return (max(ends) - min(starts)) / 1e6 if rows else None
+
+
+def aggregation_benefit(plan: Plan, flow: Flow, goodput_bps: float | None) -> float | None:
+    """Return the aggregation benefit of Kaspar and of Paasch et al. for a flow that is alone.
+
+    With g the goodput, C_i what path i alone allows TCP, Cmax the greatest C_i and C what all paths allow together
+    (their sum when they share no link, the maximum flow otherwise):
+
+        (g - Cmax) / (C - Cmax)  if g >= Cmax,   (g - Cmax) / Cmax  otherwise
+
+    1: all capacity is used; 0: as good as the best path; below 0: worse than it. The C_i are ideals from the plan,
+    not measurements, so that the figure of a trial does not depend on what else the study ran. None for TCP, for
+    unlimited paths, and when the paths together allow no more than the best alone.
+    """
+    singles = single_path_goodputs_bps(plan, flow)
+    if flow.transport != "mptcp" or goodput_bps is None or singles is None or flow.ideal_rate_bps is None:
+        return None
+    best = max(singles)
+    best_rate = max(path.rate_bps or 0 for path in flow.paths)
+    together = best * flow.ideal_rate_bps / best_rate
+    if together <= best:
+        return None
+    return (goodput_bps - best) / ((together - best) if goodput_bps >= best else best)
+
+
+def jain_index(goodputs: Sequence[float | None]) -> float | None:
+    """Return Jain's fairness index (sum x)^2 / (n sum x^2) (DEC-TR-301, 1984) of the flows' goodputs.
+
+    None with fewer than two flows, when one was not measured, and when nothing flowed.
+    """
+    values = [value for value in goodputs if value is not None]
+    squares = sum(value * value for value in values)
+    if len(values) < 2 or len(values) != len(goodputs) or squares == 0:
+        return None
+    return sum(values) ** 2 / (len(values) * squares)
+
+
+def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> pl.DataFrame:
+    """Return one row per subflow of the sending side of `flow`: greatest counters until it ended, and addresses."""
+    rows = subflows.filter((pl.col("flow") == flow.id) & (pl.col("side") == flow.sender))
+    if end_us is not None:
+        rows = rows.filter(pl.col("t_us") <= end_us)
+    return rows.group_by("subflow", maintain_order=True).agg(
+        pl.col("local_address", "remote_address").first(),
+        pl.col("acked_bytes", "retransmitted_segments").max(),
+    )
+
+
+def path_name(flow: Flow, side: str, local: str | None, remote: str | None) -> str:
+    """Return the name of the planned path between two addresses as one side sees them, or both addresses."""
+    client, server = (local, remote) if side == "client" else (remote, local)
+    for path in flow.paths:
+        if (path.client_address, path.server_address) == (client, server):
+            return path.name
+    return f"{client or '?'} to {server or '?'}"
+
+
+def _subflow_metrics(
+    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
+) -> Metrics:
+    """Return what the sending sides' subflows tell: retransmissions, shares of paths, round-trip times."""
+    retransmits: list[float | None] = []
+    used: list[float | None] = []
+    shares: Metrics = {}
+    largest: list[float] = []
+    multipath = any(flow.transport == "mptcp" for flow in plan.flows)
+    for flow in plan.flows:
+        end = flows.get(flow.id, {}).get("end_us")
+        rows = sender_subflows(tables["subflows"], flow, end if isinstance(end, int) else None)
+        retransmits.append(_column_sum(rows, "retransmitted_segments"))
+        if flow.transport == "mptcp" or not multipath:
+            used.append(_used(rows))
+        by_path = _bytes_by_path(flow, rows)
+        total = sum(by_path.values())
+        if total == 0 or (multipath and flow.transport != "mptcp"):
+            continue
+        largest.append(max(by_path.values()) / total)
+        prefix = "" if len(plan.flows) == 1 else f"{flow.name}."
+        shares |= {f"{prefix}{name}.path_share": count / total for name, count in by_path.items()}
+    rtt = _round_trips(plan, tables["subflows"])
+    return {
+        "path_share_max": max(largest) if largest else None,
+        "subflows_used": max((count for count in used if count is not None), default=None),
+        "retransmits": _sum(retransmits),
+        "reinjected_bytes": _reinjected(plan, tables["connections"]),
+        **rtt,
+        **shares,
+    }
+
+
+def _used(rows: pl.DataFrame) -> float | None:
+    """Return how many subflows carried data."""
+    acked = rows["acked_bytes"].drop_nulls()
+    return None if acked.is_empty() else float((acked > SYN_AND_FIN).sum())
+
+
+def _bytes_by_path(flow: Flow, rows: pl.DataFrame) -> dict[str, int]:
+    """Return acknowledged payload bytes by path, planned paths first, those that carried nothing included."""
+    if rows["acked_bytes"].drop_nulls().is_empty():
+        return {}
+    found = {path.name: 0 for path in flow.paths}
+    for row in rows.iter_rows(named=True):
+        name = path_name(flow, flow.sender, row["local_address"], row["remote_address"])
+        acked = row["acked_bytes"] or 0
+        found[name] = found.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
+    return found
+
+
+def _round_trips(plan: Plan, subflows: pl.DataFrame) -> Metrics:
+    """Return median and maximum of the smoothed round-trip time over all samples of sending sides."""
+    sending = pl.any_horizontal(
+        [pl.lit(value=False)]
+        + [(pl.col("flow") == flow.id) & (pl.col("side") == flow.sender) for flow in plan.flows]
+    )
+    rtt = subflows.filter(sending & (pl.col("acked_bytes") > SYN_AND_FIN))["rtt_us"].drop_nulls()
+    if rtt.is_empty():
+        return {"rtt_median_us": None, "rtt_max_us": None}
+    return {
+        "rtt_median_us": rtt.quantile(0.5, "linear"),
+        "rtt_max_us": float(rtt.to_list()[rtt.arg_max() or 0]),
+    }
+
+
+def _reinjected(plan: Plan, connections: pl.DataFrame) -> float | None:
+    """Return bytes that MPTCP sent again on another subflow, over all MPTCP flows."""
+    found: list[float | None] = []
+    for flow in plan.flows:
+        if flow.transport == "mptcp":
+            rows = connections.filter((pl.col("flow") == flow.id) & (pl.col("side") == flow.sender))
+            values = rows["retransmitted_bytes"].drop_nulls()
+            found.append(None if values.is_empty() else float(max(values.to_list())))
+    return _sum(found)
+
+
+def _queue_metrics(links: pl.DataFrame) -> Metrics:
+    """Return the fullest queue (by its mean over the samples) and all drops."""
+    queues = links.filter(pl.col("queue_bytes").is_not_null())
+    by_link = queues.group_by("link", maintain_order=True).agg(
+        pl.col("queue_bytes").mean().alias("mean"), pl.col("queue_bytes").max().alias("max")
+    )
+    drops = links.group_by("link", maintain_order=True).agg(pl.col("dropped_packets").max())
+    if by_link.is_empty():
+        mean, most = None, None
+    else:
+        fullest = by_link.sort("mean", descending=True, maintain_order=True).row(0, named=True)
+        mean, most = float(fullest["mean"]), float(fullest["max"])
+    return {
+        "queue_mean_bytes": mean,
+        "queue_max_bytes": most,
+        "dropped_packets": _column_sum(drops, "dropped_packets"),
+    }
+
+
+def _duration_s(flow: Flow, row: Mapping[str, object] | None) -> float | None:
+    """Return the completion time of one transfer in seconds; None for other flows and unfinished ones."""
+    if flow.kind != "transfer" or row is None or not row["completed"]:
+        return None
+    start, end = row["start_us"], row["end_us"]
+    return (end - start) / 1e6 if isinstance(start, int) and isinstance(end, int) else None
+
+
+def _column_sum(frame: pl.DataFrame, column: str) -> float | None:
+    """Return the sum of a column, None when it has no values."""
+    values = frame[column].drop_nulls()
+    return None if values.is_empty() else float(values.sum())
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """Return the sum, None when there is nothing to add or a part of it is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None

@@ -1,0 +1,83 @@
+"""What the analysis finds: the summary of a study, as summary.json holds it. A contract that scripts depend on."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Finding(BaseModel):
+    """A closed, immutable record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+
+class Statistics(Finding):
+    """One metric over the trials of a case. Everything but `n` is null when nothing was measured."""
+
+    n: int
+    """Trials in which the metric could be measured."""
+    mean: float | None = None
+    median: float | None = None
+    min: float | None = None
+    max: float | None = None
+    stdev: float | None = None
+    """Sample standard deviation; null with fewer than two trials."""
+    ci95: tuple[float, float] | None = None
+    """95 % interval of the mean; null with fewer than two trials, and when all trials gave the same value."""
+
+
+class CaseSummary(Finding):
+    """One case: what it sets, how many trials it had, and what they gave."""
+
+    name: str
+    settings: dict[str, Any]
+    trials: int
+    """Trials that were run, failed ones included."""
+    failed: int
+    metrics: dict[str, Statistics]
+
+
+class Estimate(Finding):
+    """A number and its 95 % interval; the interval is null where it says nothing (see Statistics.ci95)."""
+
+    value: float
+    ci95: tuple[float, float] | None = None
+
+
+class Comparison(Finding):
+    """One metric of one case against its baseline case, over the trials that share a seed."""
+
+    case: str
+    baseline: str
+    metric: str
+    pairs: int
+    """Trials that both cases completed with the same seed."""
+    difference: Estimate | None
+    """Mean of case minus baseline, in the metric's unit."""
+    ratio: Estimate | None
+    """Mean of the case divided by mean of the baseline; null when the baseline's mean is zero."""
+    identical: bool
+    """All pairs gave the same two numbers: repeating tells nothing about the spread."""
+    verdict: Literal["more", "less", "same", "unclear"]
+    """`unclear`: the interval of the difference includes zero; `same`: equal in every pair."""
+    sentence: str
+
+
+class Summary(Finding):
+    """summary.json."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    scenario: str
+    digest: str
+    cases: tuple[CaseSummary, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+class Caution(Finding):
+    """Something to check before trusting the result."""
+
+    code: str
+    message: str
+    remedy: str | None = None

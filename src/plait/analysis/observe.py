@@ -1,0 +1,81 @@
+"""What the data of a trial say against trusting its figures: fallbacks, unfinished flows, idle paths.
+
+Each trial gives observations; a study turns those that recur into one caution per case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.metrics import SYN_AND_FIN, sender_subflows
+from plait.analysis.model import Caution
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from plait.plan.model import Flow, Plan
+
+REMEDIES = {
+    "FLOW_FAILED": "its figures are missing, not zero; look at the trial's events and logs",
+    "FELL_BACK": "its figures are those of TCP on one path; see reset_reason in the trial's events, "
+    "and MPTcpExt counters",
+    "IDLE_PATH": "check endpoints, limits and routes with `plait plan`, and the events for refused subflows",
+    "CHECKSUM": "what arrived is not what was sent: report this as a bug, with the trial's folder",
+    "DATA_CHANGED": "the tables are not those that were made: delete the trial's folder and run the study again",
+    "TRIALS_MISSING": "run the same command again: finished trials are kept and the rest is run",
+}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Something that a trial's data show: its code, and in words."""
+
+    code: str
+    text: str
+
+
+def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
+    """Return what one trial's tables say against its figures."""
+    rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    found = []
+    for flow in plan.flows:
+        row = rows.get(flow.id)
+        if row is None or not row["completed"]:
+            reason = "it left no record" if row is None else row["error"] or "no reason is given"
+            found.append(Observation("FLOW_FAILED", f"flow {flow.name} did not complete ({reason})"))
+            continue
+        if row["fallback"]:
+            found.append(Observation("FELL_BACK", f"flow {flow.name} asked for MPTCP and fell back to TCP"))
+        elif flow.transport == "mptcp":
+            found += _idle_paths(flow, tables["subflows"], row["end_us"])
+        if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
+            found.append(Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent"))
+    return found
+
+
+def cautions(case: str, trials: int, seen: Mapping[Observation, Sequence[int]]) -> list[Caution]:
+    """Return one caution per observation made in a case; `seen` holds the numbers of the trials."""
+    return [
+        Caution(
+            code=observation.code,
+            message=f"{case}: {observation.text} in {len(indices)} of {trials} trials",
+            remedy=REMEDIES.get(observation.code),
+        )
+        for observation, indices in seen.items()
+    ]
+
+
+def _idle_paths(flow: Flow, subflows: pl.DataFrame, end_us: int | None) -> list[Observation]:
+    """Return an observation when fewer subflows carried data than the flow has paths."""
+    rows = sender_subflows(subflows, flow, end_us)
+    acked = rows["acked_bytes"].drop_nulls()
+    if acked.is_empty():
+        return []
+    used = int((acked > SYN_AND_FIN).sum())
+    if used >= len(flow.paths):
+        return []
+    text = f"flow {flow.name} has {len(flow.paths)} paths but data on {used} subflow{'s' * (used != 1)} only"
+    return [Observation("IDLE_PATH", text)]

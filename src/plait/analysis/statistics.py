@@ -1,0 +1,79 @@
+"""Means with intervals, and paired comparisons. The quantiles are scipy's; the formulas are named with a source."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING
+
+from plait.analysis.model import Estimate, Statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def t_quantile(degrees: int, probability: float = 0.975) -> float:
+    """Return the quantile of Student's t distribution (two-sided 95 % by default)."""
+    # scipy.stats has it too, but takes a second to import.
+    from scipy import special  # type: ignore[import-untyped]
+
+    return float(special.stdtrit(degrees, probability))
+
+
+def describe(values: Sequence[float | None]) -> Statistics:
+    """Return the statistics of the values that are known; the interval is Student's t interval of the mean."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return Statistics(n=0)
+    mean = statistics.fmean(known)
+    if min(known) == max(known):
+        # The mean of equal values, free of rounding.
+        mean = known[0]
+    stdev = statistics.stdev(known) if len(known) > 1 else None
+    return Statistics(
+        n=len(known),
+        mean=mean,
+        median=statistics.median(known),
+        min=min(known),
+        max=max(known),
+        stdev=stdev,
+        ci95=_interval(mean, stdev, len(known)),
+    )
+
+
+def paired_difference(baseline: Sequence[float], case: Sequence[float]) -> Estimate:
+    """Return the mean of case - baseline over pairs, with the t interval of the paired differences."""
+    differences = describe([y - x for x, y in zip(baseline, case, strict=True)])
+    if differences.mean is None:
+        raise ValueError("no pairs to compare")
+    return Estimate(value=differences.mean, ci95=differences.ci95)
+
+
+def paired_ratio(baseline: Sequence[float], case: Sequence[float]) -> Estimate | None:
+    """Return mean(case) / mean(baseline) over pairs, with its interval; None when the baseline's mean is zero.
+
+    The ratio estimator and its linearised variance (Cochran, Sampling Techniques, 3rd ed., section 6.4): with
+    R = mean(y) / mean(x) and residuals d_i = y_i - R x_i, the standard error is sd(d) / (sqrt(n) |mean(x)|).
+    It is the ratio of the two means that are shown, unlike a mean of ratios.
+    """
+    x_mean = statistics.fmean(baseline)
+    if x_mean == 0:
+        return None
+    ratio = statistics.fmean(case) / x_mean
+    if len(baseline) < 2 or _identical(baseline, case):
+        return Estimate(value=ratio)
+    residuals = [y - ratio * x for x, y in zip(baseline, case, strict=True)]
+    stdev = statistics.stdev(residuals, xbar=0.0)
+    return Estimate(value=ratio, ci95=_interval(ratio, stdev / abs(x_mean), len(baseline)))
+
+
+def _identical(baseline: Sequence[float], case: Sequence[float]) -> bool:
+    return len(set(zip(baseline, case, strict=True))) == 1
+
+
+def _interval(centre: float, stdev: float | None, n: int) -> tuple[float, float] | None:
+    """Return centre -+ t * stdev / sqrt(n); None when there is no spread to judge by."""
+    if stdev is None or stdev == 0:
+        return None
+    half = t_quantile(n - 1) * stdev / math.sqrt(n)
+    return (centre - half, centre + half)

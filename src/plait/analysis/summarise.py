@@ -1,0 +1,68 @@
+"""From the metrics of every trial to the summary of the study."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.compare import compare
+from plait.analysis.model import CaseSummary, Summary
+from plait.analysis.statistics import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A completed trial, reduced to what the summary needs."""
+
+    index: int
+    seed: int
+    digest: str
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class FailedTrial:
+    """A trial that failed, and why."""
+
+    index: int
+    error: str
+
+
+@dataclass(frozen=True)
+class CaseRows:
+    """A case with all its trials."""
+
+    name: str
+    settings: dict[str, Any]
+    rows: tuple[TrialRow, ...]
+    failed: tuple[FailedTrial, ...] = ()
+
+
+def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline: str | None) -> Summary:
+    """Return the summary of a study; `baseline` names the case that the others are compared with."""
+    names = list(dict.fromkeys(name for case in cases for row in case.rows for name in row.metrics))
+    return Summary(
+        scenario=scenario,
+        digest=digest,
+        cases=tuple(
+            CaseSummary(
+                name=case.name,
+                settings=case.settings,
+                trials=len(case.rows) + len(case.failed),
+                failed=len(case.failed),
+                metrics={
+                    name: describe([row.metrics.get(name) for row in case.rows])
+                    for name in names
+                    # Names of flows and paths belong to the cases that have them.
+                    if "." not in name or any(name in row.metrics for row in case.rows)
+                },
+            )
+            for case in cases
+        ),
+        comparisons=tuple(compare(cases, baseline)),
+    )

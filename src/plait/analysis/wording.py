@@ -1,0 +1,117 @@
+"""Numbers and their units as a person reads them; the same everywhere a number is shown."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MISSING = "\N{EN DASH}"
+"""Stands for what was not measured."""
+
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return `value` with so many significant digits, never in exponent form: 4.78, 92.5, 1240."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    rounded = round(value, decimals)
+    # Rounding may carry into the next decade: 9.996 is 10.0, not 10.00.
+    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
+        decimals = max(decimals - 1, 0)
+    return f"{value:.{decimals}f}"
+
+
+def rate(value: float | None) -> str:
+    """Return bits per second as "4.78 Mbit/s"."""
+    return _scaled(value, "bit/s")
+
+
+def size(value: float | None) -> str:
+    """Return bytes as "64.2 kB" (powers of ten)."""
+    return _scaled(value, "B")
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds as "37.9 s" or "420 ms"."""
+    if value is None:
+        return MISSING
+    if abs(value) < 1:
+        return f"{significant(value * 1e3)} ms"
+    return f"{significant(value)} s" if abs(value) >= 1 else f"{significant(value * 1e3)} ms"
+
+
+def micros(value: float | None) -> str:
+    """Return microseconds as "20.4 ms"."""
+    return MISSING if value is None else f"{significant(value / 1e3)} ms"
+
+
+def percent(value: float | None, digits: int = 3) -> str:
+    """Return a ratio as "95.6 %"."""
+    return MISSING if value is None else f"{significant(value * 100, digits)} %"
+
+
+def change(ratio: float, decimals: int = 1) -> str:
+    """Return a ratio as the change that it is: 1.918 is "+91.8 %"."""
+    return f"{(ratio - 1) * 100:+.{decimals}f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def change_interval(low: float, high: float) -> str:
+    """Return an interval of ratios as changes, with as many decimals as it takes to tell its ends apart."""
+    width = (high - low) * 100
+    decimals = 1 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 1), 5)
+    return f"{change(low, decimals)} to {change(high, decimals)}"
+
+
+def count(value: float | None) -> str:
+    """Return a count that may be a mean: "12", "12.4"."""
+    if value is None:
+        return MISSING
+    return f"{value:.0f}" if value == int(value) else significant(value)
+
+
+def show(metric: str, value: float | None) -> str:
+    """Return a metric's value with its unit, which the end of its name tells."""
+    for suffix, formatter in _FORMATS:
+        if metric.endswith(suffix):
+            return formatter(value)
+    return MISSING if value is None else significant(value)
+
+
+def case_label(name: str, settings: Mapping[str, Any]) -> str:
+    """Return what to call a case in prose: "MPTCP" when only the transport varies, else its settings."""
+    if set(settings) == {"transport"}:
+        return str(settings["transport"]).upper()
+    parts = [
+        str(value).upper() if key == "transport" else f"{key} {value}" for key, value in settings.items()
+    ]
+    return ", ".join(parts) or name
+
+
+def _scaled(value: float | None, unit: str) -> str:
+    """Return a value with an SI prefix and three significant digits."""
+    if value is None:
+        return MISSING
+    for factor, prefix in _PREFIXES:
+        # 999.7 of the smaller unit reads 1000: it belongs to the larger one.
+        if abs(value) >= factor * 0.9995:
+            return f"{significant(value / factor)} {prefix}{unit}"
+    return f"{significant(value)} {unit}"
+
+
+_FORMATS = (
+    ("_bps", rate),
+    ("_bytes", size),
+    ("_us", micros),
+    ("_s", seconds),
+    ("efficiency", percent),
+    ("path_share", percent),
+    ("path_share_max", percent),
+    ("retransmits", count),
+    ("_packets", count),
+    ("subflows_used", count),
+)

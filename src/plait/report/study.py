@@ -1,0 +1,151 @@
+"""Reads a result folder: study.json, and every trial reduced to its row of metrics as soon as it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from plait.analysis.metrics import trial_metrics
+from plait.analysis.model import Caution
+from plait.analysis.observe import REMEDIES, Observation, cautions, observe
+from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
+from plait.dataset.digest import study_digest, trial_digest
+from plait.dataset.provenance import explain
+from plait.dataset.trial import Trial, read_trial
+from plait.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class _Part(BaseModel):
+    # What a later version adds to study.json does not stop this one from reporting.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class KernelFacts(_Part):
+    """The kernel that ran the study."""
+
+    identity: str | None = None
+    version: str | None = None
+
+
+class CaseEntry(_Part):
+    """One case as study.json lists it."""
+
+    name: str
+    settings: dict[str, Any]
+
+
+class StudyFile(_Part):
+    """study.json, as far as a report needs it."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    scenario_source: str | None = None
+    command: str
+    seed: int
+    repeat: int
+    plait_version: str
+    engine: str | None = None
+    kernel: KernelFacts = KernelFacts()
+    agent_sha256: str | None = None
+    baseline: str | None = None
+    cases: tuple[CaseEntry, ...]
+    cautions: tuple[Caution, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """What to call the study."""
+        return self.title or self.name or "Study"
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """A whole study, reduced: what was asked, and the rows of all its trials."""
+
+    folder: Path
+    about: StudyFile
+    cases: tuple[CaseRows, ...]
+    digest: str
+    cautions: tuple[Caution, ...]
+
+
+def read_study(folder: Path) -> StudyData:
+    """Return the study in `folder`; memory holds one trial's tables at a time.
+
+    Raises:
+        DataError: the folder is no result folder, or a file in it is damaged.
+    """
+    about = read_study_file(folder)
+    cases: list[CaseRows] = []
+    found = list(about.cautions)
+    for entry in about.cases:
+        case, seen = _read_case(folder, entry)
+        cases.append(case)
+        trials = len(case.rows) + len(case.failed)
+        if trials < about.repeat:
+            found.append(
+                Caution(
+                    code="TRIALS_MISSING",
+                    message=f"{case.name}: {trials} of {about.repeat} trials are there",
+                    remedy=REMEDIES["TRIALS_MISSING"],
+                )
+            )
+        found += cautions(case.name, trials, seen)
+    digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
+    return StudyData(folder, about, tuple(cases), digest, tuple(dict.fromkeys(found)))
+
+
+def _read_case(folder: Path, entry: CaseEntry) -> tuple[CaseRows, dict[Observation, list[int]]]:
+    """Return one case, and the trials in which each observation was made."""
+    rows: list[TrialRow] = []
+    failed: list[FailedTrial] = []
+    seen: dict[Observation, list[int]] = {}
+    for index, trial in _trials(folder, entry.name):
+        if trial.provenance.status == "failed":
+            failed.append(FailedTrial(index, trial.provenance.error or "no reason was recorded"))
+            continue
+        row, observed = _reduce(index, trial)
+        rows.append(row)
+        for observation in observed:
+            seen.setdefault(observation, []).append(index)
+    return CaseRows(entry.name, dict(entry.settings), tuple(rows), tuple(failed)), seen
+
+
+def _reduce(index: int, trial: Trial) -> tuple[TrialRow, list[Observation]]:
+    """Return a trial's row of metrics, and what its data say against trusting them."""
+    digest = trial_digest(trial.tables)
+    observed = observe(trial.plan, trial.tables)
+    if trial.provenance.digest not in (None, digest):
+        observed.append(Observation("DATA_CHANGED", "the data have another digest than when they were made"))
+    metrics = trial_metrics(trial.plan, trial.tables)
+    return TrialRow(index, trial.provenance.seed, digest, metrics), observed
+
+
+def read_study_file(folder: Path) -> StudyFile:
+    """Return study.json of a result folder (DataError when it is missing or is not what it should be)."""
+    path = folder / "study.json"
+    try:
+        return StudyFile.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}); give the folder that `plait run` wrote"
+        ) from error
+    except ValidationError as error:
+        raise DataError(f"{path}: not the description of a study: {explain(error)}") from error
+
+
+def _trials(folder: Path, case: str) -> Iterator[tuple[int, Trial]]:
+    """Yield the trials of a case that are there, by their number."""
+    parent = folder / "trials" / case
+    if not parent.is_dir():
+        return
+    for path in sorted(parent.iterdir(), key=lambda child: (len(child.name), child.name)):
+        if path.name.isdigit() and path.is_dir():
+            yield int(path.name), read_trial(path)

@@ -63,7 +63,7 @@ def change(ratio: float, decimals: int = 1) -> str:
 def change_interval(low: float, high: float) -> str:
     """Return an interval of ratios as changes, with as many decimals as it takes to tell its ends apart."""
     width = (high - low) * 100
-    decimals = 1 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 1), 5)
+    decimals = 1 if width <= 0 else min(max(-math.floor(math.log10(width)), 1), 5)
     return f"{change(low, decimals)} to {change(high, decimals)}"
 
 

@@ -1,0 +1,156 @@
+"""The figures that plait promises, measured on this machine and printed as a table: `make bench`.
+
+Each figure is measured as a user would meet it, several times, and the median is printed beside its target. A missed
+target is printed as missed; nothing here fails.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.plan.expand import expand, trial_seed
+from plait.plan.resolve import resolve
+from rich.console import Console
+from rich.table import Table
+
+import plait
+from plait import kernel as kernels
+from plait.dataset.convert import convert
+from plait.run.engine import Job
+from plait.run.virtual import VirtualEngine
+from plait.scenario import load, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.plan.model import Plan
+
+REPEATS = 5
+PLAIT = Path(sys.executable).parent / "plait"
+GIGABIT = """
+title: Two paths of 1 Gbit/s
+network:
+  hosts: [h1, h2]
+  links:
+    h1-h2: {rate: 1gbit, delay: 5ms}
+    h1-h2#2: {rate: 1gbit, delay: 5ms}
+traffic:
+  - transfer: {from: h1, to: h2, bytes: BYTES, transport: TRANSPORT}
+"""
+
+
+def plans(scenario: str) -> list[Plan]:
+    """Returns the plan of each case of a shipped scenario, or of the text of one."""
+    model = parse(scenario, "bench.yaml") if "\n" in scenario else load(scenario)
+    return [resolve(case.scenario, trial_seed(model.seed, 0)) for case in expand(model)]
+
+
+class Bench:
+    """Runs plans on the virtual engine and measures."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+        self._engine = VirtualEngine(kernels.ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+
+    def trial(self, plan: Plan) -> float:
+        """Returns the wall time of one trial in s, from starting the guest to Parquet on disk."""
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        started = time.perf_counter()
+        self._engine.execute(Job(plan, {}, folder))
+        convert(folder / "data", folder / "tables")
+        return time.perf_counter() - started
+
+    def median(self, *several: Plan) -> float:
+        """Returns the median over repeats of the wall time of some plans, one after the other, in s."""
+        return statistics.median(sum(self.trial(plan) for plan in several) for _ in range(REPEATS))
+
+
+def study_times(folder: Path) -> tuple[float, float]:
+    """Returns the wall times in s of `plait run two-paths`: all trials fresh, then all from the store."""
+    times = []
+    for options in (["--fresh"], []):
+        command = [str(PLAIT), "run", "two-paths", "--out", str(folder / "study"), *options]
+        started = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        times.append(time.perf_counter() - started)
+    return times[0], times[1]
+
+
+def mininet_pair() -> float | str:
+    """Returns the wall time in s of the same pair with Mininet, or why it cannot be measured here."""
+    script = Path(__file__).parent / "mininet_pair.py"
+    if os.geteuid() != 0:
+        return "needs root"
+    if shutil.which("mn") is None:
+        install = ["apt-get", "install", "-y", "-q", "mininet", "bridge-utils", "iperf"]
+        if subprocess.run(install, capture_output=True, check=False).returncode != 0:
+            return "mininet cannot be installed from the distribution"
+    started = time.perf_counter()
+    done = subprocess.run(
+        ["/usr/bin/python3", str(script)], capture_output=True, text=True, timeout=300, check=False
+    )
+    if done.returncode != 0:
+        return f"mininet failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}"
+    return time.perf_counter() - started
+
+
+def gigabit(bench: Bench) -> float:
+    """Returns simulated Gbit per wall second of 1 GB by TCP and then 200 MB by MPTCP over 2 x 1 Gbit/s."""
+    work = [("tcp", 10**9), ("mptcp", 2 * 10**8)]
+    wall = 0.0
+    for transport, size in work:
+        text = GIGABIT.replace("BYTES", f"{size // 10**6}MB").replace("TRANSPORT", transport)
+        wall += bench.median(*plans(text))
+    return sum(size for _, size in work) * 8 / 1e9 / wall
+
+
+def main() -> None:
+    """Measures everything and prints the table."""
+    table = Table("figure", "measured", "target", "")
+
+    def row(
+        name: str, value: float | str, unit: str, target: float | None, better: Callable[[float, float], bool]
+    ) -> None:
+        if isinstance(value, str) or target is None:
+            table.add_row(name, value if isinstance(value, str) else f"{value:.2f} {unit}", "", "")
+            return
+        verdict = "met" if better(value, target) else f"missed by {abs(value / target - 1):.0%}"
+        table.add_row(name, f"{value:.2f} {unit}", f"{target:g} {unit}", verdict)
+
+    def below(value: float, target: float) -> bool:
+        return value <= target
+
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        tcp, mptcp = plans("two-paths")
+        pair = bench.median(tcp, mptcp)
+        row("pair TCP 10 s + MPTCP 10 s, to data on disk", pair, "s", 0.55, below)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        idle = tcp.model_copy(update={"flows": (), "end_us": 0})
+        row("start, build, stop of two hosts without traffic", bench.median(idle), "s", 0.2, below)
+        first, second = study_times(Path(folder))
+        row("plait run two-paths, 20 trials and report", first, "s", 6, below)
+        row("the same from the store", second, "s", 2, below)
+        row("2 x 1 Gbit/s: simulated Gbit per wall second", gigabit(bench), "Gbit/s", 5, lambda a, b: a >= b)
+        row("peak memory of a two-host trial", peak, "MB", 100, below)
+        mininet = mininet_pair()
+        row("the pair with Mininet", mininet, "s", None, below)
+        if not isinstance(mininet, str):
+            row("times faster than Mininet", mininet / pair, "x", None, below)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

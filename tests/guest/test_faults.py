@@ -1,0 +1,190 @@
+"""What goes wrong while a study runs on the real kernel: one clear message, nothing lost, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.guest
+
+PLAIT = Path(sys.executable).parent / "plait"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of its own, with the user's kernels."""
+    from plait.run.files import cache_root
+
+    mine = tmp_path / "cache"
+    mine.mkdir()
+    (mine / "kernels").symlink_to(cache_root() / "kernels")
+    monkeypatch.setenv("PLAIT_CACHE", str(mine))
+    return mine
+
+
+@contextmanager
+def running(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A study in the background; yields it when its second trial has ended, and ends it after the block."""
+    command = [str(PLAIT), "run", "two-paths", "--out", str(out), "--jobs", "1", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[2/"):
+            break
+    else:
+        pytest.fail("the study ended before its second trial did")
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+
+
+def guests(out: Path) -> list[int]:
+    """Processes that run in a working folder below `out`."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                if str(process.joinpath("cwd").readlink()).startswith(str(out)):
+                    found.append(int(process.name))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue  # it ended, or is not ours
+    return found
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        ready, _, _ = select.select([descriptor], [], [], 10)
+        os.close(descriptor)
+        assert ready, f"process {pid} is still there after 10 s"
+
+
+def janitors(out: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                line = process.joinpath("cmdline").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if str(out).encode() in line and line.startswith(b"/bin/sh"):
+                found.append(int(process.name))
+    return found
+
+
+def finish(out: Path) -> dict[str, object]:
+    done = subprocess.run(
+        [str(PLAIT), "run", "two-paths", "--out", str(out), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    reused = done.stderr.count("from the store")
+    assert reused >= 2, "finished trials were run again"
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_ctrl_c_keeps_finished_trials_and_says_so(tmp_path: Path, cache: Path) -> None:
+    out = tmp_path / "out"
+    with running(out) as study:
+        study.send_signal(signal.SIGINT)
+        _, message = study.communicate(timeout=30)
+        assert study.returncode == 130
+        assert "interrupted" in message
+        assert "The same command goes on from there" in message
+    assert guests(out) == []
+    assert list(out.glob(".work-*")) == []
+    finish(out)
+
+
+def test_kill_9_leaves_no_process_and_no_folder_and_a_rerun_gives_the_same_data(
+    tmp_path: Path, cache: Path
+) -> None:
+    out = tmp_path / "out"
+    with running(out) as study:
+        left = guests(out) + janitors(out)
+        study.kill()
+        study.wait(timeout=30)
+    wait_until_gone(left)
+    assert guests(out) == []
+    assert list(out.glob(".work-*")) == []
+    assert list((cache / "trials").glob(".stage-*")) == []
+    continued = finish(out)
+    undisturbed = subprocess.run(
+        [str(PLAIT), "run", "two-paths", "--out", str(tmp_path / "fresh"), "--json", "--fresh"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert json.loads(undisturbed.stdout)["digest"] == continued["digest"]
+
+
+def test_a_killed_guest_fails_its_trial_alone(tmp_path: Path, cache: Path) -> None:
+    out = tmp_path / "out"
+    with running(out) as study:
+        kernels = [pid for pid in guests(out) if Path(f"/proc/{pid}/comm").read_text().strip() == "linux"]
+        for pid in kernels:
+            os.kill(pid, signal.SIGKILL)
+        _, message = study.communicate(timeout=120)
+    assert study.returncode == 1
+    assert "without a report (exit code -9)" in message
+    assert "19 of 20" not in message
+    summary = json.loads((out / "summary.json").read_text())
+    assert sum(case["failed"] for case in summary["cases"]) == 1
+
+
+def test_a_trial_that_is_too_slow_is_given_up(tmp_path: Path, cache: Path) -> None:
+    done = subprocess.run(
+        [
+            str(PLAIT),
+            "run",
+            "two-paths",
+            "--out",
+            str(tmp_path / "out"),
+            "--repeat",
+            "1",
+            "--trial-timeout",
+            "1",
+            "--set",
+            "traffic.0.bulk.duration=3000s",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "too slow" in done.stderr
+    assert "--trial-timeout" in done.stderr
+
+
+def test_a_full_disk_is_said_with_its_remedy(tmp_path: Path, cache: Path) -> None:
+    """A small file system in a mount namespace of our own stands for the full disk."""
+    small = tmp_path / "small"
+    small.mkdir()
+    inner = f"mount -t tmpfs -o size=200k none {small} && exec {PLAIT} run two-paths --out {small}/out --repeat 3 --jobs 1"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", inner], capture_output=True, text=True, timeout=120, check=False
+    )
+    if "unshare" in done.stderr:
+        pytest.skip("no user namespaces here; see docs/limitations.md")
+    assert done.returncode in (1, 3), done.stderr
+    assert "No space left on device" in done.stderr or "disk is full" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr

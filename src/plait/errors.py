@@ -13,6 +13,9 @@ A message says what was attempted, on what, why it failed, and what to do next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 
 class PlaitError(Exception):
     """The base of all errors that plait raises on purpose."""
@@ -24,6 +27,34 @@ class RequestError(PlaitError):
     """The request was wrong and nothing was run."""
 
     exit_code = 2
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One mistake in a scenario, and the place where it stands."""
+
+    source: str
+    """The file, `--set PATH=VALUE`, or empty for a scenario made in Python."""
+    line: int | None
+    column: int | None
+    """Both from 1; None where there is no text."""
+    path: str
+    """`network.links.h1-s1.rate`; empty for the file as a whole."""
+    what: str
+    """What is wrong; what would be right."""
+
+    def __str__(self) -> str:
+        place = self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
+        return ": ".join(part for part in (place, self.path, self.what) if part)
+
+
+class ScenarioError(RequestError):
+    """A scenario has mistakes: all that were found, a line each."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        super().__init__("\n".join(map(str, mistakes)))
+        self.mistakes = tuple(mistakes)
+        """In the order of their places."""
 
 
 class DataError(PlaitError):

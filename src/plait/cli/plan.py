@@ -1,0 +1,60 @@
+"""`plait plan`: prints what a trial would do, without running it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+
+def command(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."
+        ),
+    ],
+    *,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--format", metavar="json|shell", help="JSON, or commands to run by hand as root.")
+    ] = "json",
+    case: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which case. Default: the first (the baseline).")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The study's seed. Default: the scenario's.")
+    ] = None,
+    repeat_index: Annotated[int, typer.Option(min=0, help="Which repeat, from 0.")] = 0,
+) -> None:
+    """Prints what a trial would do, fully resolved, without running it."""
+    import json
+
+    from plait import scenario as scenarios
+    from plait.errors import RequestError
+    from plait.plan.expand import expand, trial_seed
+    from plait.plan.identity import plan_bytes
+    from plait.plan.resolve import resolve
+    from plait.plan.shell import to_shell
+    from plait.scenario.wording import nearest
+
+    if output_format not in ("json", "shell"):
+        raise RequestError(f"--format {output_format}: there is no such format; there is: json, shell")
+    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    cases = {found.name: found for found in expand(loaded)}
+    name = case if case is not None else next(iter(cases))
+    if name not in cases:
+        hint = nearest(name, cases) or "leave it out for the first"
+        raise RequestError(f"--case {name}: there is no such case; {hint}")
+    plan = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
+    if output_format == "shell":
+        sys.stdout.write(to_shell(plan))
+    else:
+        sys.stdout.write(json.dumps(json.loads(plan_bytes(plan)), indent=2) + "\n")
+    if case is None and len(cases) > 1:
+        typer.echo(
+            f"plait: this is case {name}; --case names another of: {', '.join(cases)}"[:2000], err=True
+        )

@@ -1,0 +1,168 @@
+"""MPTCP endpoints, limits, and the paths that the kernel's path manager makes of them. Pure.
+
+The in-kernel path manager of the connecting side opens, beside the initial subflow from c0 to s0:
+- from each of its `subflow` endpoints to s0 (to every known address with `fullmesh`);
+- to each address that the other side announces (`signal`): from its `fullmesh` endpoints, or else from the
+  address that the main table chooses.
+A pair that cannot be routed fails at once and uses up no limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from plait.plan.model import Endpoint, Mptcp
+from plait.scenario.source import error_at
+
+if TYPE_CHECKING:
+    from plait.plan.routing import Routing
+    from plait.plan.topology import Port, Topology
+    from plait.scenario import model
+
+    Pair = tuple[Port, Port]
+
+MAX_ENDPOINTS = 8
+MAX_SUBFLOWS = 8
+"""In addition to the initial one."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Who connects to whom, and over which pair of interfaces first."""
+
+    client: str
+    server: str
+    initial: Pair
+
+
+@dataclass(frozen=True)
+class _Own:
+    """An endpoint of a host, and the interface that has its address."""
+
+    port: Port
+    flags: tuple[str, ...]
+    id: int | None = None
+    listen: int | None = None
+
+
+class PathManager:
+    """The endpoints and limits of all hosts, for the MPTCP flows of a scenario."""
+
+    def __init__(self, topology: Topology, routing: Routing, flows: list[Ends]) -> None:
+        self._topology = topology
+        self._routing = routing
+        self._settings = topology.scenario.mptcp
+        hosts = topology.scenario.network.hosts
+        self._endpoints = {host: self._of(host, flows) for host in hosts}
+        self._limits = {host: (MAX_SUBFLOWS, MAX_SUBFLOWS) for host in hosts}
+        self._limits = {host: self._limit(host, flows) for host in hosts}
+
+    def plan(self) -> list[Mptcp]:
+        """What to set in each host that has endpoints, or to which a limit other than none applies."""
+        out = []
+        for host, endpoints in self._endpoints.items():
+            subflows, accepted = self._limits[host]
+            if not endpoints and not subflows and not accepted:
+                continue
+            used = {own.id for own in endpoints if own.id is not None}
+            free = (number for number in range(1, 256) if number not in used)
+            planned = tuple(
+                Endpoint(
+                    address=str(_ip(own.port)),
+                    id=next(free) if own.id is None else own.id,
+                    flags=own.flags,  # type: ignore[arg-type]  # checked by the scenario
+                    port=own.listen,
+                )
+                for own in endpoints
+            )
+            out.append(Mptcp(netns=host, subflows=subflows, add_addr_accepted=accepted, endpoints=planned))
+        return out
+
+    def pairs(self, ends: Ends) -> list[Pair]:
+        """The pairs of interfaces that a flow's subflows take, the initial one first."""
+        subflows, accepted = self._limits[ends.client]
+        subflows = min(subflows, self._limits[ends.server][0])
+        c0, s0 = ends.initial
+        family = _ip(c0).version
+        found = [ends.initial]
+        mesh = [own.port for own in self._endpoints[ends.client] if "fullmesh" in own.flags]
+        plain = [
+            own.port
+            for own in self._endpoints[ends.client]
+            if "subflow" in own.flags and own.port not in mesh
+        ]
+        announced = [
+            own.port
+            for own in self._endpoints[ends.server]
+            if "signal" in own.flags and own.port is not s0 and _ip(own.port).version == family
+        ][:accepted]
+        tried = [(port, s0) for port in (*plain, *mesh)]
+        for target in announced:
+            chosen = self._routing.main_source(ends.client, target)
+            tried += [(port, target) for port in mesh] or ([(chosen, target)] if chosen is not None else [])
+        for pair in tried:
+            if pair not in found and _ip(pair[0]).version == family and self.usable(pair):
+                found.append(pair)
+        return found[: 1 + subflows]
+
+    def usable(self, pair: Pair) -> bool:
+        """Whether packets arrive, both ways."""
+        return self._routing.walk(*pair) is not None and self._routing.walk(pair[1], pair[0]) is not None
+
+    def _of(self, host: str, flows: list[Ends]) -> list[_Own]:
+        """The endpoints of a host: as given, or derived from its part in the flows."""
+        if host in self._settings.endpoints:
+            return [self._given(host, i, spec) for i, spec in enumerate(self._settings.endpoints[host])]
+        flags: dict[Port, set[str]] = {}
+        for ends in flows:
+            for node, flag, initial in (
+                (ends.client, "subflow", ends.initial[0]),
+                (ends.server, "signal", ends.initial[1]),
+            ):
+                if node == host:
+                    for port in self._topology.ports[host]:
+                        if port is not initial:
+                            flags.setdefault(port, set()).add(flag)
+        if len(flags) > MAX_ENDPOINTS:
+            what = (
+                f"{host} would need {len(flags)} MPTCP endpoints and the kernel takes {MAX_ENDPOINTS}; choose them "
+                f"under mptcp.endpoints.{host}, or give {host} fewer links"
+            )
+            raise error_at(self._topology.scenario, [(("network", "hosts", host), what)])
+        return [
+            _Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags
+        ]
+
+    def _given(self, host: str, i: int, spec: model.EndpointSpec) -> _Own:
+        for port in self._topology.ports[host]:
+            by_address = spec.address is not None and ip_address(spec.address) == _ip(port)
+            if by_address or port.wired.key == spec.link:
+                return _Own(port, tuple(spec.flags), spec.id, spec.port)
+        have = ", ".join(str(_ip(port)) for port in self._topology.ports[host])
+        what = f"{host} has no address {spec.address}; it has {have}"
+        raise error_at(self._topology.scenario, [(("mptcp", "endpoints", host, i, "address"), what)])
+
+    def _limit(self, host: str, flows: list[Ends]) -> tuple[int, int]:
+        """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows."""
+        given = self._settings.limits.get(host)
+        mine = [ends for ends in flows if host in (ends.client, ends.server)]
+        subflows = max((len(self.pairs(ends)) - 1 for ends in mine), default=0)
+        accepted = max(
+            (
+                sum("signal" in own.flags for own in self._endpoints[ends.server])
+                for ends in mine
+                if ends.client == host
+            ),
+            default=0,
+        )
+        if given is not None:
+            subflows = subflows if given.subflows is None else given.subflows
+            accepted = accepted if given.add_addr_accepted is None else given.add_addr_accepted
+        return min(subflows, MAX_SUBFLOWS), min(accepted, MAX_SUBFLOWS)
+
+
+def _ip(port: Port):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    assert port.address is not None  # noqa: S101  # given by plan.addressing
+    return port.address.ip

@@ -1,0 +1,137 @@
+"""The cases of a scenario: every combination of what it varies, each a scenario of its own. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from plait.plan.seeds import trial_seed
+from plait.scenario.messages import found_in
+from plait.scenario.model import Scenario
+from plait.scenario.overrides import assign
+from plait.scenario.source import error_at
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Case", "expand", "trial_seed"]
+
+MAX_CASES = 10_000
+_NAME_MAX = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9._=,+-]+")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of what a scenario varies."""
+
+    name: str
+    """`transport=mptcp`; usable as the name of a directory, unique within the scenario."""
+    settings: dict[str, object]
+    """What varies, by the names used under `vary`."""
+    scenario: Scenario
+    """With these settings put in, and nothing left to vary."""
+
+
+def expand(scenario: Scenario) -> list[Case]:
+    """The cases of a scenario, the baseline first; the last field under `vary` changes fastest.
+
+    Raises ScenarioError for a value that its field does not take, a baseline that is no case, too many cases.
+    """
+    count = prod(len(values) for values in scenario.vary.values())
+    if count > MAX_CASES:
+        what = f"these are {count} cases; a study has at most {MAX_CASES}: vary less at once"
+        raise error_at(scenario, [(("vary",), what)])
+    raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline"})
+    short = _short_names(list(scenario.vary))
+    labels = {key: _labels(values) for key, values in scenario.vary.items()}
+    cases: list[Case] = []
+    taken: Counter[str] = Counter()
+    for numbers in product(*(range(len(values)) for values in scenario.vary.values())):
+        chosen = dict(zip(scenario.vary, numbers, strict=True))
+        name = ",".join(f"{short[key]}={labels[key][i]}" for key, i in chosen.items()) or "default"
+        name = _bounded(name)
+        taken[name] += 1
+        if taken[name] > 1:
+            name = f"{name}+{taken[name]}"
+        settings = {key: scenario.vary[key][i] for key, i in chosen.items()}
+        cases.append(Case(name, settings, _with(scenario, raw, chosen)))
+    return _baseline_first(scenario, cases)
+
+
+def _with(scenario: Scenario, raw: dict[str, Any], chosen: dict[str, int]) -> Scenario:
+    """The scenario with the chosen values put in."""
+    out = deepcopy(raw)
+    for key, i in chosen.items():
+        try:
+            assign(out, Scenario.SHORTHANDS.get(key, key), scenario.vary[key][i])
+        except ValueError as wrong:
+            raise error_at(scenario, [(("vary", key), str(wrong))]) from wrong
+    try:
+        case = Scenario.model_validate(out)
+    except ValidationError as wrong:
+        where, what = found_in(wrong)[0]
+        at = ("vary", *_varying(chosen, where))
+        raise error_at(scenario, [(at, f"{'.'.join(map(str, where))}: {what}")]) from wrong
+    case._source, case._files = scenario._source, scenario._files  # noqa: SLF001  # private from the model's users
+    return case
+
+
+def _varying(chosen: dict[str, int], where: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Which value under `vary` a mistake at `where` comes from, if that can be told."""
+    dotted = ".".join(map(str, where))
+    for key, i in chosen.items():
+        if Scenario.SHORTHANDS.get(key, key) == dotted:
+            return (key, i)
+    return next(iter(chosen.items())) if len(chosen) == 1 else ()
+
+
+def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
+    if scenario.baseline is None:
+        return cases
+    for case in cases:
+        if case.name == scenario.baseline:
+            return [case, *(other for other in cases if other is not case)]
+    names = [case.name for case in cases]
+    what = f"no case is called '{scenario.baseline[:80]}'; {nearest(scenario.baseline, names) or f'one is {names[0]}'}"
+    raise error_at(scenario, [(("baseline",), what)])
+
+
+def _short_names(keys: list[str]) -> dict[str, str]:
+    """The shortest endings of the varied paths that tell them apart: `network.links.*.rate` is `rate`."""
+    parts = {key: key.split(".") for key in keys}
+    out = {}
+    for key in keys:
+        for n in range(1, len(parts[key]) + 1):
+            ending = parts[key][-n:]
+            if sum(other[-n:] == ending for other in parts.values()) == 1:
+                break
+        out[key] = _UNSAFE.sub("_", ".".join(ending).replace("*", "all"))
+    return out
+
+
+def _labels(values: Sequence[object]) -> list[str]:
+    """A short word for each value; a number where the value is not one word."""
+    out = []
+    for i, value in enumerate(values):
+        plain = isinstance(value, (str, int, float, bool)) or value is None
+        text = str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)
+        word = _UNSAFE.sub("_", text.replace("%", "pct").replace("/", "_"))[:40].strip(".,=_")
+        out.append(word if plain and word else f"v{i + 1}")
+    return out
+
+
+def _bounded(name: str) -> str:
+    """The name, cut where a directory's would be too long, with a mark of what was cut."""
+    if len(name) <= _NAME_MAX:
+        return name
+    return f"{name[: _NAME_MAX - 9]}+{sha256(name.encode()).hexdigest()[:8]}"

@@ -1,0 +1,24 @@
+"""What a trial is, as bytes and as a name: the key under which a finished one is kept. Pure."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """The plan as canonical JSON: keys sorted, no spaces, ASCII, names as the contract has them."""
+    value = plan.model_dump(mode="json", by_alias=True)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    ).encode()
+
+
+def trial_identity(plan: Plan, kernel_identity: str, agent_sha256: str) -> str:
+    """The identity of a trial: 64 hexadecimal digits. Equal identities give equal data."""
+    parts = [b"plait trial 1", plan_bytes(plan), kernel_identity.encode(), agent_sha256.encode()]
+    return sha256(b"\0".join(sha256(part).digest() for part in parts)).hexdigest()

@@ -1,0 +1,167 @@
+"""From a scenario and a seed to a plan: the table of contents of everything that is derived. Pure.
+
+topology (segments, interfaces) -> addressing -> routing -> traffic's initial pairs -> endpoints and limits
+-> flows and their paths -> links and their queues.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan import addressing, links, sysctls, topology
+from plait.plan.endpoints import PathManager
+from plait.plan.flows import MAX_FLOWS, Entry, directed, flows
+from plait.plan.model import Bridge, Machine, Namespace, Network, Plan
+from plait.plan.routing import Routing
+from plait.scenario.check import MAX_LINKS
+from plait.scenario.source import error_at
+
+if TYPE_CHECKING:
+    from plait.plan.model import Flow
+    from plait.plan.topology import Port, Topology
+    from plait.scenario import Scenario
+
+MEMORY_MIB = 256
+MAX_MEMORY_MIB = 16_384
+GRACE_US = 5_000_000
+"""After the last flow should have ended."""
+
+
+def resolve(scenario: Scenario, seed: int) -> Plan:
+    """The plan of one trial of a case with this seed (below 2**53).
+
+    The scenario's `vary`, `repeat` and `seed` have no part in it. Raises ScenarioError when the scenario
+    cannot be carried out: hosts that are not reachable, addresses that clash, cycles of switches, bounds.
+    """
+    _bounds(scenario)
+    net = topology.build(scenario)
+    subnets = addressing.assign(net)
+    routing = Routing(net, subnets)
+    routes, rules = routing.routes()
+    entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
+    manager = PathManager(net, routing, [e.ends for e in entries if e.transport == "mptcp"])
+    planned_flows = tuple(flows(entries, net, routing, manager, seed))
+    rtts = _rtts(entries, routing)
+    planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
+    memory = _memory_mib(scenario, planned_flows, planned_links)
+    buffers = [size for flow in planned_flows for size in (flow.send_buffer, flow.receive_buffer)]
+    network = Network(
+        namespaces=_namespaces(net),
+        veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
+        bridges=_bridges(net),
+        qdiscs=tuple(
+            qdisc
+            for planned, wired in zip(planned_links, net.wires, strict=True)
+            for qdisc in links.qdiscs(planned, wired, seed)
+        ),
+        redirects=tuple(redirect for wired in net.wires for redirect in links.redirects(wired)),
+        routes=tuple(routes),
+        rules=tuple(rules),
+        mptcp=tuple(manager.plan()),
+    )
+    return Plan(
+        seed=seed,
+        machine=Machine(memory_mib=memory, sysctls=sysctls.of_kernel(memory, buffers)),
+        sample_interval_us=scenario.sample.us,
+        end_us=_end_us(scenario, planned_flows),
+        network=network,
+        links=planned_links,
+        flows=planned_flows,
+    )
+
+
+def _bounds(scenario: Scenario) -> None:
+    """What is counted before anything is built."""
+    if len(scenario.network.links) > MAX_LINKS:
+        what = f"there are {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
+        raise error_at(scenario, [(("network", "links"), what)])
+    count = sum(entry.flow.count for entry in scenario.traffic)
+    if count > MAX_FLOWS:
+        what = f"there are {count} flows, counting each entry's count; a plan has at most {MAX_FLOWS}"
+        raise error_at(scenario, [(("traffic",), what)])
+
+
+def _namespaces(net: Topology) -> tuple[Namespace, ...]:
+    """The nodes in the order of their declaration, then the wire."""
+    scenario = net.scenario
+    ipv6 = any(
+        port.address is not None and port.address.version == 6 for ps in net.ports.values() for port in ps
+    )
+    out = []
+    for role, nodes in (
+        ("host", scenario.network.hosts),
+        ("switch", scenario.network.switches),
+        ("router", scenario.network.routers),
+    ):
+        base = sysctls.of_node(scenario, role, ipv6=ipv6)
+        common = sysctls.given(scenario.sysctls) if role == "host" else []
+        for name, options in nodes.items():
+            own = sysctls.given(getattr(options, "sysctls", {}))
+            out.append(Namespace(name=name, role=role, sysctls=sysctls.merged(base, common, own)))  # type: ignore[arg-type]
+    wire = sysctls.of_node(scenario, "wire", ipv6=False)
+    return (*out, Namespace(name=topology.WIRE, role="wire", sysctls=tuple(wire)))
+
+
+def _bridges(net: Topology) -> tuple[Bridge, ...]:
+    return tuple(
+        Bridge(
+            netns=switch,
+            ifname=topology.BRIDGE,
+            mac=topology.mac(2, number),
+            ports=tuple(port.ifname for port in net.ports[switch]),
+        )
+        for number, switch in enumerate(net.scenario.network.switches)
+    )
+
+
+def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
+    """The largest base RTT in ns of the paths that leave through a port.
+
+    All pairs of addresses of a flow's hosts count, whatever its transport and initial path: the queue of a link
+    must not differ between the cases that are compared.
+    """
+    rtts: dict[Port, int] = {}
+    done: set[frozenset[str]] = set()
+    for entry in entries:
+        hosts = frozenset((entry.spec.from_, entry.spec.to))
+        if hosts in done:
+            continue
+        done.add(hosts)
+        for pair in entry.usable:
+            forward, backward = directed(entry, pair, routing)
+            rtt = topology.delay_ns(forward) + topology.delay_ns(backward)
+            for port in (*forward, *backward):
+                rtts[port] = max(rtts.get(port, 0), rtt)
+    return rtts
+
+
+def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], planned_links: tuple[links.Link, ...]) -> int:
+    """Ample for every socket buffer and every frame under way (a frame's bookkeeping doubles its size)."""
+    sockets = sum(
+        (flow.send_buffer or int(scenario.tcp.send_buffer_max))
+        + (flow.receive_buffer or int(scenario.tcp.receive_buffer_max))
+        for flow in planned
+    )
+    under_way = sum(
+        (direction.rate_bps or 0) * direction.delay_ns // (8 * 10**9)
+        + (direction.queue_bytes or (direction.queue_packets or 0) * links.ETHERNET_BYTES * 110)
+        for link in planned_links
+        for direction in link.directions
+    )
+    needed = 128 + 2 * (sockets + under_way) // 2**20
+    return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
+
+
+def _end_us(scenario: Scenario, planned: tuple[Flow, ...]) -> int:
+    """`until`; or when bulk flows have ended, and transfers at a tenth of what their links allow them."""
+    if scenario.until is not None:
+        return scenario.until.us
+    ends = [0]
+    for flow in planned:
+        if flow.duration_us is not None:
+            ends.append(flow.start_us + flow.duration_us)
+        else:
+            rate = (flow.ideal_rate_bps or 10_000_000_000) / 10
+            least = 60_000_000
+            ends.append(flow.start_us + least + int((flow.bytes or 0) * 8_000_000 / rate))
+    return max(ends) + GRACE_US

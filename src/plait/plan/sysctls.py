@@ -1,0 +1,94 @@
+"""Kernel settings that every plan pins, so that no result depends on a machine's memory or distribution. Pure.
+
+The values are Linux 6.12's defaults on a machine with ample memory, except where a reason is given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plait.scenario import model
+
+Setting = tuple[str, str]
+_PAGE = 4096
+DEFAULT_BUFFER_MAX = 212_992
+
+
+def path(name: str) -> str:
+    """A sysctl's path below /proc/sys; `net.ipv4.tcp_sack` and `net/ipv4/tcp_sack` mean the same."""
+    return name if "/" in name else name.replace(".", "/")
+
+
+def of_kernel(memory_mib: int, buffers: list[int | None]) -> tuple[Setting, ...]:
+    """Settings that exist once for all namespaces; `buffers` are those that flows ask for, in bytes."""
+    pages = memory_mib * 2**20 // _PAGE
+    largest = max([DEFAULT_BUFFER_MAX, *(size for size in buffers if size is not None)])
+    return (
+        # TCP's memory is bounded by the trial's own (which is ample), not by a default for its kernel's size
+        ("net/ipv4/tcp_mem", f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
+        # the default, or as much as a flow asks for: otherwise the kernel would cut its request silently
+        ("net/core/rmem_max", str(largest)),
+        ("net/core/wmem_max", str(largest)),
+        # packets between namespaces wait here; dropping them would be a loss that no link asked for
+        ("net/core/netdev_max_backlog", "1000000"),
+        # neighbour entries are shared by all namespaces; the defaults would forget those of large networks
+        ("net/ipv4/neigh/default/gc_thresh1", "16384"),
+        ("net/ipv4/neigh/default/gc_thresh2", "32768"),
+        ("net/ipv4/neigh/default/gc_thresh3", "65536"),
+    )
+
+
+def of_node(scenario: model.Scenario, role: str, *, ipv6: bool) -> list[Setting]:
+    """Settings of one namespace, without a host's own."""
+    settings = list(_ipv6(on=ipv6 and role in ("host", "router")))
+    if role in ("host", "router"):
+        settings += [
+            ("net/ipv4/ip_forward", str(int(role == "router"))),
+            # with several interfaces a packet may arrive where the main table would not send its answer
+            ("net/ipv4/conf/all/rp_filter", "0"),
+            ("net/ipv4/conf/default/rp_filter", "0"),
+            # an interface answers for, and asks with, its own address only, so that a path stays a path
+            ("net/ipv4/conf/all/arp_ignore", "1"),
+            ("net/ipv4/conf/all/arp_announce", "2"),
+        ]
+        if ipv6:
+            settings += [("net/ipv6/conf/all/forwarding", str(int(role == "router")))]
+    if role == "host":
+        settings += _tcp(scenario)
+    return settings
+
+
+def _ipv6(*, on: bool) -> tuple[Setting, ...]:
+    """Off where unused: its solicitations and reports would be on the links. On: without waiting for duplicates."""
+    if not on:
+        return (("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1"))
+    names = ("accept_dad", "dad_transmits", "accept_ra", "autoconf", "router_solicitations")
+    return tuple((f"net/ipv6/conf/{which}/{name}", "0") for which in ("all", "default") for name in names)
+
+
+def _tcp(scenario: model.Scenario) -> list[Setting]:
+    tcp = scenario.tcp
+    return [
+        ("net/ipv4/tcp_rmem", f"4096 131072 {max(131072, int(tcp.receive_buffer_max))}"),
+        ("net/ipv4/tcp_wmem", f"4096 16384 {max(16384, int(tcp.send_buffer_max))}"),
+        ("net/ipv4/tcp_congestion_control", tcp.congestion_control),
+        # a flow must not start from what an earlier flow to the same host has learned
+        ("net/ipv4/tcp_no_metrics_save", "1"),
+        ("net/mptcp/enabled", "1"),
+        ("net/mptcp/scheduler", scenario.mptcp.scheduler),
+    ]
+
+
+def merged(*groups: list[Setting]) -> tuple[Setting, ...]:
+    """The groups in order; a later value of a setting replaces an earlier one in its place."""
+    out: dict[str, str] = {}
+    for group in groups:
+        for name, value in group:
+            out[name] = value
+    return tuple(out.items())
+
+
+def given(sysctls: dict[str, str]) -> list[Setting]:
+    """Settings as a scenario gives them, as paths."""
+    return [(path(name), value) for name, value in sysctls.items()]

@@ -1,0 +1,253 @@
+"""The network as kernel devices: interfaces, segments and the frames' way through switches. Pure.
+
+A segment is what one subnet covers: links joined by switches, or a single link between two hosts or routers.
+Switches are bridges without spanning tree, so a segment must be a tree; a cycle is refused here.
+
+Interfaces of node `h1` are `h1-eth0`, `h1-eth1`, .. in the order of its links. The kernel allows 15 characters;
+a longer name is cut before the dash (`a-very-long-host`: `a-very-lon-eth0`), which stays unique because each
+node has its own namespace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plait.scenario.names import LinkName, read_link_name
+from plait.scenario.source import error_at
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Interface, IPv6Interface
+
+    from plait.scenario import model
+
+IFNAME_MAX = 15
+BRIDGE = "br0"
+WIRE = "wire"
+"""The hidden namespace that holds all links."""
+
+
+@dataclass(eq=False)
+class Port:
+    """An interface of a node: one end of a link."""
+
+    node: str
+    index: int
+    """Of the node's interfaces, from 0."""
+    wired: Wired
+    segment: Segment
+    address: IPv4Interface | IPv6Interface | None = None
+    """None at a switch."""
+
+    @property
+    def ifname(self) -> str:
+        """`h1-eth0`, at most 15 characters."""
+        tail = f"-eth{self.index}"
+        return self.node[: IFNAME_MAX - len(tail)] + tail
+
+    @property
+    def at_a(self) -> bool:
+        """Whether this is the end of the first node in the link's name."""
+        return self.wired.ports[0] is self
+
+    @property
+    def far(self) -> Port:
+        """The other end of the link."""
+        return self.wired.ports[1 if self.at_a else 0]
+
+    @property
+    def mac(self) -> str:
+        """Locally administered, from the link's number and the end: nothing random, nothing shared."""
+        return mac(0, self.wired.index * 2 + (0 if self.at_a else 1))
+
+    @property
+    def wire_mac(self) -> str:
+        """Of the veth's other end, in the namespace `wire`."""
+        return mac(1, self.wired.index * 2 + (0 if self.at_a else 1))
+
+    @property
+    def wire_ifname(self) -> str:
+        """`w0a`: the veth's other end, in the namespace `wire`."""
+        return f"w{self.wired.index}{'a' if self.at_a else 'b'}"
+
+    @property
+    def out(self) -> str:
+        """The name of the link direction that leaves the node here."""
+        return self.wired.name.direction(forward=self.at_a)
+
+
+@dataclass(eq=False)
+class Wired:
+    """A link of the scenario and its two ends."""
+
+    index: int
+    key: str
+    name: LinkName
+    link: model.Link
+    ports: list[Port] = field(default_factory=list)
+
+    def delay_ns(self, *, forward: bool) -> int:
+        """One-way delay of a direction."""
+        return int(self.link.conditions(forward=forward).delay or 0)
+
+
+@dataclass(eq=False)
+class Segment:
+    """A subnet: all ports that reach each other without a router."""
+
+    wires: list[Wired] = field(default_factory=list)
+    depth: dict[str, int] = field(default_factory=dict)
+    """Of each switch in the tree; the first one is the root."""
+    up: dict[str, Port] = field(default_factory=dict)
+    """The port of each switch that leads towards the root."""
+
+    @property
+    def ports(self) -> list[Port]:
+        """The ports of hosts and routers, in no particular order."""
+        return [port for wired in self.wires for port in wired.ports if port.node not in self.depth]
+
+
+@dataclass(eq=False)
+class Topology:
+    """All nodes, links and segments of a scenario."""
+
+    scenario: model.Scenario
+    wires: list[Wired]
+    ports: dict[str, list[Port]]
+    """By node, in the order of its links."""
+    segments: list[Segment]
+    """In the order of their first links."""
+
+
+def mac(kind: int, number: int) -> str:
+    """A locally administered unicast address."""
+    return f"02:70:{kind:02x}:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
+
+
+def build(scenario: model.Scenario) -> Topology:
+    """The topology of a scenario. Raises ScenarioError for cycles of switches and nodes without links."""
+    network = scenario.network
+    nodes = {**network.hosts, **network.switches, **network.routers}
+    names = [read_link_name(key, nodes) for key in network.links]
+    groups = _groups(scenario, names)
+    wires: list[Wired] = []
+    ports: dict[str, list[Port]] = {node: [] for node in nodes}
+    segments: dict[int, Segment] = {}
+    for index, (key, link) in enumerate(network.links.items()):
+        name = names[index]
+        wired = Wired(index, key, name, link)
+        segment = segments.setdefault(groups[index], Segment())
+        segment.wires.append(wired)
+        for node in (name.a, name.b):
+            port = Port(node, len(ports[node]), wired, segment)
+            wired.ports.append(port)
+            ports[node].append(port)
+        wires.append(wired)
+    _lonely(scenario, ports)
+    for segment in segments.values():
+        _root(segment, ports, set(network.switches))
+    _same_mtu(scenario, segments.values())
+    return Topology(scenario, wires, ports, list(segments.values()))
+
+
+def _groups(scenario: model.Scenario, names: list[LinkName]) -> list[int]:
+    """The segment of each link, as the number of its first link. Refuses cycles of switches."""
+    switches = scenario.network.switches
+    parent = {switch: switch for switch in switches}
+
+    def root(switch: str) -> str:
+        while parent[switch] != switch:
+            parent[switch] = parent[parent[switch]]
+            switch = parent[switch]
+        return switch
+
+    cycles = []
+    for key, name in zip(scenario.network.links, names, strict=True):
+        if name.a in switches and name.b in switches:
+            a, b = root(name.a), root(name.b)
+            if a == b:
+                what = (
+                    f"this closes a cycle of switches ({name.a} and {name.b} are joined already); frames would "
+                    "circle for ever, as switches have no spanning tree here: leave the link out, or declare one "
+                    "of the nodes on the cycle under routers"
+                )
+                cycles.append((("network", "links", key), what))
+            parent[b] = a
+    if cycles:
+        raise error_at(scenario, cycles)
+    first: dict[str, int] = {}
+    return [
+        next((first.setdefault(root(node), index) for node in (name.a, name.b) if node in switches), index)
+        for index, name in enumerate(names)
+    ]
+
+
+def _lonely(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
+    """Refuses nodes without links: they are a slip, or would be unreachable."""
+    found = []
+    for kind in ("hosts", "switches", "routers"):
+        for node in getattr(scenario.network, kind):
+            if not ports[node]:
+                found.append(
+                    (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
+                )
+    if found:
+        raise error_at(scenario, found)
+
+
+def _root(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) -> None:
+    """Hangs the segment's switches below the first one, so that the way between two ports is found by climbing."""
+    start = next(
+        (port.node for wired in segment.wires for port in wired.ports if port.node in switches), None
+    )
+    if start is None:
+        return
+    segment.depth[start] = 0
+    waiting = [start]
+    for switch in waiting:
+        for port in ports[switch]:
+            below = port.far
+            if below.node in switches and below.node not in segment.depth:
+                segment.depth[below.node] = segment.depth[switch] + 1
+                segment.up[below.node] = below
+                waiting.append(below.node)
+
+
+def _same_mtu(scenario: model.Scenario, segments: object) -> None:
+    """Refuses a segment of several MTUs: a bridge silently drops what is too large for a port."""
+    found = []
+    for segment in segments:  # type: ignore[attr-defined]
+        first = segment.wires[0]
+        for wired in segment.wires[1:]:
+            if wired.link.mtu != first.link.mtu:
+                what = (
+                    f"the MTU is {wired.link.mtu} but {first.link.mtu} on {first.key}, and switches join the two; "
+                    "give them the same MTU, or join them by a router"
+                )
+                found.append((("network", "links", wired.key, "mtu"), what))
+    if found:
+        raise error_at(scenario, found)
+
+
+def way(source: Port, target: Port) -> list[Port]:
+    """The ports through which a frame leaves the nodes on its way from `source` to `target` of one segment."""
+    if source.far is target:
+        return [source]
+    segment = source.segment
+    a, b = source.far.node, target.far.node
+    rising, falling = [source], [target.far]
+    while a != b:
+        if segment.depth[a] >= segment.depth[b]:
+            port = segment.up[a]
+            rising.append(port)
+            a = port.far.node
+        else:
+            port = segment.up[b]
+            falling.append(port.far)
+            b = port.far.node
+    return rising + falling[::-1]
+
+
+def delay_ns(ports: list[Port]) -> int:
+    """The sum of the one-way delays of the links that are left through these ports."""
+    return sum(port.wired.delay_ns(forward=port.at_a) for port in ports)

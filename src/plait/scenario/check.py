@@ -1,0 +1,160 @@
+"""What the parts of a scenario must mean together: names that refer to something, and to the right thing."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_interface
+from typing import TYPE_CHECKING
+
+from plait.scenario.names import LinkName, read_link_name
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.scenario.model import Network, Scenario
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+MAX_LINKS = 4096
+
+
+def check(scenario: Scenario) -> list[Found]:
+    """Every mistake as (path of the field, what is wrong; what would be right). Empty when there is none."""
+    network = scenario.network
+    found = list(_nodes(network))
+    if len(network.links) > MAX_LINKS:
+        at_most = f"a network has at most {MAX_LINKS}"
+        return [*found, (("network", "links"), f"there are {len(network.links)} links; {at_most}")]
+    names: dict[str, LinkName] = {}
+    found += _links(network, names)
+    links_of: dict[str, set[str]] = {node: set() for node in (*network.hosts, *network.routers)}
+    for key, name in names.items():
+        for node in (name.a, name.b):
+            links_of.get(node, set()).add(key)
+    found += _addresses(network, links_of)
+    found += _mptcp(scenario, links_of)
+    found += _traffic(scenario, links_of)
+    return found
+
+
+def _nodes(network: Network) -> Iterator[Found]:
+    """A name means one node."""
+    seen: dict[str, str] = {}
+    for kind in ("hosts", "switches", "routers"):
+        for name in getattr(network, kind):
+            if name in seen:
+                yield ("network", kind, name), f"'{name}' is also under {seen[name]}; give it another name"
+            seen.setdefault(name, kind)
+
+
+def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
+    """Links join declared nodes, each pair once for each number; fills `names`."""
+    nodes = {**network.hosts, **network.switches, **network.routers}
+    seen: dict[tuple[frozenset[str], str], str] = {}
+    for key, link in network.links.items():
+        here: Where = ("network", "links", key)
+        try:
+            name = read_link_name(key, nodes)
+        except ValueError as wrong:
+            yield here, str(wrong)
+            continue
+        names[key] = name
+        pair = (frozenset((name.a, name.b)), name.suffix)
+        if pair in seen:
+            yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
+        seen.setdefault(pair, key)
+        for forward in (True, False):
+            conditions = link.conditions(forward=forward)
+            if conditions.queue is not None and conditions.rate is None:
+                yield (*here, "queue"), "a link without a rate has no queue; give a rate as well"
+                break
+            if conditions.jitter and (conditions.delay or 0) < conditions.jitter:
+                yield (*here, "jitter"), "jitter is greater than the delay; at most the delay makes sense"
+                break
+
+
+def _addresses(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
+    """Addresses are on links of their node, and are addresses of a host in a network."""
+    for kind in ("hosts", "routers"):
+        for node, options in getattr(network, kind).items():
+            for link, address in options.addresses.items():
+                here: Where = ("network", kind, node, "addresses", link)
+                if link not in links_of[node]:
+                    yield here, f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
+                wrong = _address_mistake(address)
+                if wrong:
+                    yield here, wrong
+
+
+def _address_mistake(text: str) -> str | None:
+    try:
+        interface = ip_interface(text)
+    except ValueError:
+        return f"'{text[:40]}' is not an address with its prefix; write for example 192.168.1.1/24"
+    if "/" not in text:
+        return f"'{text}' lacks its prefix; write for example {text}/{24 if interface.version == 4 else 64}"
+    network = interface.network
+    if interface.is_loopback or interface.is_multicast or interface.is_unspecified or interface.is_link_local:
+        return f"'{text}' cannot be the address of a host on a link; write for example 192.168.1.1/24"
+    if interface.version == 4 and network.num_addresses > 2 and interface.ip in (network[0], network[-1]):
+        return f"'{text}' is the network's own or its broadcast address; choose one between them"
+    return None
+
+
+def _mptcp(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]:
+    """Limits and endpoints belong to hosts, endpoints to their links."""
+    hosts = scenario.network.hosts
+    for field in ("limits", "endpoints"):
+        for host in getattr(scenario.mptcp, field):
+            if host not in hosts:
+                yield ("mptcp", field, host), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"
+    for host, endpoints in scenario.mptcp.endpoints.items():
+        if len(endpoints) > 8:
+            yield (
+                ("mptcp", "endpoints", host),
+                f"there are {len(endpoints)} endpoints; the kernel takes at most 8",
+            )
+        for i, endpoint in enumerate(endpoints):
+            here: Where = ("mptcp", "endpoints", host, i)
+            own = links_of.get(host, set())
+            if endpoint.link is not None and host in hosts and endpoint.link not in own:
+                yield (
+                    (*here, "link"),
+                    f"{host} has no link '{endpoint.link[:40]}'; {nearest(endpoint.link, own)}",
+                )
+            if endpoint.address is not None and not _is_address(endpoint.address):
+                yield (
+                    (*here, "address"),
+                    f"'{endpoint.address[:40]}' is not an address; write for example 10.0.1.1",
+                )
+
+
+def _traffic(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]:
+    """Flows run between two different hosts, and start where they can."""
+    hosts = scenario.network.hosts
+    names: dict[str, int] = {}
+    for i, entry in enumerate(scenario.traffic):
+        flow, here = entry.flow, ("traffic", i, entry.kind)
+        for field, host in (("from", flow.from_), ("to", flow.to)):
+            if host not in hosts:
+                yield (*here, field), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"
+        if flow.from_ == flow.to:
+            yield (*here, "to"), f"'{flow.to[:40]}' sends to itself; name another host"
+        if flow.name is not None and flow.name in names:
+            yield (
+                (*here, "name"),
+                f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another",
+            )
+        names.setdefault(flow.name or "", i)
+        client = flow.to if flow.reverse else flow.from_
+        if flow.via is not None and not _is_address(flow.via) and flow.via not in links_of.get(client, ()):
+            known = links_of.get(client, set())
+            yield (*here, "via"), f"{client[:40]} has no link '{flow.via[:40]}'; {nearest(flow.via, known)}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

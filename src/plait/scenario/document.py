@@ -1,0 +1,259 @@
+"""YAML text as plain values and the place of each, with bounds on everything. Knows nothing of scenarios.
+
+The text is read event by event, so that a huge or hostile one (a million entries, aliases of aliases) is refused
+when a bound is passed and not after it was built.
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Where = tuple[str | int, ...]
+MAX_CHARACTERS = 1_000_000
+MAX_VALUES = 100_000
+MAX_ENTRIES = 4096
+MAX_DEPTH = 20
+MAX_MISTAKES = 100
+MAX_SCALAR = 20_000
+
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII
+)
+_WORDS = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the text; both count from 1."""
+
+    line: int
+    column: int
+
+
+class Refused(Exception):  # noqa: N818  # not an error of the program: it carries the reader's verdict
+    """The text cannot be read any further."""
+
+    def __init__(self, what: str, place: Place | None = None, where: Where = ()) -> None:
+        super().__init__(what)
+        self.what = what
+        self.place = place
+        self.where = where
+
+
+@dataclass
+class Document:
+    """What the text says: plain values, where each stands, and what is wrong with single entries."""
+
+    value: Any = None
+    places: dict[Where, Place] = field(default_factory=dict)
+    """Of each entry: its key in a mapping, itself in a list."""
+    mistakes: list[tuple[Where, Place, str]] = field(default_factory=list)
+
+
+def read(text: str) -> Document:
+    """Reads one YAML document. Raises Refused when it is not YAML or passes a bound."""
+    if len(text) > MAX_CHARACTERS:
+        raise Refused(f"the file has {len(text)} characters; at most {MAX_CHARACTERS} are read")
+    text = text.removeprefix("\ufeff")
+    try:
+        return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
+    except MarkedYAMLError as wrong:
+        mark = wrong.problem_mark or wrong.context_mark
+        place = Place(mark.line + 1, mark.column + 1) if mark is not None else None
+        raise Refused(_worded(wrong, text, place), place) from wrong
+    except ReaderError as wrong:
+        before = text[: wrong.position] if isinstance(wrong.position, int) else ""
+        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise Refused("this character is not text; save the file as UTF-8 text", place) from wrong
+    except (YAMLError, ValueError, RecursionError) as wrong:
+        raise Refused(f"this is not YAML: {str(wrong).splitlines()[0]}") from wrong
+
+
+def _worded(wrong: MarkedYAMLError, text: str, place: Place | None) -> str:
+    """The reader's complaint on one line, and what to do about the usual ones."""
+    lines = text.splitlines()
+    line = lines[place.line - 1] if place is not None and place.line <= len(lines) else ""
+    indent = line[: len(line) - len(line.lstrip())]
+    if "\t" in indent or (place is not None and line[place.column - 1 : place.column] == "\t"):
+        return "there is a tab; YAML is indented with spaces"
+    problem = str(wrong.problem or wrong.context or "it cannot be read").splitlines()[0]
+    return f"this is not YAML: {problem}; see what stands before this place, too"
+
+
+class _Reader:
+    """Builds values from events. `_count` bounds the whole, aliases counted as often as they are used."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
+        self._out = Document()
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._count = 0
+
+    def document(self) -> Document:
+        documents = 0
+        for event in self._events:
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise Refused("a second document begins here; a file holds one", _place(event))
+            elif isinstance(event, (ScalarEvent, MappingStartEvent, SequenceStartEvent, AliasEvent)):
+                self._out.places[()] = _place(event)
+                self._out.value = self._value(event, ())
+            elif isinstance(event, StreamEndEvent):
+                break
+        return self._out
+
+    def _value(self, event: Any, where: Where) -> Any:
+        self._counted(1, event, where)
+        if isinstance(event, AliasEvent):
+            return self._alias(event, where)
+        if len(where) > MAX_DEPTH:
+            raise Refused(f"this is nested more than {MAX_DEPTH} deep", _place(event), where)
+        before = self._count
+        if isinstance(event, MappingStartEvent):
+            value: Any = self._mapping(event, where)
+        elif isinstance(event, SequenceStartEvent):
+            value = self._sequence(event, where)
+        else:
+            value = self._scalar(event, where)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._count - before + 1)
+        return value
+
+    def _alias(self, event: AliasEvent, where: Where) -> Any:
+        if event.anchor not in self._anchors:
+            self._wrong(
+                where, event, f"*{event.anchor} has no &{event.anchor} before it; give the value itself"
+            )
+            return None
+        value, size = self._anchors[event.anchor]
+        self._counted(size, event, where)
+        return deepcopy(value)
+
+    def _mapping(self, start: Any, where: Where) -> dict[str, Any]:
+        self._untagged(start, where, "map")
+        out: dict[str, Any] = {}
+        for event in self._events:
+            if isinstance(event, MappingEndEvent):
+                break
+            name = self._key(event, where)
+            value_event = next(self._events)
+            here = (*where, name)
+            first = name not in out
+            if first:
+                self._out.places[here] = _place(event)
+                self._bounded(len(out), event, where)
+            kept = len(self._out.mistakes)
+            value = self._value(value_event, here)
+            if first:
+                out[name] = value
+            else:
+                del self._out.mistakes[kept:]
+                earlier = self._out.places[here].line
+                self._wrong(here, event, f"this stands here twice, first in line {earlier}; keep one of them")
+        return out
+
+    def _key(self, event: Any, where: Where) -> str:
+        if isinstance(event, AliasEvent) or not isinstance(event, ScalarEvent):
+            raise Refused("a mapping's key must be plain text", _place(event), where)
+        if len(event.value) > 200:
+            raise Refused(
+                f"a key of {len(event.value)} characters; a key has at most 200", _place(event), where
+            )
+        if event.value == "<<" and event.style is None:
+            what = "merge keys (<<) are not read; write the fields out, or use an alias as the whole value"
+            self._wrong((*where, "<<"), event, what)
+        return str(event.value)
+
+    def _sequence(self, start: Any, where: Where) -> list[Any]:
+        self._untagged(start, where, "seq")
+        out: list[Any] = []
+        for event in self._events:
+            if isinstance(event, SequenceEndEvent):
+                break
+            self._bounded(len(out), event, where)
+            here = (*where, len(out))
+            self._out.places[here] = _place(event)
+            out.append(self._value(event, here))
+        return out
+
+    def _scalar(self, event: Any, where: Where) -> Any:
+        tag = (
+            str(event.tag)
+            if event.tag is not None and not event.implicit[0] and not event.implicit[1]
+            else None
+        )
+        if tag is not None and not tag.endswith(":str"):
+            self._wrong(where, event, f"tags such as {tag[:40]} are not read; leave it out")
+        if len(event.value) > MAX_SCALAR:
+            raise Refused(
+                f"a text of {len(event.value)} characters; at most {MAX_SCALAR}", _place(event), where
+            )
+        if tag is not None or event.style is not None:
+            return str(event.value)
+        return plain(event.value)
+
+    def _untagged(self, event: Any, where: Where, kind: str) -> None:
+        if event.tag is not None and not str(event.tag).endswith(f":{kind}"):
+            self._wrong(where, event, f"tags such as {str(event.tag)[:40]} are not read; leave it out")
+
+    def _counted(self, n: int, event: Any, where: Where) -> None:
+        self._count += n
+        if self._count > MAX_VALUES:
+            raise Refused(f"there are more than {MAX_VALUES} values, aliases included", _place(event), where)
+
+    def _bounded(self, entries: int, event: Any, where: Where) -> None:
+        if entries >= MAX_ENTRIES:
+            raise Refused(
+                f"there are more than {MAX_ENTRIES} entries here, and no more are read", _place(event), where
+            )
+
+    def _wrong(self, where: Where, event: Any, what: str) -> None:
+        self._out.mistakes.append((where, _place(event), what))
+        if len(self._out.mistakes) > MAX_MISTAKES:
+            raise Refused("there are too many mistakes to go on", _place(event), where)
+
+
+def plain(text: str) -> object:
+    """The value of an unquoted word, by YAML 1.2's core schema."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text) and len(text) <= 100:
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if _FLOAT.fullmatch(text) and len(text) <= 100:
+        return float(
+            text.replace(".inf", "inf")
+            .replace(".Inf", "inf")
+            .replace(".INF", "inf")
+            .replace(".n", "n")
+            .replace(".N", "n")
+        )
+    return text
+
+
+def _place(event: Any) -> Place:
+    return Place(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -1,0 +1,97 @@
+"""Reads a scenario, and the facts about the files that it sends, from disk. Everything else about it is pure."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.errors import Mistake, ScenarioError
+from plait.scenario import library
+from plait.scenario.document import MAX_CHARACTERS
+from plait.scenario.model import InputFile, Scenario
+from plait.scenario.parse import parse
+from plait.scenario.source import Source, error_at
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_FILE_BYTES = 2**40
+
+
+def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario in a file, or the shipped one of that name; a name that is both is the file.
+
+    `overrides` are `PATH=VALUE`, put in before the scenario is validated. Raises ScenarioError.
+    """
+    path = Path(reference)
+    shown = str(reference)
+    if not path.is_file():
+        shipped = library.find(shown)
+        if shipped is None:
+            raise ScenarioError([Mistake("", None, None, "", _missing(path, shown))])
+        path, shown = shipped, shipped.name
+    scenario = parse(_text(path, shown), shown, overrides)
+    scenario._files = _input_files(scenario, path.parent)  # noqa: SLF001  # private from the model's users
+    return scenario
+
+
+def _missing(path: Path, shown: str) -> str:
+    if path.is_dir():
+        return f"{shown} is a directory; name the scenario file in it"
+    guess = nearest(shown, [name for name, _ in library.shipped()])
+    return (
+        f"there is no file {shown} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
+    )
+
+
+def _text(path: Path, shown: str) -> str:
+    """The file's text, at most a little more than the parser will read."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(4 * MAX_CHARACTERS + 4)
+        return data.decode("utf-8-sig")
+    except OSError as wrong:
+        raise ScenarioError([Mistake(shown, None, None, "", f"cannot be read: {wrong.strerror}")]) from wrong
+    except UnicodeDecodeError as wrong:
+        before = wrong.object[: wrong.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        what = "this is not UTF-8 text; is it a scenario? If so, save it as UTF-8"
+        raise ScenarioError([Mistake(shown, line, column, "", what)]) from wrong
+
+
+def _input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
+    """Size and checksum of each file that a transfer sends, by the text that names it in the scenario."""
+    files: dict[str, InputFile] = {}
+    names: set[str] = set()
+    wrong: list[tuple[tuple[str | int, ...], str]] = []
+    for i, entry in enumerate(scenario.traffic):
+        given = entry.transfer.file if entry.transfer is not None else None
+        if given is None or given in files:
+            continue
+        path = folder / given
+        try:
+            size = path.stat().st_size
+            if not path.is_file() or not 1 <= size <= MAX_FILE_BYTES:
+                wrong.append(
+                    (
+                        ("traffic", i, "transfer", "file"),
+                        f"'{given}' is not a file with content; name another",
+                    )
+                )
+                continue
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, ValueError) as bad:
+            why = bad.strerror if isinstance(bad, OSError) else str(bad)
+            wrong.append(
+                (("traffic", i, "transfer", "file"), f"'{given}' cannot be read: {why}; name another")
+            )
+            continue
+        name = path.name if path.name not in names else f"{len(names)}-{path.name}"
+        names.add(name)
+        files[given] = InputFile(name=name, path=path.resolve(), bytes=size, sha256=digest)
+    if wrong:
+        raise error_at(scenario, wrong)
+    return files

@@ -1,0 +1,128 @@
+"""pydantic's verdicts in plait's words: what is wrong; what would be right."""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from plait.scenario.model import Scenario
+from plait.scenario.wording import nearest, shown
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+
+
+def found_in(wrong: ValidationError) -> list[Found]:
+    """Every mistake as (path of the field, what is wrong; what would be right)."""
+    found: list[Found] = []
+    for error in wrong.errors(include_url=False):
+        if error["type"] == "scenario":
+            found += error["ctx"]["mistakes"]
+            continue
+        where = tuple(
+            part
+            for part in error["loc"]
+            if not (isinstance(part, str) and part.startswith(("[", "function-")))
+        )
+        found.append((where, _worded(error, where)))
+    return found
+
+
+def _worded(error: ErrorDetails, where: Where) -> str:
+    value, context = error.get("input"), error.get("ctx", {})
+    kind = error["type"]
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "missing":
+        return f"this is missing; {_HINTS.get(str(where[-1]), 'it has no default')}"
+    if kind == "extra_forbidden":
+        known = fields_at(where[:-1])
+        return f"there is no such field here; {nearest(str(where[-1]), known) or 'known are: ' + ', '.join(known)}"
+    if kind == "literal_error":
+        choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
+        return f"{shown(value)} is not possible; {nearest(str(value), choices) or 'there is: ' + ', '.join(choices)}"
+    if kind in _KINDS:
+        return f"{_what(value)} is not {_KINDS[kind]}"
+    if kind in _BOUNDS:
+        sign, key = _BOUNDS[kind]
+        return f"{shown(value)} is out of range; it must be {sign} {context[key]}"
+    if kind in ("too_short", "too_long"):
+        side = "at least" if kind == "too_short" else "at most"
+        return f"there are {context['actual_length']} here; {side} {context.get('min_length', context.get('max_length'))}"
+    return f"{shown(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+_HINTS = {
+    "title": "say in a line what the scenario is, such as title: Two paths between two hosts",
+    "network": "write network: with hosts and links",
+    "hosts": "write for example hosts: [h1, h2]",
+    "links": "write for example links: {h1-h2: {rate: 5mbit}}",
+    "traffic": "write for example traffic: [{bulk: {from: h1, to: h2, duration: 10s}}]",
+    "from": "name the host that sends",
+    "to": "name the host that receives",
+    "duration": "write for example duration: 10s",
+    "flags": "write for example flags: [subflow]",
+}
+_KINDS = {
+    "string_type": "text; put it in quotes if it is meant as text",
+    "int_type": "a whole number; write for example 3",
+    "int_from_float": "a whole number; write for example 3",
+    "bool_type": "true or false; write one of them",
+    "bool_parsing": "true or false; write one of them",
+    "dict_type": "a mapping; write {name: value}",
+    "model_type": "a mapping of fields; write {field: value}",
+    "list_type": "a list; write [a, b]",
+}
+_BOUNDS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def _what(value: object) -> str:
+    if value is None:
+        return "nothing"
+    return {dict: "a mapping", list: "a list", bool: str(value).lower()}.get(type(value), shown(value))
+
+
+def fields_at(where: Where) -> list[str]:
+    """The names of the fields that may stand at this path of a scenario; empty where names are free."""
+    kind: Any = Scenario
+    for part in where:
+        kind = _inside(kind, part)
+        if kind is None:
+            return []
+    model = _model(kind)
+    return [] if model is None else [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _inside(kind: Any, part: str | int) -> Any:
+    """The type of what stands under `part` in a value of type `kind`."""
+    model = _model(kind)
+    if model is not None:
+        for name, info in model.model_fields.items():
+            if part in (name, info.alias):
+                return info.annotation
+        return None
+    return next((get_args(t)[-1] for t in _alternatives(kind) if get_origin(t) in (dict, list)), None)
+
+
+def _model(kind: Any) -> type[BaseModel] | None:
+    return next((t for t in _alternatives(kind) if isinstance(t, type) and issubclass(t, BaseModel)), None)
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """The members of a union, or the type itself; without what `Annotated` adds."""
+    if get_origin(kind) is Annotated:
+        return _alternatives(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return [one for member in get_args(kind) for one in _alternatives(member)]
+    return [kind]

@@ -1,0 +1,339 @@
+"""The scenario: what a person asks for. Every field, its default and its bounds; no files, no resolution.
+
+The same classes are read from YAML and used from Python. They accept what the file accepts (`rate="5mbit"`),
+are immutable, and refuse fields that they do not know. What the parts mean together (a link's nodes exist, ..)
+is checked in `check.py`; what follows from them (addresses, routes) is `plait.plan`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from plait.scenario.names import check_node_name
+from plait.units import Duration, Queue, Rate, Ratio, Size, between
+
+Transport = Literal["tcp", "mptcp"]
+Whole = Annotated[int, Field(strict=True)]
+MAX_SWEEP = 1000
+"""Values of one varied field."""
+
+
+class Part(BaseModel):
+    """A part of a scenario: unknown fields are refused, and nothing changes after it was made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+def _name(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{str(text)[:40]} is not a name; a name is text that begins with a letter, such as h1"
+        )  # noqa: TRY004
+    check_node_name(text)
+    return text
+
+
+def _keyword(text: object) -> str:
+    """A name that the kernel knows (a congestion control, a scheduler): at most 15 characters."""
+    if (
+        not isinstance(text, str)
+        or not 1 <= len(text) <= 15
+        or not text.replace("_", "a").replace("-", "a").isalnum()
+    ):
+        raise ValueError(
+            f"{str(text)[:40]!r} cannot be a kernel name; it has 1 to 15 letters, digits, '_' or '-'"
+        )
+    return text
+
+
+def _named(value: object) -> object:
+    """Hosts, switches and routers may be a list of names; inside it is always a mapping from name to options."""
+    if isinstance(value, (list, tuple)):
+        twice = [name for name, n in Counter(map(str, value)).items() if n > 1]
+        if twice:
+            raise ValueError(f"'{twice[0][:40]}' stands here twice; every name is given once")
+        return {name if isinstance(name, str) else str(_name(name)): {} for name in value}
+    if isinstance(value, dict):
+        return {name: {} if options is None else options for name, options in value.items()}
+    raise ValueError(
+        "this is neither a list of names nor a mapping from name to options; write for example [h1, h2]"
+    )
+
+
+def _sysctls(value: object) -> object:
+    """Values may be numbers, true/false, or lists of them; the kernel is given text."""
+    if not isinstance(value, dict):
+        return value
+
+    def text(item: object) -> object:
+        if isinstance(item, bool):
+            return str(int(item))
+        if isinstance(item, (list, tuple)):
+            return " ".join(str(text(part)) for part in item)
+        return str(item) if isinstance(item, int) else item
+
+    return {name: text(item) for name, item in value.items()}
+
+
+NodeName = Annotated[str, BeforeValidator(_name)]
+Keyword = Annotated[str, BeforeValidator(_keyword)]
+SysctlName = Annotated[str, Field(pattern=r"^net[./][a-z0-9_]+([./][A-Za-z0-9_-]+)+$", max_length=100)]
+Sysctls = Annotated[
+    dict[SysctlName, Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[!-~][ -~\t]*$")]],
+    BeforeValidator(_sysctls),
+]
+Delay = Annotated[Duration, AfterValidator(between(Duration, "0s", "60s"))]
+Buffer = Annotated[Size, AfterValidator(between(Size, "4KiB", "1GiB"))]
+
+
+class Host(Part):
+    """A host: addresses by link, and kernel settings of its own."""
+
+    addresses: dict[str, str] = {}
+    """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`. Others are derived."""
+    sysctls: Sysctls = {}
+
+
+class Switch(Part):
+    """A switch: a Linux bridge without spanning tree."""
+
+
+class Router(Host):
+    """A router: it forwards, by the shortest delay."""
+
+
+class Conditions(Part):
+    """What a direction of a link does to packets. Not given: no limit, no delay, no loss."""
+
+    rate: Rate | None = None
+    delay: Delay | None = None
+    """One way."""
+    jitter: Delay | None = None
+    """Each packet's delay is uniform within delay +- jitter; it can overtake others."""
+    loss: Ratio | None = None
+    queue: Queue | None = None
+    """Drop-tail, in front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
+
+
+class Link(Conditions):
+    """A link; `forward` (from the first node of its name to the second) and `backward` replace single conditions."""
+
+    mtu: Annotated[Whole, Field(ge=576, le=65535)] = 1500
+    forward: Conditions | None = None
+    backward: Conditions | None = None
+
+    def conditions(self, *, forward: bool) -> Conditions:
+        """The conditions of one direction."""
+        own = self.forward if forward else self.backward
+        common = {name: getattr(self, name) for name in Conditions.model_fields}
+        if own is not None:
+            common |= {name: getattr(own, name) for name in own.model_fields_set}
+        return Conditions.model_construct(**common)
+
+
+class Network(Part):
+    """Hosts, switches, routers, and the links between them."""
+
+    hosts: Annotated[dict[NodeName, Host], BeforeValidator(_named), Field(min_length=2)]
+    switches: Annotated[dict[NodeName, Switch], BeforeValidator(_named)] = {}
+    routers: Annotated[dict[NodeName, Router], BeforeValidator(_named)] = {}
+    links: Annotated[
+        dict[str, Link],
+        Field(min_length=1),
+        BeforeValidator(
+            lambda v: {k: {} if o is None else o for k, o in v.items()} if isinstance(v, dict) else v
+        ),
+    ]
+    """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
+
+
+class Limits(Part):
+    """The MPTCP limits of a host, as `ip mptcp limits`."""
+
+    subflows: Annotated[Whole, Field(ge=0, le=8)] | None = None
+    add_addr_accepted: Annotated[Whole, Field(ge=0, le=8)] | None = None
+
+
+class EndpointSpec(Part):
+    """An MPTCP endpoint of a host, as `ip mptcp endpoint add`: on a link of the host, or an address of it."""
+
+    link: str | None = None
+    address: str | None = None
+    flags: Annotated[list[Literal["signal", "subflow", "backup", "fullmesh"]], Field(min_length=1)]
+    id: Annotated[Whole, Field(ge=1, le=255)] | None = None
+    port: Annotated[Whole, Field(ge=1, le=65535)] | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> EndpointSpec:
+        if (self.link is None) == (self.address is None):
+            raise ValueError("an endpoint has either a link or an address; give exactly one of them")
+        if "port" in self.model_fields_set and "signal" not in self.flags:
+            raise ValueError("a port needs the flag signal; add it, or leave the port out")
+        return self
+
+
+class MptcpSettings(Part):
+    """MPTCP: the packet scheduler, and what is not to be derived."""
+
+    scheduler: Keyword = "default"
+    limits: dict[str, Limits] = {}
+    """By host. Default: as many as the flows have paths."""
+    endpoints: dict[str, list[EndpointSpec]] = {}
+    """By host. Default: `subflow` where flows connect from, `signal` where they connect to."""
+
+
+class TcpSettings(Part):
+    """TCP, and what MPTCP's subflows take from it."""
+
+    congestion_control: Keyword = "cubic"
+    receive_buffer_max: Buffer = Size.parse("6MiB")
+    """To which the kernel grows a receive buffer by itself (tcp_rmem[2])."""
+    send_buffer_max: Buffer = Size.parse("4MiB")
+    """To which the kernel grows a send buffer by itself (tcp_wmem[2])."""
+
+
+class FlowSpec(Part):
+    """What `bulk` and `transfer` have in common."""
+
+    name: (
+        Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] | None
+    ) = None
+    """Default: the kind and its number, `bulk1`."""
+    from_: str = Field(alias="from")
+    """The host that sends."""
+    to: str
+    """The host that receives."""
+    start: Annotated[Duration, AfterValidator(between(Duration, "0s", "3600s"))] = Duration(0)
+    start_jitter: Annotated[Duration, AfterValidator(between(Duration, "0s", "10s"))] = Duration(10_000_000)
+    """Each trial starts the flow by up to so much later, as its seed says, so that repeats are no copies."""
+    transport: Transport | None = None
+    """Default: the scenario's."""
+    congestion_control: Keyword | None = None
+    """Default: tcp.congestion_control."""
+    send_buffer: Buffer | None = None
+    receive_buffer: Buffer | None = None
+    """SO_SNDBUF and SO_RCVBUF. Default: the kernel's own tuning."""
+    count: Annotated[Whole, Field(ge=1, le=256)] = 1
+    """So many flows alike, side by side."""
+    reverse: bool = False
+    """The receiver connects, instead of the sender."""
+    via: str | None = None
+    """The initial path: a link of the connecting host, or the address to connect to. Default: the first."""
+
+
+class Bulk(FlowSpec):
+    """Sends as fast as it can for a time."""
+
+    duration: Annotated[Duration, AfterValidator(between(Duration, "1ms", "24h"))]
+
+
+class Transfer(FlowSpec):
+    """Sends so many bytes, or a file, and is complete when the last byte was received."""
+
+    bytes: Size | None = None
+    file: str | None = None
+    """A file beside the scenario's own, or an absolute path."""
+
+    @model_validator(mode="after")
+    def _one_content(self) -> Transfer:
+        if (self.bytes is None) == (self.file is None):
+            raise ValueError("a transfer sends either so many bytes or a file; give exactly one of them")
+        return self
+
+
+class Traffic(Part):
+    """One entry of the traffic: exactly one of its fields."""
+
+    bulk: Bulk | None = None
+    transfer: Transfer | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Traffic:
+        if (self.bulk is None) == (self.transfer is None):
+            raise ValueError(
+                "an entry of the traffic is one thing; write either bulk: {..} or transfer: {..}"
+            )
+        return self
+
+    @property
+    def kind(self) -> Literal["bulk", "transfer"]:
+        """The name of the field that is given."""
+        return "bulk" if self.bulk is not None else "transfer"
+
+    @property
+    def flow(self) -> Bulk | Transfer:
+        """The field that is given."""
+        return self.bulk or self.transfer  # type: ignore[return-value]  # one of them is, as checked above
+
+
+class InputFile(Part):
+    """A real file that a transfer sends."""
+
+    name: str
+    """The name that the trial knows it by; unique within the scenario."""
+    path: Path
+    bytes: int
+    sha256: str
+
+
+class Scenario(Part):
+    """A study, as asked for."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    description: Annotated[str, Field(max_length=20_000)] = ""
+    network: Network
+    transport: Transport = "mptcp"
+    """For flows that do not say their own."""
+    mptcp: MptcpSettings = MptcpSettings()
+    tcp: TcpSettings = TcpSettings()
+    sysctls: Sysctls = {}
+    """Of every host: `{net.ipv4.tcp_sack: 0}`."""
+    traffic: Annotated[list[Traffic], Field(min_length=1, max_length=256)]
+    vary: dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)]] = {}
+    """Values by field; every combination is a case."""
+    baseline: str | None = None
+    """The case that others are compared with, by its name. Default: the first."""
+    repeat: Annotated[Whole, Field(ge=1, le=10_000)] = 1
+    """Trials of each case."""
+    seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
+    sample: Annotated[Duration, AfterValidator(between(Duration, "1ms", "60s"))] = Duration(100_000_000)
+    """How often everything is measured."""
+    until: Annotated[Duration, AfterValidator(between(Duration, "1ms", "24h"))] | None = None
+    """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
+
+    _source: Any = PrivateAttr(default=None)
+    _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
+    SHORTHANDS: ClassVar[dict[str, str]] = {
+        "transport": "transport",
+        "congestion_control": "tcp.congestion_control",
+        "scheduler": "mptcp.scheduler",
+    }
+    """Short names under `vary`, and the field each stands for."""
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Scenario:
+        from plait.scenario.check import check
+
+        mistakes = check(self)
+        if mistakes:
+            first = mistakes[0]
+            text = f"{'.'.join(map(str, first[0]))}: {first[1]}".replace("{", "{{").replace("}", "}}")
+            raise PydanticCustomError("scenario", text, {"mistakes": mistakes})  # type: ignore[arg-type]
+        return self
+
+    def input_files(self) -> dict[str, Path]:
+        """The real files that transfers send, by the name that a trial knows them by."""
+        return {file.name: file.path for file in self._files.values()}

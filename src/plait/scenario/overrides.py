@@ -1,0 +1,78 @@
+"""Setting fields of a scenario by their dotted path, before it is validated: for `--set` and for `vary`.
+
+A path names fields, entries of lists by number, and may hold shell-style wildcards for existing names:
+`network.links.*.rate`, `network.links.h1-*.delay`, `traffic.0.bulk.duration`, `traffic.*.bulk.count`.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from fnmatch import fnmatchcase
+from typing import Any
+
+from plait.scenario.wording import nearest
+
+Where = tuple[str | int, ...]
+NAMED = (("network", "hosts"), ("network", "switches"), ("network", "routers"))
+"""Fields that may be a list of names; as a mapping they can be walked into."""
+_FIXED = (("network", "links"), *NAMED)
+"""Mappings whose entries are not made by setting a field of theirs."""
+_DEPTH = 12
+
+
+def split(path: str) -> tuple[str, ...]:
+    """The parts of a dotted path; ValueError when it has an empty part. Sysctl names may be written with `/`."""
+    parts = tuple(path.split("."))
+    if not all(parts) or len(parts) > _DEPTH or len(path) > 200:
+        raise ValueError(f"'{path[:60]}' is not a path of fields; write for example network.links.h1-s1.rate")
+    return parts
+
+
+def assign(raw: dict[str, Any], path: str, value: object) -> list[Where]:
+    """Sets the field at `path` in place, and returns the places set. ValueError when the path leads nowhere."""
+    parts = split(path)
+    done = _assign(raw, parts, (), value)
+    if not done:
+        raise ValueError(f"'{path}' fits nothing in this scenario")
+    return done
+
+
+def _assign(node: Any, parts: tuple[str, ...], at: Where, value: object) -> list[Where]:
+    head, rest = parts[0], parts[1:]
+    if isinstance(node, list):
+        return [w for i in _indices(node, head, at) for w in _step(node, i, rest, (*at, i), value)]
+    if not isinstance(node, dict):
+        raise ValueError(f"{_dotted(at)} is a single value and has no field '{head}'")  # noqa: TRY004
+    keys: list[str]
+    if any(c in head for c in "*?["):
+        keys = [key for key in node if fnmatchcase(key, head)]
+        if not keys:
+            raise ValueError(f"nothing in {_dotted(at)} fits '{head}'; {nearest(head, node)}")
+    else:
+        keys = [head]
+        if head not in node and at in _FIXED:
+            raise ValueError(f"{_dotted(at)} has no '{head}'; {nearest(head, node)}")
+    return [w for key in keys for w in _step(node, key, rest, (*at, key), value)]
+
+
+def _step(node: Any, key: Any, rest: tuple[str, ...], at: Where, value: object) -> list[Where]:
+    if not rest:
+        node[key] = deepcopy(value)
+        return [at]
+    if isinstance(node, dict) and node.get(key) is None:
+        node[key] = {}
+    if at in NAMED and isinstance(node[key], list):
+        node[key] = {str(name): {} for name in node[key]}
+    return _assign(node[key], rest, at, value)
+
+
+def _indices(node: list[Any], head: str, at: Where) -> list[int]:
+    if head == "*":
+        return list(range(len(node)))
+    if not (head.isascii() and head.isdigit() and len(head) < 6 and int(head) < len(node)):
+        raise ValueError(f"{_dotted(at)} is a list; name one of its entries, 0 to {len(node) - 1}, or *")
+    return [int(head)]
+
+
+def _dotted(at: Where) -> str:
+    return ".".join(map(str, at)) or "the scenario"

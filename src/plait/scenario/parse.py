@@ -1,0 +1,202 @@
+"""From YAML text to a valid scenario, or to all of its mistakes at once. Pure: it reads no files.
+
+All mistakes at once takes two things: fields are validated together, and what is wrong is then left out so
+that the remainder can be checked for its meaning as well.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from plait.errors import Mistake, ScenarioError
+from plait.scenario import document
+from plait.scenario.messages import found_in
+from plait.scenario.model import Scenario
+from plait.scenario.overrides import NAMED, assign
+from plait.scenario.source import Source
+from plait.scenario.wording import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+_ROUNDS = 3
+MAX_SHOWN = 100
+
+
+def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
+    """The scenario that `text` says, with each `PATH=VALUE` of `overrides` put in before it is validated.
+
+    `source` is the name of the text in messages. Raises ScenarioError with every mistake.
+    """
+    try:
+        read = document.read(text)
+    except document.Refused as refused:
+        place = refused.place
+        path = ".".join(map(str, refused.where))
+        line, column = (place.line, place.column) if place else (None, None)
+        raise ScenarioError([Mistake(source, line, column, path, refused.what)]) from refused
+    places = Source(source, read.places)
+    mistakes = [
+        Mistake(source, at.line, at.column, ".".join(map(str, where)), what)
+        for where, at, what in read.mistakes
+    ]
+    raw = read.value
+    if raw is None:
+        raise ScenarioError([*mistakes, Mistake(source, 1, 1, "", f"the file is empty; {_HOW}")])
+    if not isinstance(raw, dict):
+        raise ScenarioError(
+            [*mistakes, Mistake(source, 1, 1, "", f"this is {shown(raw)}, not a scenario; {_HOW}")]
+        )
+    mistakes += _put_in(raw, overrides, places)
+    _place_names(raw, places)
+    scenario, found = _validate(raw)
+    mistakes += [places.mistake(where, what) for where, what in found]
+    if scenario is not None:
+        mistakes += [places.mistake(where, what) for where, what in _varied(raw)]
+    if mistakes or scenario is None:
+        raise ScenarioError(_sorted(mistakes))
+    scenario._source = places  # noqa: SLF001  # the model keeps it private from its users
+    return scenario
+
+
+_HOW = "it begins with title:, network: and traffic:; `plait list` names examples"
+
+
+def _put_in(raw: dict[str, Any], options: Sequence[str], places: Source) -> list[Mistake]:
+    """Puts the `--set` options in; returns what is wrong with them."""
+    wrong = []
+    for option in options:
+        path, equals, text = option.partition("=")
+        label = f"--set {option}"
+        try:
+            if not equals:
+                raise ValueError("write PATH=VALUE, for example repeat=3")
+            value = document.read(text).value
+            for where in assign(raw, path.strip(), value):
+                places.replaced[where] = option
+        except document.Refused as refused:
+            wrong.append(Mistake(label, None, None, path, f"the value cannot be read: {refused.what}"))
+        except ValueError as bad:
+            wrong.append(Mistake(label, None, None, "", str(bad)))
+    return wrong
+
+
+def _place_names(raw: dict[str, Any], places: Source) -> None:
+    """Nodes given as a list of names are a mapping in the model: say where each of them stands."""
+    for where in NAMED:
+        names = raw.get("network")
+        names = names.get(where[1]) if isinstance(names, dict) else None
+        for i, name in enumerate(names if isinstance(names, list) else ()):
+            place = places.places.get((*where, i))
+            if place is not None:
+                places.places.setdefault((*where, str(name)), place)
+
+
+def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
+    """The scenario, or all that is wrong with it: first fields, then what remains without the wrong ones."""
+    found: list[Found] = []
+    rest = raw
+    for _ in range(_ROUNDS):
+        try:
+            scenario = Scenario.model_validate(rest)
+        except ValidationError as wrong:
+            now = found_in(wrong)
+            earlier = [where for where, _ in found]
+            found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
+            wheres = [where for where, _ in now]
+            if any(where[:2] in NAMED or where in ((), ("network",), ("traffic",)) for where in wheres):
+                break  # without a node, links and flows would be called wrong that are not
+            rest = _repaired(rest, wheres)
+        else:
+            return (None, found) if found else (scenario, [])
+    return None, found
+
+
+def _related(a: Where, b: Where) -> bool:
+    """Whether one of the fields lies in the other (or they are the same)."""
+    shared = min(len(a), len(b))
+    return a[:shared] == b[:shared]
+
+
+def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
+    """A copy of the raw scenario in which these fields are left out, or harmless where they are needed."""
+    rest = deepcopy(raw)
+    for where in sorted(wheres, key=len, reverse=True):
+        holder, key = _innermost(rest, where)
+        if where[-1] in _HARMLESS and (holder is None or isinstance(holder, dict)):
+            target = rest if holder is None else holder if key == where[-1] else holder[key]
+            target[where[-1]] = _HARMLESS[where[-1]]
+        elif isinstance(holder, list):
+            holder[key] = _harmless_entry(rest, where)
+        elif holder is not None:
+            del holder[key]
+    return rest
+
+
+_HARMLESS: dict[str | int, object] = {"title": "-", "duration": "1s", "flags": ["subflow"]}
+
+
+def _harmless_entry(raw: dict[str, Any], where: Where) -> object:
+    """Something valid in the place of an entry of a list, so that the others keep their numbers."""
+    if where[0] == "traffic":
+        hosts = raw.get("network", {}).get("hosts", ())
+        first, second = ([str(host) for host in hosts] + ["", ""])[:2]
+        return {"bulk": {"from": first, "to": second, "duration": "1s"}}
+    return {"address": "10.0.0.1", "flags": ["subflow"]}
+
+
+def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
+    """The innermost existing entry on the way to `where`, as what holds it and its key there."""
+    node: Any = raw
+    found: tuple[Any, Any] = (None, None)
+    for part in where:
+        inside = (
+            part in node if isinstance(node, dict) else isinstance(node, list) and part in range(len(node))
+        )
+        if not inside:
+            break
+        found = (node, part)
+        node = node[part]
+    return found
+
+
+def _varied(raw: dict[str, Any]) -> list[Found]:
+    """What is wrong with single values under `vary`."""
+    found: list[Found] = []
+    base = {key: value for key, value in raw.items() if key not in ("vary", "baseline")}
+    for key, values in raw.get("vary", {}).items():
+        path = Scenario.SHORTHANDS.get(key, key)
+        for i, value in enumerate(values):
+            case = deepcopy(base)
+            try:
+                if path.split(".")[0] in _NOT_VARIED:
+                    raise ValueError(
+                        f"'{path.split('.')[0]}' belongs to the study as a whole and cannot vary"
+                    )  # noqa: TRY301
+                assign(case, path, value)
+                Scenario.model_validate(case)
+            except ValidationError as wrong:
+                where, what = found_in(wrong)[0]
+                found.append((("vary", key, i), f"{'.'.join(map(str, where))}: {what}"))
+            except ValueError as wrong:
+                found.append((("vary", key), str(wrong)))
+                break
+    return found
+
+
+_NOT_VARIED = ("vary", "baseline", "repeat", "seed", "title", "description")
+
+
+def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
+    """In the order of the file, each once."""
+    once = list(dict.fromkeys(mistakes))
+    once.sort(key=lambda m: (m.line or 0, m.column or 0))
+    if len(once) > MAX_SHOWN:
+        more = Mistake(once[0].source, None, None, "", f"and {len(once) - MAX_SHOWN} more mistakes")
+        return [*once[:MAX_SHOWN], more]
+    return once

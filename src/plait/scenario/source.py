@@ -1,0 +1,48 @@
+"""Where a scenario's fields stand in their text, so that every mistake can name its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from plait.errors import Mistake, ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.scenario.document import Place
+
+Where = tuple[str | int, ...]
+
+
+@dataclass
+class Source:
+    """A text and the places of its fields, and which fields `--set` replaced."""
+
+    name: str
+    places: dict[Where, Place] = field(default_factory=dict)
+    replaced: dict[Where, str] = field(default_factory=dict)
+    """The `--set` option by the field it set."""
+
+    def mistake(self, where: Sequence[str | int], what: str) -> Mistake:
+        """A mistake at the field `where`, or at the nearest field around it that stands in the text."""
+        path = ".".join(str(part).replace("\n", " ")[:60] for part in where)
+        what = " ".join(what.split())
+        for length in range(len(where), -1, -1):
+            around = tuple(where[:length])
+            if around in self.replaced:
+                return Mistake(f"--set {self.replaced[around]}", None, None, path, what)
+            place = self.places.get(around)
+            if place is not None and around:
+                return Mistake(self.name, place.line, place.column, path, what)
+        for field_, option in self.replaced.items():
+            if field_[: len(where)] == tuple(where):  # what the option made on its way
+                return Mistake(f"--set {option}", None, None, path, what)
+        begin = self.places.get(())
+        return Mistake(self.name, begin and begin.line, begin and begin.column, path, what)
+
+
+def error_at(scenario: Any, found: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
+    """The error of a whole scenario's mistakes, located where the scenario was read from a text."""
+    source = scenario._source or Source("")  # noqa: SLF001  # the model keeps it private from its users
+    return ScenarioError([source.mistake(where, what) for where, what in found])

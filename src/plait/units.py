@@ -1,0 +1,337 @@
+"""Quantities with their units as types: rates, times, sizes, ratios and queues, and nothing else.
+
+A quantity is written as a number and its unit (`5mbit`, `20ms`, `64KiB`, `1%`); a bare number is refused,
+because every field would have to be remembered with a unit of its own. Each type is an `int` (or `float`) in
+its base unit, so that arithmetic stays plain, and prints itself in the largest unit that is exact.
+
+A megabit is 10^6 bit, `KB` is 1000 bytes and `KiB` is 1024. Rates and times may be written in any case
+(`5Mbit`, `20MS`), as nothing else can be meant; sizes may not (`64kb` could be bits). A space between number and
+unit is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic_core import core_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+_QUANTITY = re.compile(r"([+-]?)(\d{1,18}(?:\.\d{1,12})?|\.\d{1,12})\s*([^\d\s.+-][^\d]*)?", re.ASCII)
+_LONGEST = 60
+
+
+def _shown(value: object) -> str:
+    """The value as a message shows it: never longer than a line."""
+    text = f"'{value}'" if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
+
+
+def _split(value: object, what: str, example: str) -> tuple[Fraction, str]:
+    """A quantity as its number and its unit; ValueError when it has not exactly this form."""
+    if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
+        raise ValueError(f"{_kind(value)} is not {what}; write for example {example}")
+    text = str(value).strip()
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{_shown(value)} is not {what}; write a number and its unit, for example {example}")
+    sign, number, unit = found.groups()
+    if sign == "-":
+        raise ValueError(f"{_shown(value)} is negative; write for example {example}")
+    if not unit:
+        raise ValueError(f"{_shown(value)} has no unit; write for example {example}")
+    return Fraction(number), unit.strip()
+
+
+def _kind(value: object) -> str:
+    names = {bool: "true/false", type(None): "nothing", list: "a list", dict: "a mapping"}
+    return names.get(type(value), _shown(value))
+
+
+class _Quantity:
+    """What rates, times and sizes share: reading, bounds, exact printing, the schema."""
+
+    what: ClassVar[str]
+    example: ClassVar[str]
+    units: ClassVar[Mapping[str, int]]
+    """The units by the name under which they are printed, the smallest (1) first."""
+    least: ClassVar[int]
+    most: ClassVar[int]
+    any_case: ClassVar[bool] = False
+    hints: ClassVar[Mapping[str, str]] = {}
+    """What to write instead of a unit that looks right and is not, by its lower-case form."""
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The quantity that `value` says; ValueError says what is wrong and what would be right."""
+        if isinstance(value, cls):
+            return value
+        number, unit = _split(value, cls.what, cls.example)
+        factor = cls._factor(unit)
+        exact = number * factor
+        if exact.denominator != 1:
+            smallest = next(iter(cls.units))
+            raise ValueError(f"{_shown(value)} is finer than 1 {smallest}; round it to whole {smallest}")
+        return cls._bounded(int(exact), value)
+
+    @classmethod
+    def _factor(cls, unit: str) -> int:
+        known = {name.lower(): n for name, n in cls.units.items()} if cls.any_case else cls.units
+        factor = known.get(unit.lower() if cls.any_case else unit)
+        if factor is not None:
+            return factor
+        hint = cls.hints.get(unit.lower())
+        names = ", ".join(cls.units)
+        raise ValueError(
+            f"'{_shown(unit)[1:-1]}' is not a unit of {cls.what}; " + (hint or f"units are {names}")
+        )
+
+    @classmethod
+    def _bounded(cls, base: int, value: object) -> Self:
+        if not cls.least <= base <= cls.most:
+            low, high = cls._print(cls.least), cls._print(cls.most)
+            raise ValueError(f"{_shown(value)} is out of range; write something from {low} to {high}")
+        return cls(base)  # type: ignore[call-arg]  # every subclass is an int
+
+    @classmethod
+    def _print(cls, base: int) -> str:
+        for name, factor in reversed(cls.units.items()):
+            if base % factor == 0 and (base or factor == 1):
+                return f"{base // factor}{name}"
+        raise AssertionError("the smallest unit is 1")
+
+    def __str__(self) -> str:
+        return self._print(int(self))  # type: ignore[call-overload, no-any-return]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        names = "|".join(re.escape(name) for name in cls.units)
+        if cls.any_case:
+            names = "|".join("".join(f"[{c}{c.upper()}]" if c.isascii() else c for c in n) for n in cls.units)
+        return {
+            "type": "string",
+            "pattern": rf"^\+?(\d+(\.\d+)?|\.\d+)\s*({names})$",
+            "description": f"{cls.what}, from {cls._print(cls.least)} to {cls._print(cls.most)}",
+            "examples": [cls.example],
+        }
+
+
+class Rate(_Quantity, int):
+    """A rate in bit/s."""
+
+    what = "a rate"
+    example = "5mbit"
+    units = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
+    any_case = True
+    least = 1_000
+    most = 10**12
+    hints = {
+        **{f"{p}bit/s": f"write {p}bit" for p in ("", "k", "m", "g")},
+        **{f"{p}bps": f"some read it as bits and some as bytes: write {p}bit" for p in ("", "k", "m", "g")},
+        **{f"{p}b/s": f"some read it as bits and some as bytes: write {p}bit" for p in ("", "k", "m", "g")},
+        **{f"{p}b": f"write {p}bit" for p in ("k", "m", "g")},
+        **{f"{p}ibit": f"write a multiple of 1000 bit: {p}bit" for p in ("k", "m", "g")},
+        **{p: f"write {p}bit" for p in ("k", "m", "g")},
+    }
+
+
+class Duration(_Quantity, int):
+    """A length of time in nanoseconds."""
+
+    what = "a time"
+    example = "20ms"
+    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+    any_case = True
+    least = 0
+    most = 24 * 3600 * 10**9
+    hints = {
+        "µs": "write us", "μs": "write us", "usec": "write us", "msec": "write ms", "sec": "write s",  # noqa: RUF001
+        "m": "write ms or min", "secs": "write s", "second": "write s", "seconds": "write s", "minutes": "write min",
+    }  # fmt: skip
+
+    @classmethod
+    def _print(cls, base: int) -> str:
+        # 90s reads better than 1500000ms and 60s better than 1min, so minutes and hours are only read
+        shown = {name: n for name, n in cls.units.items() if name not in ("min", "h")}
+        for name, factor in reversed(shown.items()):
+            if base % factor == 0 and base:
+                return f"{base // factor}{name}"
+        return "0s"
+
+    @property
+    def us(self) -> int:
+        """Whole microseconds, rounded to the nearest."""
+        return (int(self) + 500) // 1000
+
+
+class Size(_Quantity, int):
+    """A number of bytes."""
+
+    what = "a size"
+    example = "64KB (64 000 bytes) or 64KiB (65 536)"
+    units = {
+        "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12,
+    }  # fmt: skip
+    least = 1
+    most = 10**12
+    hints = {
+        "kb": "write KB for 1000 bytes",
+        "mb": "write MB for 1 000 000 bytes",
+        "gb": "write GB for 10^9 bytes",
+        "kib": "write KiB for 1024 bytes",
+        "mib": "write MiB for 1 048 576 bytes",
+        "gib": "write GiB for 2^30 bytes",
+        **{p: f"write {p.upper()}B or {p.upper()}iB" for p in ("k", "m", "g")},
+        **{w: "write B" for w in ("b", "byte", "bytes")},
+        **{f"{p}bit": "sizes are in bytes: write B, KB, MB .." for p in ("", "k", "m", "g")},
+    }
+
+    @classmethod
+    def _factor(cls, unit: str) -> int:
+        return super()._factor("KB" if unit == "kB" else unit)  # the SI's own spelling
+
+
+class Ratio(float):
+    """A share of one, written in percent: `1%` is 0.01."""
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The ratio that `value` says; ValueError says what is wrong and what would be right."""
+        if isinstance(value, cls):
+            return value
+        number, unit = _split(value, "a ratio", "1%")
+        if unit != "%":
+            raise ValueError(
+                f"'{_shown(unit)[1:-1]}' is not a unit of a ratio; write a percentage such as 1%"
+            )
+        if number > 100:
+            raise ValueError(f"{_shown(value)} is out of range; write something from 0% to 100%")
+        return cls(number / 100)
+
+    def __str__(self) -> str:
+        return f"{float(self) * 100:.12g}%"
+
+    def __repr__(self) -> str:
+        return f"Ratio({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)\s*%$", "examples": ["1%"]}
+
+
+class Queue:
+    """The length of a drop-tail queue: packets (`100pkt`), bytes (`64KiB`) or bandwidth-delay products (`1bdp`)."""
+
+    __slots__ = ("amount", "unit")
+    most_packets: ClassVar[int] = 10**7
+    most_bdp: ClassVar[int] = 1000
+
+    def __init__(self, amount: Fraction | int, unit: str) -> None:
+        self.amount = Fraction(amount)
+        """How many of `unit`."""
+        self.unit = unit
+        """`pkt`, `B` or `bdp`."""
+
+    @classmethod
+    def parse(cls, value: object) -> Queue:
+        """The queue that `value` says; ValueError says what is wrong and what would be right."""
+        if isinstance(value, cls):
+            return value
+        example = "100pkt, 64KiB or 1bdp"
+        number, unit = _split(value, "a queue", example)
+        name = unit.lower()
+        if name in ("pkt", "pkts", "packet", "packets", "p"):
+            if name != "pkt":
+                raise ValueError(f"'{unit}' is not a unit of a queue; write {number}pkt")
+            if number.denominator != 1 or not 1 <= number <= cls.most_packets:
+                raise ValueError(f"{_shown(value)} is out of range; write 1pkt to {cls.most_packets}pkt")
+            return cls(number, "pkt")
+        if name == "bdp":
+            if not 0 < number <= cls.most_bdp:
+                raise ValueError(
+                    f"{_shown(value)} is out of range; write more than 0bdp, up to {cls.most_bdp}bdp"
+                )
+            return cls(number, "bdp")
+        try:
+            return cls(int(Size.parse(value)), "B")
+        except ValueError as wrong:
+            if "not a unit" not in str(wrong):
+                raise
+            hint = Size.hints.get(name)
+            raise ValueError(
+                f"'{_shown(unit)[1:-1]}' is not a unit of a queue; {hint or f'write for example {example}'}"
+            ) from None
+
+    def __str__(self) -> str:
+        if self.unit == "B":
+            return str(Size(int(self.amount)))
+        return f"{float(self.amount):.12g}{self.unit}"
+
+    def __repr__(self) -> str:
+        return f"Queue({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Queue) and (self.amount, self.unit) == (other.amount, other.unit)
+
+    def __hash__(self) -> int:
+        return hash((self.amount, self.unit))
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        names = "pkt|bdp|" + "|".join(Size.units)
+        return {
+            "type": "string",
+            "pattern": rf"^(\d+(\.\d+)?|\.\d+)\s*({names})$",
+            "examples": ["100pkt", "64KiB", "1bdp"],
+        }
+
+
+def between(kind: type[_Quantity], least: str, most: str) -> Callable[[Any], Any]:
+    """A check for pydantic's `AfterValidator`: the quantity must lie within the bounds, written with units."""
+    low, high = kind.parse(least), kind.parse(most)
+
+    def check(value: Any) -> Any:
+        if not low <= value <= high:
+            raise ValueError(f"'{value}' is out of range; write something from {least} to {most}")
+        return value
+
+    return check

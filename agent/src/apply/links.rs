@@ -1,0 +1,133 @@
+//! Interfaces: loopbacks, veth pairs made directly in their two namespaces, bridges, and addresses.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use netlink_bindings::rt_addr::{self, Ifaddrmsg};
+use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
+use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
+
+use super::{Build, address_family, enter, parse_mac, parse_prefix};
+use crate::error::{Attempt, Result};
+use crate::netlink::{Batch, Family, Socket};
+use crate::plan::{Bridge, Veth, VethEnd};
+
+const UP: u32 = libc::IFF_UP as u32;
+/// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` in it, for which the bindings have no names.
+const INFO_DATA: u16 = 2;
+const VETH_INFO_PEER: u16 = 1;
+
+/// Makes every veth pair with both ends in place, named, numbered and up. One batch for all of them, sent at
+/// once, because the order in which namespaces are filled must not matter to it.
+pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) -> Result<()> {
+    enter(home)?;
+    let mut socket = Socket::open(Family::Route)?;
+    let mut batch = Batch::default();
+    for veth in veths {
+        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a)?);
+        {
+            let attributes = push_end(build, request.encode(), &veth.a, veth.mtu)?;
+            let mut info = attributes.nested_linkinfo().push_kind(c"veth");
+            let bytes = info.as_vec_mut();
+            let data = push_nested_header(bytes, INFO_DATA);
+            let peer = push_nested_header(bytes, VETH_INFO_PEER);
+            bytes.extend_from_slice(header(build, &veth.b)?.as_slice());
+            push_end(build, PushLinkAttrs::new(&mut *bytes), &veth.b, veth.mtu)?;
+            finalize_nested_header(bytes, peer);
+            finalize_nested_header(bytes, data);
+        }
+        let (a, b) = (&veth.a, &veth.b);
+        batch.add(
+            &request,
+            format_args!("adding veth pair {} in {} and {} in {}", a.ifname, a.netns, b.ifname, b.netns),
+        );
+    }
+    socket.apply(batch).attempt(|| "making links")
+}
+
+/// The fixed part of a new interface: its number, and that it shall be up.
+fn header(build: &mut Build, end: &'static VethEnd) -> Result<Ifinfomsg> {
+    let index = build.namespace(&end.netns)?.number(&end.ifname)?;
+    Ok(Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() })
+}
+
+fn push_end<P: Pusher>(
+    build: &mut Build,
+    attributes: PushLinkAttrs<P>,
+    end: &VethEnd,
+    mtu: u32,
+) -> Result<PushLinkAttrs<P>> {
+    let mac = parse_mac(&end.mac).attempt(|| format!("interface {} in {}", end.ifname, end.netns))?;
+    let netns = build.namespace(&end.netns)?.fd.as_raw_fd();
+    Ok(attributes
+        .push_ifname_bytes(end.ifname.as_bytes())
+        .push_address(&mac)
+        .push_mtu(mtu)
+        // A limit of one segment turns off TSO and every other kind of segmentation offload at once, for
+        // programs as for forwarded packets: one skb is one frame, which queues and losses count.
+        .push_gso_max_segs(1)
+        .push_net_ns_fd(netns.cast_unsigned()))
+}
+
+/// Brings the loopback of every namespace up.
+pub fn add_loopbacks(build: &mut Build) {
+    for (namespace, batch) in build.namespaces.iter().zip(&mut build.batches) {
+        let loopback = Ifinfomsg { ifi_index: 1, ifi_flags: UP, ifi_change: UP, ..Default::default() };
+        let request = rt_link::Request::new().op_setlink_do(&loopback);
+        batch.add(&request, format_args!("bringing lo up in {}", namespace.name));
+    }
+}
+
+/// Makes bridges that forward from the first frame on, and enslaves their ports.
+pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> {
+    for bridge in bridges {
+        let netns = &bridge.netns;
+        let mac = parse_mac(&bridge.mac).attempt(|| format!("bridge {} in {netns}", bridge.ifname))?;
+        let index = build.namespace(netns)?.number(&bridge.ifname)?;
+        let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
+        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header);
+        request
+            .encode()
+            .push_ifname_bytes(bridge.ifname.as_bytes())
+            .push_address(&mac)
+            .nested_linkinfo()
+            .nested_data_bridge()
+            .push_stp_state(0)
+            .push_forward_delay(0)
+            .push_mcast_snooping(0);
+        build.batch(netns)?.add(&request, format_args!("adding bridge {} in {netns}", bridge.ifname));
+        for port in &bridge.ports {
+            let header = Ifinfomsg { ifi_index: build.ifindex(netns, port)?, ..Default::default() };
+            let mut request = rt_link::Request::new().op_setlink_do(&header);
+            request.encode().push_master(index.cast_unsigned());
+            let what = format_args!("adding {port} to bridge {} in {netns}", bridge.ifname);
+            build.batch(netns)?.add(&request, what);
+        }
+    }
+    Ok(())
+}
+
+/// Gives the ends of veth pairs their addresses. IPv6 addresses are usable at once (no duplicate detection).
+pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
+    for end in veths.iter().flat_map(|veth| [&veth.a, &veth.b]) {
+        let index = build.ifindex(&end.netns, &end.ifname)?.cast_unsigned();
+        for text in &end.addresses {
+            let what = format!("adding address {text} to {} in {}", end.ifname, end.netns);
+            let (address, length) = parse_prefix(text).attempt(|| &what)?;
+            let header = Ifaddrmsg {
+                ifa_family: address_family(address),
+                ifa_prefixlen: length,
+                ifa_index: index,
+                ..Default::default()
+            };
+            let mut request = rt_addr::Request::new().set_create().set_excl().op_newaddr_do(&header);
+            let attributes = request.encode().push_local(address).push_address(address);
+            if address.is_ipv6() {
+                attributes.push_flags(libc::IFA_F_NODAD);
+            } else {
+                drop(attributes);
+            }
+            build.batch(&end.netns)?.add(&request, what);
+        }
+    }
+    Ok(())
+}

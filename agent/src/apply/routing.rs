@@ -1,0 +1,105 @@
+//! Routes and policy routing rules.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netlink_bindings::rt_route::{self, Rtmsg};
+use netlink_bindings::rt_rule::{self, FibRuleHdr};
+
+use super::{Build, address_family, parse_prefix};
+use crate::error::{Attempt, Result};
+use crate::plan::{Route, RouteKind, Rule};
+
+/// `RT_TABLE_COMPAT`: the table stands in an attribute, because it may not fit a byte.
+const TABLE_IN_ATTRIBUTE: u8 = libc::RT_TABLE_COMPAT;
+/// `FR_ACT_TO_TBL` of `linux/fib_rules.h`.
+const LOOK_UP_TABLE: u8 = 1;
+
+/// Adds the routes in the order of the plan.
+pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
+    for route in routes {
+        let what = route.to_string();
+        let (address, length) = destination_prefix(route).attempt(|| &what)?;
+        let unreachable = route.kind == RouteKind::Unreachable;
+        let direct = route.via.is_none() && address.is_ipv4() && !unreachable;
+        let header = Rtmsg {
+            rtm_family: address_family(address),
+            rtm_dst_len: length,
+            rtm_table: TABLE_IN_ATTRIBUTE,
+            rtm_protocol: libc::RTPROT_STATIC,
+            rtm_scope: if direct { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE },
+            rtm_type: if unreachable { libc::RTN_UNREACHABLE } else { libc::RTN_UNICAST },
+            ..Default::default()
+        };
+        let mut request = rt_route::Request::new().set_create().set_excl().op_newroute_do(&header);
+        let mut attributes = request.encode().push_table(route.table);
+        if let Some(device) = &route.device {
+            let device = build.ifindex(&route.netns, device).attempt(|| &what)?;
+            attributes = attributes.push_oif(device.cast_unsigned());
+        }
+        if length > 0 {
+            attributes = attributes.push_dst(address);
+        }
+        if let Some(via) = route.via {
+            attributes = attributes.push_gateway(via);
+        }
+        if let Some(source) = route.source {
+            attributes = attributes.push_prefsrc(source);
+        }
+        if let Some(metric) = route.metric {
+            attributes = attributes.push_priority(metric);
+        }
+        drop(attributes);
+        build.batch(&route.netns)?.add(&request, what);
+    }
+    Ok(())
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("adding route ")?;
+        if self.kind == RouteKind::Unreachable {
+            f.write_str("unreachable ")?;
+        }
+        f.write_str(&self.destination)?;
+        if let Some(via) = self.via {
+            write!(f, " via {via}")?;
+        }
+        if let Some(device) = &self.device {
+            write!(f, " dev {device}")?;
+        }
+        write!(f, " table {} in {}", self.table, self.netns)
+    }
+}
+
+/// What the route leads to; `default` takes its family from the gateway or the source address, else IPv4.
+fn destination_prefix(route: &Route) -> Result<(IpAddr, u8)> {
+    if route.destination != "default" {
+        return parse_prefix(&route.destination);
+    }
+    let any = match route.via.or(route.source) {
+        Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
+    Ok((any, 0))
+}
+
+/// Adds the rules in the order of the plan.
+pub fn add_rules(build: &mut Build, rules: &'static [Rule]) -> Result<()> {
+    for rule in rules {
+        let Rule { netns, source, table, priority } = rule;
+        let what = format!("adding rule {priority}: from {source} lookup {table} in {netns}");
+        let (address, length) = parse_prefix(source).attempt(|| &what)?;
+        let header = FibRuleHdr {
+            family: address_family(address),
+            src_len: length,
+            table: TABLE_IN_ATTRIBUTE,
+            action: LOOK_UP_TABLE,
+            ..Default::default()
+        };
+        let mut request = rt_rule::Request::new().set_create().set_excl().op_newrule_do(&header);
+        request.encode().push_src(address).push_priority(*priority).push_table(*table);
+        build.batch(netns)?.add(&request, what);
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! The first steps of PID 1: file systems, the clock's grain, the plan; and the last one, power off.
+
+use std::ffi::CStr;
+
+use rustix::fs::Mode;
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{RebootCommand, reboot};
+
+use crate::error::{Attempt, Error, Result};
+use crate::plan::{self, Plan};
+use crate::sys;
+
+/// The trial's folder on the host, as the guest sees it.
+pub const JOB: &str = "/job";
+/// Names of the network namespaces.
+const NETNS: &str = "/run/netns";
+
+/// Prepares the guest: mounts, and sleeps that end on time.
+pub fn prepare() -> Result<()> {
+    if rustix::process::getpid() != rustix::process::Pid::INIT {
+        return Err(Error::new("plait-agent runs as PID 1 of a guest; `plait run` boots one"));
+    }
+    sys::share_one_heap();
+    mount_at("proc", "proc", "/proc", c"")?;
+    mount_at("sysfs", "sysfs", "/sys", c"")?;
+    mount_at("tmpfs", "tmpfs", "/run", c"mode=0755")?;
+    mount_at("tmpfs", "tmpfs", "/tmp", c"mode=1777")?;
+    rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {NETNS}"))?;
+    // Sleeps of ordinary threads may end 50 us late, to save the power of a real machine.
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).attempt(|| "setting the timer slack")
+}
+
+/// Mounts the trial's folder, without which there is nothing to do and nobody to tell.
+pub fn mount_job() -> Result<()> {
+    mount_at("none", "hostfs", JOB, c"")
+}
+
+fn mount_at(source: &str, kind: &str, target: &str, options: &CStr) -> Result<()> {
+    mount(source, target, kind, MountFlags::empty(), options).attempt(|| format!("mounting {kind} on {target}"))
+}
+
+/// Reads /job/plan.json. The plan lives as long as the machine.
+pub fn read_plan() -> Result<&'static Plan> {
+    let json = std::fs::read(format!("{JOB}/plan.json")).attempt(|| "reading plan.json")?;
+    Ok(Box::leak(Box::new(plan::parse(&json)?)))
+}
+
+/// Turns the machine off. PID 1 must never return: the kernel would call that a panic.
+pub fn power_off() -> ! {
+    loop {
+        let _ = reboot(RebootCommand::PowerOff);
+        std::thread::park();
+    }
+}

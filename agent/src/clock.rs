@@ -1,0 +1,81 @@
+//! Virtual time as the agent sees it: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's zero.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::futex;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+const NS_PER_S: i64 = 1_000_000_000;
+const NS_PER_MS: i64 = 1_000_000;
+
+static ZERO_NS: OnceLock<i64> = OnceLock::new();
+
+/// `CLOCK_MONOTONIC` in ns. Each call costs one system call, and a little virtual time.
+pub fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * NS_PER_S + now.tv_nsec
+}
+
+/// Fixes the trial's zero at the next full millisecond, and returns it in ns of `CLOCK_MONOTONIC`.
+///
+/// A full millisecond lies at least one whole millisecond ahead, so that every thread can be asleep by then.
+pub fn set_zero() -> i64 {
+    *ZERO_NS.get_or_init(|| (monotonic_ns() / NS_PER_MS + 2) * NS_PER_MS)
+}
+
+/// The time since the trial's zero in whole us; 0 before there is a zero, negative shortly before it.
+pub fn trial_us() -> i64 {
+    ZERO_NS.get().map_or(0, |zero| (monotonic_ns() - zero).div_euclid(1000))
+}
+
+/// The absolute time of `t_us` of the trial, for calls that sleep.
+fn deadline(t_us: i64) -> Timespec {
+    let ns = ZERO_NS.get().copied().unwrap_or_default() + t_us * 1000;
+    Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S }
+}
+
+/// Sleeps until `t_us` of the trial.
+pub fn sleep_until(t_us: i64) {
+    let until = deadline(t_us);
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR) {}
+}
+
+/// A bell that threads ring for the main thread, which otherwise sleeps until the next point of its schedule.
+#[derive(Debug, Default)]
+pub struct Bell(AtomicU32);
+
+impl Bell {
+    /// How often the bell has rung. Read it before looking for work; hand it to [`Bell::wait_until`].
+    pub fn rings(&self) -> u32 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Wakes the main thread.
+    pub fn ring(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        // A failure to wake means only that nobody sleeps.
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+    }
+
+    /// Sleeps until `t_us` of the trial, or until the bell has rung more often than `seen`.
+    /// True: the time has come. False: somebody rang.
+    pub fn wait_until(&self, t_us: i64, seen: u32) -> bool {
+        let until = deadline(t_us);
+        loop {
+            let woken = futex::wait_bitset(
+                &self.0,
+                futex::Flags::PRIVATE,
+                seen,
+                Some(&until),
+                std::num::NonZeroU32::MAX,
+            );
+            match woken {
+                Err(rustix::io::Errno::TIMEDOUT) => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                _ if self.rings() != seen => return false,
+                _ => {}
+            }
+        }
+    }
+}

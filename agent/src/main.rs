@@ -1,0 +1,51 @@
+//! PID 1 of plait's guest: it boots, makes the network of the plan, runs its traffic, samples it, writes the
+//! tables, and turns the machine off, whatever happens on the way.
+
+mod apply;
+mod boot;
+mod clock;
+mod error;
+mod netlink;
+mod plan;
+mod sample;
+mod status;
+mod sys;
+mod tables;
+mod traffic;
+mod trial;
+
+use status::{console, enter_phase};
+
+fn main() {
+    // A panic in any thread ends the trial with its words; nothing is unwound, PID 1 has nobody to unwind to.
+    std::panic::set_hook(Box::new(|panic| {
+        status::write(Some(&format!("the agent panicked: {panic}")));
+        boot::power_off();
+    }));
+    if let Err(error) = boot::prepare().and_then(|()| boot::mount_job()) {
+        console(&error.to_string());
+        boot::power_off();
+    }
+    let outcome = run();
+    status::write(outcome.err().map(|error| error.to_string()).as_deref());
+    boot::power_off();
+}
+
+/// From the plan to complete tables.
+fn run() -> error::Result<()> {
+    enter_phase("plan");
+    let plan = boot::read_plan()?;
+    let mut tables = trial::Tables::create(plan)?;
+    let outcome = run_trial(plan, &mut tables);
+    // Also what a failed trial has measured is completed, as far as it can be written.
+    let finished = tables.finish();
+    outcome.and(finished)
+}
+
+fn run_trial(plan: &'static plan::Plan, tables: &mut trial::Tables) -> error::Result<()> {
+    enter_phase("network");
+    let network = apply::apply(plan)?;
+    enter_phase("traffic");
+    let prepared = traffic::prepare(&plan.flows, &network)?;
+    trial::run(plan, network, prepared, tables)
+}

@@ -1,0 +1,100 @@
+//! Many changes in few system calls: all messages of a batch leave together, and only failures come back.
+
+use std::fmt;
+
+use netlink_bindings::traits::{LookupFn, NetlinkRequest};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use super::{Answer, Socket, answers, kernel_type, push_message};
+use crate::error::{Attempt, Error, Result};
+
+/// Bytes of messages for one system call; well below the kernel's limit for one datagram (212 992).
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// Requests to be sent together, each with the words for what it attempts.
+#[derive(Default)]
+pub struct Batch {
+    chunks: Vec<Vec<u8>>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    what: String,
+    lookup: LookupFn,
+    last_of_chunk: bool,
+    /// Where the message starts in its chunk.
+    offset: usize,
+}
+
+impl Batch {
+    /// Adds a request of a family whose message types are fixed.
+    pub fn add<R: NetlinkRequest>(&mut self, request: &R, what: impl fmt::Display) {
+        self.add_as(request, kernel_type(request), what);
+    }
+
+    /// Adds a request with the message type `kernel_type`, the id of a generic family.
+    pub fn add_as<R: NetlinkRequest>(&mut self, request: &R, kernel_type: u16, what: impl fmt::Display) {
+        if self.chunks.last().is_none_or(|chunk| chunk.len() > CHUNK_BYTES) {
+            self.chunks.push(Vec::with_capacity(CHUNK_BYTES + 1024));
+        } else if let Some(previous) = self.entries.last_mut() {
+            previous.last_of_chunk = false;
+        }
+        let chunk = self.chunks.last_mut().expect("a chunk was pushed when there was none");
+        let offset = chunk.len();
+        push_message(chunk, request, kernel_type, false, 0);
+        self.entries.push(Entry {
+            what: what.to_string(),
+            lookup: R::lookup,
+            last_of_chunk: true,
+            offset,
+        });
+    }
+}
+
+impl Socket {
+    /// Sends all of `batch`. Fails with the first request that the kernel refused, in the kernel's words.
+    ///
+    /// Two system calls a chunk: only the last message of each asks for an acknowledgement, so that the kernel
+    /// answers with failures, in order, and then with that.
+    pub fn apply(&mut self, mut batch: Batch) -> Result<()> {
+        let mut entries = batch.entries.as_slice();
+        for chunk in &mut batch.chunks {
+            let count = entries.iter().position(|entry| entry.last_of_chunk).map_or(0, |last| last + 1);
+            let (of_chunk, rest) = entries.split_at(count);
+            entries = rest;
+            let first = self.seq + 1;
+            self.seq += u32::try_from(count).unwrap_or(u32::MAX);
+            for (entry, seq) in of_chunk.iter().zip(first..) {
+                chunk[entry.offset + 8..entry.offset + 12].copy_from_slice(&seq.to_ne_bytes());
+            }
+            if let Some(last) = of_chunk.last() {
+                let flags = last.offset + 6;
+                let with_ack = u16::from_ne_bytes([chunk[flags], chunk[flags + 1]]) | libc::NLM_F_ACK as u16;
+                chunk[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
+            }
+            send(&self.fd, chunk, SendFlags::empty())
+                .attempt(|| format!("sending {count} netlink requests"))?;
+            self.await_acks(of_chunk, first)?;
+        }
+        Ok(())
+    }
+
+    fn await_acks(&mut self, entries: &[Entry], first: u32) -> Result<()> {
+        loop {
+            let (_, got) = recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::empty())
+                .attempt(|| "reading netlink acknowledgements")?;
+            // The request that failed decides which attribute names apply, so look at the number first.
+            let seq = self.buffer.get(8..12).and_then(|seq| seq.try_into().ok()).map_or(0, u32::from_ne_bytes);
+            let Some(entry) = seq.checked_sub(first).and_then(|index| entries.get(index as usize)) else {
+                continue;
+            };
+            for (_, answer) in answers(&self.buffer[..got], entry.lookup) {
+                match answer {
+                    Answer::Failed(_, why) => return Err(Error::because(&entry.what, why)),
+                    Answer::Done => return Ok(()),
+                    Answer::Data(..) => {}
+                }
+            }
+        }
+    }
+}

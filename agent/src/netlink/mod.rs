@@ -1,0 +1,203 @@
+//! Netlink sockets of the agent's own, around messages that `netlink-bindings` encodes and decodes.
+//!
+//! `netlink-socket2`, the bindings' companion, would do for a tool; here it costs too much or hides too much:
+//! it sends one message for each system call and waits for each answer (in the guest a system call costs some
+//! 50 us of wall time, and a network is hundreds of messages), it reads dumps in pieces of 8 KiB, and it does not
+//! show its descriptor, so that each multicast socket would need a thread of its own.
+
+mod batch;
+mod explain;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use netlink_bindings::builtin::Nlmsghdr;
+use netlink_bindings::nlctrl;
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+pub use batch::Batch;
+
+use crate::error::{Attempt, Error, Result};
+use crate::sys;
+
+const HEADER_BYTES: usize = 16;
+/// The largest piece in which the kernel hands out a dump.
+const RECEIVE_BYTES: usize = 32 * 1024;
+
+/// The families that the agent talks to.
+#[derive(Debug, Clone, Copy)]
+pub enum Family {
+    /// Links, addresses, routes, rules, traffic control.
+    Route,
+    /// Generic netlink: the MPTCP path manager.
+    Generic,
+    /// Facts about single sockets.
+    SocketDiagnosis,
+}
+
+/// A netlink socket, bound to the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    seq: u32,
+    buffer: Vec<u8>,
+}
+
+/// What an answer of the kernel holds.
+enum Answer<'a> {
+    Data(u16, &'a [u8]),
+    Done,
+    Failed(Errno, String),
+}
+
+impl Socket {
+    /// Opens a socket in the namespace of the calling thread.
+    pub fn open(family: Family) -> Result<Self> {
+        let protocol = match family {
+            Family::Route => None,
+            Family::Generic => Some(rustix::net::netlink::GENERIC),
+            Family::SocketDiagnosis => Some(rustix::net::netlink::SOCK_DIAG),
+        };
+        let what = || format!("opening a netlink socket ({family:?})");
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
+            .attempt(what)?;
+        sys::enable_extended_acks(&fd).attempt(what)?;
+        Ok(Self { fd, seq: 0, buffer: vec![0; RECEIVE_BYTES] })
+    }
+
+    /// The descriptor, for waiting until there is something to read.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Asks one question and hands each part of the answer (without message header) to `each`.
+    /// `kernel_type` is the message type on the wire: the request's own, or the id of a generic family.
+    pub fn ask<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        kernel_type: u16,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.seq += 1;
+        let mut message = Vec::with_capacity(HEADER_BYTES + request.payload().len());
+        push_message(&mut message, request, kernel_type, true, self.seq);
+        send(&self.fd, &message, SendFlags::empty()).attempt(|| "asking the kernel by netlink")?;
+        loop {
+            let (_, got) = recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::empty())
+                .attempt(|| "reading an answer by netlink")?;
+            for (seq, answer) in answers(&self.buffer[..got], R::lookup) {
+                if seq != self.seq {
+                    continue;
+                }
+                match answer {
+                    Answer::Data(_, payload) => each(payload),
+                    Answer::Done => return Ok(()),
+                    Answer::Failed(_, why) => return Err(Error::new(why)),
+                }
+            }
+        }
+    }
+
+    /// Reads what a multicast group has sent, without waiting: hands type and payload of each message to `each`.
+    /// False: nothing was there.
+    pub fn receive_events(&mut self, mut each: impl FnMut(u16, &[u8])) -> Result<bool> {
+        let got = match recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
+            Ok((_, got)) => got,
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(errno) => return Err(errno).attempt(|| "reading events by netlink"),
+        };
+        for (_, answer) in answers(&self.buffer[..got], no_lookup) {
+            if let Answer::Data(kind, payload) = answer {
+                each(kind, payload);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Joins the multicast group `group`.
+    pub fn join(&self, group: u32) -> Result<()> {
+        sys::join_netlink_group(&self.fd, group).attempt(|| format!("joining netlink group {group}"))
+    }
+}
+
+/// The numbers that the kernel gave to a generic netlink family when it booted.
+#[derive(Debug, Clone, Copy)]
+pub struct GenericFamily {
+    /// The message type.
+    pub id: u16,
+    /// The multicast group asked for.
+    pub group: u32,
+}
+
+impl GenericFamily {
+    /// Looks up `family` and its multicast group `group`.
+    pub fn resolve(socket: &mut Socket, family: &str, group: &str) -> Result<Self> {
+        let mut request = nlctrl::Request::new().op_getfamily_do();
+        request.encode().push_family_name_bytes(family.as_bytes());
+        let mut found = None;
+        socket
+            .ask(&request, kernel_type(&request), |payload| {
+                let reply = nlctrl::OpGetfamilyDo::decode_reply(payload);
+                let groups = reply.get_mcast_groups().into_iter().flatten();
+                let group = groups
+                    .filter(|g| g.get_name().is_ok_and(|name| name.to_bytes() == group.as_bytes()))
+                    .find_map(|g| g.get_id().ok());
+                found = reply.get_family_id().ok().zip(group);
+            })
+            .attempt(|| format!("looking for generic netlink family {family}"))?;
+        found
+            .map(|(id, group)| Self { id, group })
+            .ok_or_else(|| Error::new(format!("generic netlink family {family} has no group {group}")))
+    }
+}
+
+/// The message type of a request whose number is fixed.
+pub fn kernel_type(request: &impl NetlinkRequest) -> u16 {
+    match request.protocol() {
+        Protocol::Raw { request_type, .. } => request_type,
+        // Generic families are numbered at boot; whoever asks them passes the number.
+        Protocol::Generic(_) => 0,
+    }
+}
+
+fn no_lookup(_: &[u8], _: usize, _: Option<u16>) -> (Vec<(&'static str, usize)>, Option<&'static str>) {
+    (Vec::new(), None)
+}
+
+/// Appends one message: header, payload, padding.
+fn push_message(out: &mut Vec<u8>, request: &impl NetlinkRequest, kernel_type: u16, ack: bool, seq: u32) {
+    let payload = request.payload();
+    let ack = if ack { libc::NLM_F_ACK } else { 0 };
+    let header = Nlmsghdr {
+        len: u32::try_from(HEADER_BYTES + payload.len()).unwrap_or(u32::MAX),
+        r#type: kernel_type,
+        flags: request.flags() | (libc::NLM_F_REQUEST | ack) as u16,
+        seq,
+        pid: 0,
+    };
+    out.extend_from_slice(header.as_slice());
+    out.extend_from_slice(payload);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// Splits what one read returned into answers, each with its sequence number.
+fn answers(
+    mut bytes: &[u8],
+    lookup: netlink_bindings::traits::LookupFn,
+) -> impl Iterator<Item = (u32, Answer<'_>)> {
+    std::iter::from_fn(move || {
+        let header = Nlmsghdr::new_from_slice(bytes.get(..HEADER_BYTES)?)?;
+        let length = (header.len as usize).clamp(HEADER_BYTES, bytes.len());
+        let payload = &bytes[HEADER_BYTES..length];
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+        let answer = match i32::from(header.r#type) {
+            libc::NLMSG_ERROR | libc::NLMSG_DONE => match explain::errno(payload) {
+                None => Answer::Done,
+                Some(errno) => Answer::Failed(errno, explain::failure(&header, payload, errno, lookup)),
+            },
+            _ => Answer::Data(header.r#type, payload),
+        };
+        Some((header.seq, answer))
+    })
+}

@@ -1,0 +1,124 @@
+//! Path-manager events: one thread waits for those of all hosts and stamps each with the time.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::thread;
+
+use netlink_bindings::mptcp_pm::{EventAttr, EventType, IterableEventAttr};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+
+use crate::apply::Applied;
+use crate::clock;
+use crate::error::{Attempt, Result};
+use crate::netlink::Socket;
+use crate::tables::Event;
+use crate::traffic::Traffic;
+
+/// `struct genlmsghdr`: command, version, reserved.
+const GENERIC_HEADER_BYTES: usize = 4;
+
+/// Starts the thread that reads the events of every subscribed namespace, taking over their sockets.
+pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
+    let Some(family) = network.path_manager else { return Ok(()) };
+    let what = || "watching path-manager events";
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(what)?;
+    let mut nodes: Vec<(&'static str, Socket)> = Vec::new();
+    for namespace in &mut network.namespaces {
+        let Some(socket) = namespace.generic.take() else { continue };
+        let data = epoll::EventData::new_u64(nodes.len() as u64);
+        epoll::add(&epoll, socket.fd(), data, epoll::EventFlags::IN).attempt(what)?;
+        nodes.push((namespace.name, socket));
+    }
+    let traffic = Arc::clone(traffic);
+    let body = move || {
+        let mut ready = Vec::with_capacity(64);
+        loop {
+            if epoll::wait(&epoll, spare_capacity(&mut ready), None).is_err() {
+                continue; // interrupted
+            }
+            for event in ready.drain(..) {
+                let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+                if let Some((node, socket)) = nodes.get_mut(index) {
+                    read(node, socket, family.id, &traffic);
+                }
+            }
+        }
+    };
+    thread::Builder::new().spawn(body).attempt(what)?;
+    Ok(())
+}
+
+/// Takes what one namespace has to tell. A read that fails (the kernel had to drop events) becomes an event, too.
+fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic) {
+    let t_us = clock::trial_us();
+    loop {
+        let more = socket.receive_events(|kind, payload| {
+            if kind == family && let Some(event) = decode(payload) {
+                traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
+            }
+        });
+        match more {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return crate::console(&format!("{node}: {error}")),
+        }
+    }
+}
+
+/// An event of the path manager as a row, but for time, node and flow.
+fn decode(payload: &[u8]) -> Option<Event> {
+    let command = *payload.first()?;
+    let name = name(EventType::from_value(u64::from(command))?)?;
+    let attributes = EventAttr::new(payload.get(GENERIC_HEADER_BYTES..)?);
+    let local = address(attributes.get_saddr4().ok(), attributes.get_saddr6().ok());
+    let remote = address(attributes.get_daddr4().ok(), attributes.get_daddr6().ok());
+    Some(Event {
+        event: Some(name.into()),
+        token: number(attributes.get_token()),
+        local_id: number(attributes.get_loc_id()),
+        remote_id: number(attributes.get_rem_id()),
+        local_address: local.map(|address| address.to_string().into()),
+        local_port: number(attributes.get_sport()),
+        remote_address: remote.map(|address| address.to_string().into()),
+        remote_port: number(attributes.get_dport()),
+        backup: attributes.get_backup().ok().map(|backup| backup != 0),
+        error: error(&attributes),
+        reset_reason: number(attributes.get_reset_reason()),
+        ..Default::default()
+    })
+}
+
+fn number<E>(value: std::result::Result<impl Into<i64>, E>) -> Option<i64> {
+    value.ok().map(Into::into)
+}
+
+/// The kernel copies the socket's error whenever the event can have one; 0 is none.
+fn error(attributes: &IterableEventAttr<'_>) -> Option<i64> {
+    attributes.get_error().ok().filter(|error| *error != 0).map(i64::from)
+}
+
+fn address(v4: Option<u32>, v6: Option<&[u8]>) -> Option<IpAddr> {
+    match (v4, v6) {
+        (Some(bits), _) => Some(IpAddr::V4(Ipv4Addr::from_bits(bits))),
+        (None, Some(bytes)) => Some(IpAddr::V6(Ipv6Addr::from(*bytes.first_chunk::<16>()?))),
+        (None, None) => None,
+    }
+}
+
+/// The name in the table.
+fn name(kind: EventType) -> Option<&'static str> {
+    Some(match kind {
+        EventType::Created => "created",
+        EventType::Established => "established",
+        EventType::Closed => "closed",
+        EventType::Announced => "announced",
+        EventType::Removed => "removed",
+        EventType::SubEstablished => "sub_established",
+        EventType::SubClosed => "sub_closed",
+        EventType::SubPriority => "sub_priority",
+        EventType::ListenerCreated => "listener_created",
+        EventType::ListenerClosed => "listener_closed",
+        _ => return None,
+    })
+}

@@ -1,0 +1,211 @@
+//! Connections and subflows: two system calls for each side of a flow and sample.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::net::{getpeername, getsockname};
+
+use super::cell;
+use super::mptcp_info::{MptcpInfo, SubflowInfo};
+use super::tcp_info::TcpInfo;
+use crate::error::Result;
+use crate::plan::{SideName, Transport};
+use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
+use crate::tables::{Connection, Subflow, Table};
+use crate::traffic::FlowState;
+
+/// `SK_MEMINFO_RCVBUF`, `SK_MEMINFO_SNDBUF` of `linux/sock_diag.h`.
+const RECEIVE_BUFFER: usize = 1;
+const SEND_BUFFER: usize = 3;
+
+/// Samples every flow into the tables `connections` and `subflows`.
+pub struct Sampler {
+    connections: Table<Connection>,
+    subflows: Table<Subflow>,
+    sides: Vec<[Side; 2]>,
+    full: FullInfo,
+}
+
+/// What is remembered of one side of a flow from sample to sample.
+#[derive(Default)]
+pub struct Side {
+    /// The kernel's numbers of the subflows seen so far; a subflow's place here is its number in the tables.
+    ids: Vec<u32>,
+    /// The two ends of a TCP connection.
+    ends: Option<(SocketAddr, SocketAddr)>,
+    /// The local token of an MPTCP connection.
+    pub token: Option<u32>,
+    /// Whether an MPTCP connection has fallen back to TCP.
+    pub fallback: Option<bool>,
+    /// Bytes that have arrived in order, at the latest sample.
+    pub received_bytes: Option<i64>,
+    /// The time of the latest sample.
+    sampled_us: Option<i64>,
+}
+
+impl Sampler {
+    /// Creates the tables, for `flows` flows.
+    pub fn create(folder: &Path, flows: usize) -> Result<Self> {
+        Ok(Self {
+            connections: Table::create(folder)?,
+            subflows: Table::create(folder)?,
+            sides: (0..flows).map(|_| Default::default()).collect(),
+            full: FullInfo::new(),
+        })
+    }
+
+    /// What is known of one side of the flow at `index`.
+    pub fn side(&self, index: usize, name: SideName) -> &Side {
+        &self.sides[index][place(name)]
+    }
+
+    /// Samples both sides of `flow`, as far as they are connected. A side is sampled once at any one time.
+    pub fn sample(&mut self, index: usize, flow: &FlowState, t_us: i64) -> Result<()> {
+        for name in [SideName::Client, SideName::Server] {
+            if self.side(index, name).sampled_us == Some(t_us) {
+                continue;
+            }
+            if let Some(socket) = flow.socket(name) {
+                self.sides[index][place(name)].sampled_us = Some(t_us);
+                self.sample_side(index, flow, name, &socket, t_us)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample_side(
+        &mut self,
+        index: usize,
+        flow: &FlowState,
+        name: SideName,
+        socket: &OwnedFd,
+        t_us: i64,
+    ) -> Result<()> {
+        let side = &mut self.sides[index][place(name)];
+        let plan = flow.plan;
+        let mptcp = plan.transport == Transport::Mptcp && self.full.read(socket.as_fd()).is_ok();
+        let mut connection;
+        if mptcp {
+            let info = MptcpInfo::new(self.full.mptcp());
+            side.token = side.token.or(info.token());
+            side.fallback = info.fallback();
+            side.received_bytes = info.received_bytes();
+            connection = info.connection();
+            for row in side.mptcp_rows(&self.full) {
+                self.subflows.push(labelled(row, t_us, plan.id, name))?;
+            }
+        } else {
+            let mut bytes = [0; TCP_INFO_BYTES];
+            let Ok(length) = sys::tcp_info(socket.as_fd(), &mut bytes) else {
+                return Ok(()); // the socket is gone, and there is nothing to tell of it
+            };
+            let info = TcpInfo::new(&bytes[..length]);
+            // A server whose client spoke plain TCP is given a plain TCP socket by `accept`.
+            side.fallback = (plan.transport == Transport::Mptcp).then_some(true);
+            side.received_bytes = info.received_bytes();
+            connection = info.connection();
+            let row = side.tcp_row(info, socket);
+            self.subflows.push(labelled(row, t_us, plan.id, name))?;
+        }
+        if let Ok(memory) = sys::memory_info(socket.as_fd()) {
+            connection.send_buffer_bytes = cell(u64::from(memory[SEND_BUFFER]));
+            connection.receive_buffer_bytes = cell(u64::from(memory[RECEIVE_BUFFER]));
+        }
+        self.connections.push(Connection {
+            t_us: Some(t_us),
+            flow: Some(plan.id),
+            side: Some(name.name().into()),
+            ..connection
+        })
+    }
+
+    /// Writes the rows that wait.
+    pub fn flush(&mut self) -> Result<()> {
+        self.connections.flush()?;
+        self.subflows.flush()
+    }
+
+    /// Completes both tables.
+    pub fn finish(self) -> Result<()> {
+        self.connections.finish()?;
+        self.subflows.finish()
+    }
+}
+
+impl Side {
+    /// The rows of an MPTCP connection's live subflows, in order of their numbers.
+    fn mptcp_rows(&mut self, full: &FullInfo) -> Vec<Subflow> {
+        let mut live: Vec<_> = full
+            .subflows()
+            .filter_map(|(identity, tcp)| Some((SubflowInfo::read(identity)?, TcpInfo::new(tcp))))
+            .collect();
+        live.sort_by_key(|(identity, _)| identity.id);
+        live.into_iter()
+            .map(|(identity, tcp)| {
+                let row = tcp.subflow();
+                with_ends(row, self.number(identity.id), identity.local, identity.remote)
+            })
+            .collect()
+    }
+
+    /// The place of a kernel's subflow id among those seen so far.
+    fn number(&mut self, id: u32) -> usize {
+        self.ids.iter().position(|seen| *seen == id).unwrap_or_else(|| {
+            self.ids.push(id);
+            self.ids.len() - 1
+        })
+    }
+
+    fn tcp_row(&mut self, info: TcpInfo<'_>, socket: &OwnedFd) -> Subflow {
+        let row = info.subflow();
+        if self.ends.is_none() {
+            self.ends = ends(socket).ok();
+        }
+        match self.ends {
+            Some((local, remote)) => with_ends(row, 0, local, remote),
+            None => Subflow { subflow: Some(0), ..row },
+        }
+    }
+}
+
+fn place(name: SideName) -> usize {
+    match name {
+        SideName::Client => 0,
+        SideName::Server => 1,
+    }
+}
+
+fn labelled(row: Subflow, t_us: i64, flow: i64, side: SideName) -> Subflow {
+    Subflow { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row }
+}
+
+fn with_ends(row: Subflow, number: usize, local: SocketAddr, remote: SocketAddr) -> Subflow {
+    Subflow {
+        subflow: i64::try_from(number).ok(),
+        local_address: Some(local.ip().to_string().into()),
+        local_port: Some(i64::from(local.port())),
+        remote_address: Some(remote.ip().to_string().into()),
+        remote_port: Some(i64::from(remote.port())),
+        ..row
+    }
+}
+
+fn ends(socket: &OwnedFd) -> std::result::Result<(SocketAddr, SocketAddr), Errno> {
+    let local = SocketAddr::try_from(getsockname(socket)?)?;
+    let remote = getpeername(socket)?.ok_or(Errno::NOTCONN)?;
+    Ok((local, SocketAddr::try_from(remote)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subflow_keeps_its_number_when_others_close() {
+        let mut side = Side::default();
+        assert_eq!([1, 3, 4].map(|id| side.number(id)), [0, 1, 2]);
+        assert_eq!([4, 9].map(|id| side.number(id)), [2, 3]);
+    }
+}

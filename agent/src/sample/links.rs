@@ -1,0 +1,124 @@
+//! Links: one dump of the qdiscs of namespace `wire` tells everything about every direction.
+//!
+//! How the kernel counts (net/sched, 6.12): netem, the root, counts as sent what it has handed to the device
+//! after delay *and* rate, and as dropped its random losses and also each packet that its child refused; tbf
+//! counts as dropped what its queue refused, and as backlog what waits for the rate.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
+use netlink_bindings::traits::NetlinkRequest;
+
+use super::cell;
+use crate::apply::{Applied, ROOT};
+use crate::error::{Attempt, Error, Result};
+use crate::netlink::{Socket, kernel_type};
+use crate::plan::Plan;
+use crate::tables::{Link, Table};
+
+/// Samples every direction of every link into the table `links`.
+pub struct Sampler {
+    table: Table<Link>,
+    socket: Option<Socket>,
+    directions: Vec<Direction>,
+    /// From the number of an interface to the place of its direction.
+    by_ifindex: BTreeMap<i32, usize>,
+    sampled_us: Option<i64>,
+}
+
+struct Direction {
+    name: &'static str,
+    limited: bool,
+    row: Link,
+}
+
+impl Sampler {
+    /// Creates the table for the links of `plan`.
+    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Self> {
+        let directions = plan.links.iter().flat_map(|link| &link.directions);
+        let directions = directions.map(|direction| Direction {
+            name: &direction.name,
+            limited: direction.rate_bps.is_some(),
+            row: Link::default(),
+        });
+        Ok(Self {
+            table: Table::create(folder)?,
+            socket: None,
+            directions: directions.collect(),
+            by_ifindex: BTreeMap::new(),
+            sampled_us: None,
+        })
+    }
+
+    /// Finds the interfaces of all links in namespace `wire`, and takes that namespace over.
+    pub fn attach(&mut self, plan: &'static Plan, network: &mut Applied) -> Result<()> {
+        let Some(wire) = network.take_wire() else {
+            return if plan.links.is_empty() {
+                Ok(())
+            } else {
+                Err(Error::new("the plan has links but no namespace with role wire"))
+            };
+        };
+        for (place, direction) in plan.links.iter().flat_map(|link| &link.directions).enumerate() {
+            let ifindex = wire.ifindex(&direction.ifname).attempt(|| format!("link {}", direction.name))?;
+            self.by_ifindex.insert(ifindex, place);
+        }
+        self.socket = Some(wire.route);
+        Ok(())
+    }
+
+    /// Adds a row for each direction, once at any one time.
+    pub fn sample(&mut self, t_us: i64) -> Result<()> {
+        let Some(socket) = self.socket.as_mut().filter(|_| self.sampled_us != Some(t_us)) else {
+            return Ok(());
+        };
+        self.sampled_us = Some(t_us);
+        let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
+        let (directions, by_ifindex) = (&mut self.directions, &self.by_ifindex);
+        socket
+            .ask(&request, kernel_type(&request), |payload| {
+                let (header, attributes) = OpGetqdiscDump::decode_reply(payload);
+                if let Some(place) = by_ifindex.get(&header.ifindex) {
+                    directions[*place].read(&header, &attributes);
+                }
+            })
+            .attempt(|| "reading the qdiscs of the links")?;
+        for direction in &mut self.directions {
+            let row = std::mem::take(&mut direction.row);
+            self.table.push(Link { t_us: Some(t_us), link: Some(direction.name.into()), ..row })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that wait.
+    pub fn flush(&mut self) -> Result<()> {
+        self.table.flush()
+    }
+
+    /// Completes the table.
+    pub fn finish(self) -> Result<()> {
+        self.table.finish()
+    }
+}
+
+impl Direction {
+    /// Takes what one qdisc of the direction's interface tells.
+    fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>) {
+        let Ok(stats) = attributes.get_stats2() else { return };
+        let Ok(queue) = stats.get_queue() else { return };
+        if header.parent == ROOT {
+            if let Ok(basic) = stats.get_basic() {
+                self.row.sent_bytes = cell(basic.bytes);
+                // The 32-bit counter wraps; the wide one is there as soon as it has.
+                self.row.sent_packets = cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)));
+            }
+            self.row.dropped_packets = Some(i64::from(queue.drops));
+        }
+        if self.limited && attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == b"tbf") {
+            self.row.overflow_packets = Some(i64::from(queue.drops));
+            self.row.queue_bytes = Some(i64::from(queue.backlog));
+            self.row.queue_packets = Some(i64::from(queue.qlen));
+        }
+    }
+}

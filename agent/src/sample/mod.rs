@@ -1,0 +1,41 @@
+//! What is measured while traffic runs: connections and subflows, links, path-manager events, counters.
+
+pub mod counters;
+pub mod events;
+pub mod flows;
+pub mod links;
+mod mptcp_info;
+mod tcp_info;
+
+/// A counter of the kernel as a table keeps it.
+fn cell(value: u64) -> Option<i64> {
+    i64::try_from(value).ok()
+}
+
+/// The integers of a C structure, by their offset; None when this kernel's structure is shorter.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u8(self, offset: usize) -> Option<u8> {
+        self.0.get(offset).copied()
+    }
+
+    fn u32(self, offset: usize) -> Option<u32> {
+        let bytes = self.0.get(offset..)?.first_chunk()?;
+        Some(u32::from_ne_bytes(*bytes))
+    }
+
+    fn u64(self, offset: usize) -> Option<u64> {
+        let bytes = self.0.get(offset..)?.first_chunk()?;
+        Some(u64::from_ne_bytes(*bytes))
+    }
+
+    fn cell32(self, offset: usize) -> Option<i64> {
+        self.u32(offset).map(i64::from)
+    }
+
+    fn cell64(self, offset: usize) -> Option<i64> {
+        self.u64(offset).and_then(cell)
+    }
+}

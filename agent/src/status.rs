@@ -1,0 +1,99 @@
+//! What the host learns while the trial runs and when it ends: `progress`, `status.json`, the console.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::boot::JOB;
+use crate::clock;
+use crate::error::{Attempt, Result};
+
+const US_PER_S: i64 = 1_000_000;
+
+static PHASE: Mutex<&'static str> = Mutex::new("boot");
+static BOOT_US: AtomicI64 = AtomicI64::new(0);
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+#[derive(Serialize)]
+struct Status<'a> {
+    ok: bool,
+    phase: &'a str,
+    error: Option<&'a str>,
+    virtual_us: i64,
+    boot_us: i64,
+}
+
+/// What the agent is at: boot, plan, network, traffic, run, write, done.
+pub fn phase() -> &'static str {
+    *PHASE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The agent goes on to the next phase.
+pub fn enter_phase(phase: &'static str) {
+    *PHASE.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+}
+
+/// The trial's zero lay so many ns after the guest's boot.
+pub fn booted(zero_ns: i64) {
+    BOOT_US.store(zero_ns / 1000, Ordering::Relaxed);
+}
+
+/// Writes status.json by rename, once; a host that sees it sees all of it. Called last.
+pub fn write(error: Option<&str>) {
+    if WRITTEN.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let (ok, phase) = if error.is_none() { (true, "done") } else { (false, phase()) };
+    let status = Status {
+        ok,
+        phase,
+        error,
+        virtual_us: clock::trial_us().max(0),
+        boot_us: BOOT_US.load(Ordering::Relaxed),
+    };
+    if let Some(error) = error {
+        console(&format!("{phase}: {error}"));
+    }
+    if let Err(error) = save(&status) {
+        console(&error.to_string());
+    }
+}
+
+fn save(status: &Status<'_>) -> Result<()> {
+    let what = || "writing status.json";
+    let json = serde_json::to_string(status).map_err(std::io::Error::from).attempt(what)?;
+    std::fs::write(format!("{JOB}/status.json.new"), json + "\n").attempt(what)?;
+    std::fs::rename(format!("{JOB}/status.json.new"), format!("{JOB}/status.json")).attempt(what)
+}
+
+/// Says something on the guest's console, which the host keeps as a log.
+pub fn console(text: &str) {
+    // There is nowhere to complain when the console fails.
+    let _ = writeln!(std::io::stderr(), "plait-agent: {text}");
+}
+
+/// The file `progress`: a line each virtual second, by which a watchdog tells slow from stuck.
+pub struct Progress {
+    file: File,
+    next_us: i64,
+}
+
+impl Progress {
+    /// Starts the file anew.
+    pub fn create() -> Result<Self> {
+        let file = File::create(format!("{JOB}/progress")).attempt(|| "creating progress")?;
+        Ok(Self { file, next_us: 0 })
+    }
+
+    /// Adds a line when a new virtual second has begun.
+    pub fn tell(&mut self, t_us: i64) -> Result<()> {
+        if t_us < self.next_us {
+            return Ok(());
+        }
+        self.next_us = (t_us / US_PER_S + 1) * US_PER_S;
+        self.file.write_all(format!("{t_us} {}\n", phase()).as_bytes()).attempt(|| "writing progress")
+    }
+}

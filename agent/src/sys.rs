@@ -1,0 +1,196 @@
+//! The only unsafe code of the agent: system calls for which no safe wrapper exists.
+//!
+//! Every function here is safe to call with any argument; the reason stands beside each `unsafe`.
+#![allow(unsafe_code)]
+
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::io::{Errno, Result};
+
+/// `SOL_MPTCP` and its options (`linux/mptcp.h`), which libc does not name.
+const SOL_MPTCP: i32 = 284;
+const MPTCP_INFO: i32 = 1;
+const MPTCP_FULL_INFO: i32 = 4;
+
+/// Bytes of `struct tcp_info` that the agent asks for; a kernel that knows fewer returns fewer.
+pub const TCP_INFO_BYTES: usize = 256;
+/// Bytes of `struct mptcp_info` that the agent asks for.
+pub const MPTCP_INFO_BYTES: usize = 96;
+/// Bytes of `struct mptcp_subflow_info`: a 32-bit id, padding to 8, and two socket addresses of 128 bytes.
+pub const SUBFLOW_INFO_BYTES: usize = 264;
+/// The kernel allows 8 subflows in addition to the initial one; closing ones may linger beside them.
+pub const SUBFLOWS_MAX: usize = 32;
+
+fn check(result: i32) -> Result<()> {
+    if result < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// `getsockopt` of plain data. Returns how many bytes of `value` the kernel filled.
+fn getsockopt(fd: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> Result<usize> {
+    let mut length = libc::socklen_t::try_from(value.len()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel writes at most `length` bytes, the size of `value`; options of plain data hold no pointers.
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length) })?;
+    Ok(length as usize)
+}
+
+/// `TCP_INFO`: the bytes of `struct tcp_info`, as many as this kernel knows.
+pub fn tcp_info(fd: BorrowedFd<'_>, info: &mut [u8; TCP_INFO_BYTES]) -> Result<usize> {
+    getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info)
+}
+
+/// `MPTCP_INFO`: the bytes of `struct mptcp_info`, as many as this kernel knows.
+pub fn mptcp_info(fd: BorrowedFd<'_>, info: &mut [u8; MPTCP_INFO_BYTES]) -> Result<usize> {
+    getsockopt(fd, SOL_MPTCP, MPTCP_INFO, info)
+}
+
+/// `SO_MEMINFO`: the socket's memory counters, indexed as `SK_MEMINFO_*`.
+pub fn memory_info(fd: BorrowedFd<'_>) -> Result<[u32; 9]> {
+    let mut bytes = [0; 36];
+    getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut bytes)?;
+    let mut values = [0; 9];
+    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(4)) {
+        *value = u32::from_ne_bytes([chunk[0], chunk[1], chunk[2], chunk[3]]);
+    }
+    Ok(values)
+}
+
+/// `struct mptcp_full_info` of `linux/mptcp.h`.
+#[repr(C)]
+struct FullInfoHeader {
+    size_tcpinfo_kernel: u32,
+    size_tcpinfo_user: u32,
+    size_sfinfo_kernel: u32,
+    size_sfinfo_user: u32,
+    num_subflows: u32,
+    size_arrays_user: u32,
+    subflow_info: u64,
+    tcp_info: u64,
+    mptcp_info: [u8; MPTCP_INFO_BYTES],
+}
+
+/// What one `MPTCP_FULL_INFO` call tells: the connection, and each subflow's identity and `tcp_info`.
+pub struct FullInfo {
+    mptcp: [u8; MPTCP_INFO_BYTES],
+    mptcp_length: usize,
+    subflows: Box<[[u8; SUBFLOW_INFO_BYTES]; SUBFLOWS_MAX]>,
+    tcp: Box<[[u8; TCP_INFO_BYTES]; SUBFLOWS_MAX]>,
+    tcp_length: usize,
+    count: usize,
+}
+
+impl FullInfo {
+    /// Room for one answer, to be used again for the next one.
+    pub fn new() -> Self {
+        Self {
+            mptcp: [0; MPTCP_INFO_BYTES],
+            mptcp_length: 0,
+            subflows: Box::new([[0; SUBFLOW_INFO_BYTES]; SUBFLOWS_MAX]),
+            tcp: Box::new([[0; TCP_INFO_BYTES]; SUBFLOWS_MAX]),
+            tcp_length: 0,
+            count: 0,
+        }
+    }
+
+    /// Asks the kernel (one system call, which takes the socket's lock).
+    pub fn read(&mut self, fd: BorrowedFd<'_>) -> Result<()> {
+        let mut header = FullInfoHeader {
+            size_tcpinfo_kernel: 0,
+            size_tcpinfo_user: TCP_INFO_BYTES as u32,
+            size_sfinfo_kernel: 0,
+            size_sfinfo_user: SUBFLOW_INFO_BYTES as u32,
+            num_subflows: 0,
+            size_arrays_user: SUBFLOWS_MAX as u32,
+            subflow_info: self.subflows.as_mut_ptr().expose_provenance() as u64,
+            tcp_info: self.tcp.as_mut_ptr().expose_provenance() as u64,
+            mptcp_info: [0; MPTCP_INFO_BYTES],
+        };
+        let mut length = size_of::<FullInfoHeader>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes of `header`, and through its two pointers at most
+        // `size_arrays_user` elements of `size_sfinfo_user` and `size_tcpinfo_user` bytes, which is what the
+        // two boxes hold; it keeps none of the pointers.
+        check(unsafe {
+            libc::getsockopt(
+                fd.as_raw_fd(),
+                SOL_MPTCP,
+                MPTCP_FULL_INFO,
+                (&raw mut header).cast(),
+                &raw mut length,
+            )
+        })?;
+        self.mptcp = header.mptcp_info;
+        self.mptcp_length = (length as usize).saturating_sub(offset_of!(FullInfoHeader, mptcp_info));
+        self.tcp_length = header.size_tcpinfo_user as usize;
+        self.count = (header.num_subflows as usize).min(SUBFLOWS_MAX);
+        Ok(())
+    }
+
+    /// The bytes of `struct mptcp_info`.
+    pub fn mptcp(&self) -> &[u8] {
+        &self.mptcp[..self.mptcp_length]
+    }
+
+    /// For each live subflow the bytes of `struct mptcp_subflow_info` and of `struct tcp_info`.
+    pub fn subflows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.subflows.iter().zip(self.tcp.iter()).take(self.count).map(|(s, t)| (&s[..], &t[..self.tcp_length]))
+    }
+}
+
+/// Receives and discards up to `length` bytes; returns early only at the end of the stream or an error.
+///
+/// The whole call is one system call however many segments arrive: with `MSG_TRUNC` TCP and MPTCP advance without
+/// copying, with `MSG_WAITALL` they return when `length` is there.
+pub fn receive_discarding(fd: impl AsFd, length: usize) -> Result<usize> {
+    let flags = libc::MSG_TRUNC | libc::MSG_WAITALL;
+    // SAFETY: stream sockets do not touch the buffer under MSG_TRUNC; were one to try, it would meet the null
+    // page and the call would fail with EFAULT.
+    let got = unsafe { libc::recv(fd.as_fd().as_raw_fd(), std::ptr::null_mut(), length, flags) };
+    usize::try_from(got).map_err(|_| last_errno())
+}
+
+/// Turns on the kernel's explanations (extended acks) in the errors of a netlink socket.
+pub fn enable_extended_acks(fd: impl AsFd) -> Result<()> {
+    let on: u32 = 1;
+    // SAFETY: the kernel reads the four bytes of `on`.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_EXT_ACK,
+            (&raw const on).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    })
+}
+
+/// Joins a multicast group of a netlink socket.
+pub fn join_netlink_group(fd: impl AsFd, group: u32) -> Result<()> {
+    // SAFETY: the kernel reads the four bytes of `group`.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_fd().as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_ADD_MEMBERSHIP,
+            (&raw const group).cast(),
+            size_of::<u32>() as libc::socklen_t,
+        )
+    })
+}
+
+/// Moves this thread into a new network namespace.
+pub fn unshare_network() -> Result<()> {
+    // SAFETY: a network namespace shares no memory and no descriptors; open sockets stay where they were made.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
+}
+
+/// Keeps all threads on one heap: a heap of its own costs each new thread several system calls.
+pub fn share_one_heap() {
+    // SAFETY: sets a parameter of the allocator; called before any other thread exists.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}

@@ -1,0 +1,159 @@
+//! The columns of every table: the same names, types and order as `src/plait/dataset/model.py`, which says what
+//! each of them means. A field of None becomes null: what was not measured is missing, never zero.
+
+use arrow_schema::DataType;
+
+use super::{Cell, Column, Row, Text};
+
+macro_rules! row {
+    ($(#[$doc:meta])* $name:ident = $table:literal { $($field:ident: $kind:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq)]
+        #[allow(missing_docs)]
+        pub struct $name {
+            $(pub $field: Option<$kind>,)*
+        }
+
+        impl Row for $name {
+            const NAME: &'static str = $table;
+
+            fn columns() -> Vec<(&'static str, DataType, Column)> {
+                vec![$((stringify!($field), <$kind as Cell>::TYPE, <$kind as Cell>::column()),)*]
+            }
+
+            fn append(self, columns: &mut [Column]) {
+                let mut columns = columns.iter_mut();
+                $(
+                    if let Some(column) = columns.next() {
+                        <$kind as Cell>::append(self.$field, column);
+                    }
+                )*
+            }
+        }
+    };
+}
+
+row! {
+    /// What became of a flow.
+    Flow = "flows" {
+        flow: i64,
+        name: Text,
+        kind: Text,
+        transport: Text,
+        congestion_control: Text,
+        start_us: i64,
+        connected_us: i64,
+        first_byte_us: i64,
+        end_us: i64,
+        sent_bytes: i64,
+        received_bytes: i64,
+        completed: bool,
+        fallback: bool,
+        sent_sha256: Text,
+        received_sha256: Text,
+        error: Text,
+    }
+}
+
+row! {
+    /// One side of a connection at one moment.
+    Connection = "connections" {
+        t_us: i64,
+        flow: i64,
+        side: Text,
+        subflows: i64,
+        sent_bytes: i64,
+        retransmitted_bytes: i64,
+        acked_bytes: i64,
+        received_bytes: i64,
+        receive_queue_bytes: i64,
+        send_window_bytes: i64,
+        receive_window_bytes: i64,
+        send_buffer_bytes: i64,
+        receive_buffer_bytes: i64,
+    }
+}
+
+row! {
+    /// One side of a subflow at one moment.
+    Subflow = "subflows" {
+        t_us: i64,
+        flow: i64,
+        side: Text,
+        subflow: i64,
+        local_address: Text,
+        local_port: i64,
+        remote_address: Text,
+        remote_port: i64,
+        state: Text,
+        backup: bool,
+        stale: bool,
+        rtt_us: i64,
+        rttvar_us: i64,
+        min_rtt_us: i64,
+        cwnd_segments: i64,
+        ssthresh_segments: i64,
+        mss_bytes: i64,
+        sent_bytes: i64,
+        retransmitted_bytes: i64,
+        retransmitted_segments: i64,
+        acked_bytes: i64,
+        received_bytes: i64,
+        unacked_segments: i64,
+        lost_segments: i64,
+        notsent_bytes: i64,
+        out_of_order_segments: i64,
+        delivery_rate_bps: i64,
+        pacing_rate_bps: i64,
+        busy_us: i64,
+        rwnd_limited_us: i64,
+        sndbuf_limited_us: i64,
+        send_window_bytes: i64,
+        receive_window_bytes: i64,
+        congestion_state: Text,
+    }
+}
+
+row! {
+    /// One direction of a link at one moment.
+    Link = "links" {
+        t_us: i64,
+        link: Text,
+        sent_bytes: i64,
+        sent_packets: i64,
+        dropped_packets: i64,
+        overflow_packets: i64,
+        queue_bytes: i64,
+        queue_packets: i64,
+    }
+}
+
+row! {
+    /// Something that happened.
+    Event = "events" {
+        t_us: i64,
+        node: Text,
+        event: Text,
+        flow: i64,
+        token: i64,
+        local_id: i64,
+        remote_id: i64,
+        local_address: Text,
+        local_port: i64,
+        remote_address: Text,
+        remote_port: i64,
+        backup: bool,
+        error: i64,
+        reset_reason: i64,
+    }
+}
+
+row! {
+    /// A kernel counter before and after.
+    Counter = "counters" {
+        node: Text,
+        counter: Text,
+        before: i64,
+        after: i64,
+    }
+}

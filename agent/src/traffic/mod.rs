@@ -1,0 +1,142 @@
+//! The applications: one thread for each side of a flow, asleep in the kernel while data move.
+//!
+//! A return to user space costs some 50 us of wall time in the guest, so senders hand the kernel hundreds of
+//! megabytes at once and receivers ask for a gigabyte at once: a flow of ten seconds is a handful of system calls.
+
+mod application;
+mod file;
+mod sockets;
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+pub use sockets::{Prepared, prepare};
+
+use crate::clock::Bell;
+use crate::error::{Attempt, Result};
+use crate::plan::{Flow, SideName};
+use crate::tables;
+
+/// Flow threads need little stack.
+const STACK_BYTES: usize = 128 * 1024;
+
+/// What the threads of all flows share with the main thread.
+pub struct Traffic {
+    /// Rung when a flow may have ended.
+    pub bell: Bell,
+    /// One for each flow, in the order of the plan.
+    pub flows: Vec<FlowState>,
+    /// What happened, from all threads, nearly in order.
+    pub events: Mutex<Vec<tables::Event>>,
+}
+
+/// A flow of the plan and what has become of it so far.
+pub struct FlowState {
+    /// What it shall do.
+    pub plan: &'static Flow,
+    progress: Mutex<Progress>,
+}
+
+/// What has become of a flow so far.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// The client's socket once `connect` has returned, the server's once `accept` has.
+    pub client: Option<Arc<OwnedFd>>,
+    /// See `client`.
+    pub server: Option<Arc<OwnedFd>>,
+    /// When `connect` was called.
+    pub start_us: Option<i64>,
+    /// When `connect` returned.
+    pub connected_us: Option<i64>,
+    /// When the receiver had its first byte.
+    pub first_byte_us: Option<i64>,
+    /// When the receiver had the last byte of a transfer.
+    pub last_byte_us: Option<i64>,
+    /// Application bytes handed to the sender's socket. None: it has not sent, or not come back yet.
+    pub sent_bytes: Option<u64>,
+    /// Application bytes that the receiver has read. None: as above.
+    pub received_bytes: Option<u64>,
+    /// The receiver saw the end of the stream.
+    pub stream_ended: bool,
+    /// SHA-256 of what was sent and of what was received; transfers of a file only.
+    pub sent_sha256: Option<String>,
+    /// See `sent_sha256`.
+    pub received_sha256: Option<String>,
+    /// The first thing that failed.
+    pub error: Option<String>,
+    /// When it failed.
+    pub failed_us: Option<i64>,
+    /// The main thread has ended the flow: what calls return from now on is no failure.
+    pub stopped: bool,
+    /// Threads of this flow that have come to their end.
+    pub sender_done: bool,
+    /// See `sender_done`.
+    pub receiver_done: bool,
+}
+
+impl FlowState {
+    /// What has become of the flow so far, locked.
+    pub fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client's or the server's socket, when it is connected.
+    pub fn socket(&self, side: SideName) -> Option<Arc<OwnedFd>> {
+        let progress = self.progress();
+        match side {
+            SideName::Client => progress.client.clone(),
+            SideName::Server => progress.server.clone(),
+        }
+    }
+
+    /// The side that receives the application's data.
+    pub fn receiver(&self) -> SideName {
+        match self.plan.sender {
+            SideName::Client => SideName::Server,
+            SideName::Server => SideName::Client,
+        }
+    }
+}
+
+impl Traffic {
+    /// Adds an event of the agent's own.
+    pub fn event(&self, t_us: i64, flow: &FlowState, event: &'static str) {
+        self.push_event(tables::Event {
+            t_us: Some(t_us),
+            node: Some(flow.plan.client.netns.as_str().into()),
+            event: Some(event.into()),
+            flow: Some(flow.plan.id),
+            ..Default::default()
+        });
+    }
+
+    /// Adds an event.
+    pub fn push_event(&self, event: tables::Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    /// Takes the events so far.
+    pub fn take_events(&self) -> Vec<tables::Event> {
+        std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Starts the threads of every flow; each client sleeps until its start.
+pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
+    let flows = prepared.iter().map(|p| FlowState { plan: p.flow, progress: Mutex::default() }).collect();
+    let traffic = Arc::new(Traffic { bell: Bell::default(), flows, events: Mutex::default() });
+    for (index, Prepared { listener, client, .. }) in prepared.into_iter().enumerate() {
+        let shared = Arc::clone(&traffic);
+        spawn(move || application::serve(&shared, &shared.flows[index], listener))?;
+        let shared = Arc::clone(&traffic);
+        spawn(move || application::connect(&shared, &shared.flows[index], client))?;
+    }
+    Ok(traffic)
+}
+
+fn spawn(body: impl FnOnce() + Send + 'static) -> Result<()> {
+    // Nobody joins: threads end by themselves, or with the machine.
+    thread::Builder::new().stack_size(STACK_BYTES).spawn(body).attempt(|| "starting a thread")?;
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! The trial: from the finished network to complete tables. One thread, one schedule.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::net::{Shutdown, shutdown, sockopt};
+
+use crate::apply::Applied;
+use crate::boot::JOB;
+use crate::clock;
+use crate::error::{Attempt, Result};
+use crate::plan::{FlowKind, Plan, SideName, Transport};
+use crate::sample::counters::Counters;
+use crate::sample::{events, flows, links};
+use crate::status::{self, Progress};
+use crate::tables::{self, Table};
+use crate::traffic::{self, FlowState, Prepared, Traffic};
+
+/// So many samples make one record batch of each table.
+const SAMPLES_PER_BATCH: u32 = 64;
+/// How long the agent waits, in virtual time, for threads whose sockets it has shut down.
+const PATIENCE_US: i64 = 1_000_000;
+
+/// All tables of the trial. Made first, so that a trial that fails leaves what it has, with its columns.
+pub struct Tables {
+    flows: Table<tables::Flow>,
+    events: Table<tables::Event>,
+    counters: Table<tables::Counter>,
+    samples: flows::Sampler,
+    links: links::Sampler,
+}
+
+impl Tables {
+    /// Creates the files below /job/data.
+    pub fn create(plan: &'static Plan) -> Result<Self> {
+        let folder = Path::new(JOB).join("data");
+        std::fs::create_dir_all(&folder).attempt(|| "making the folder for the tables")?;
+        Ok(Self {
+            flows: Table::create(&folder)?,
+            events: Table::create(&folder)?,
+            counters: Table::create(&folder)?,
+            samples: flows::Sampler::create(&folder, plan.flows.len())?,
+            links: links::Sampler::create(&folder, plan)?,
+        })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.events.flush()?;
+        self.samples.flush()?;
+        self.links.flush()
+    }
+
+    /// Completes all files.
+    pub fn finish(self) -> Result<()> {
+        self.flows.finish()?;
+        self.events.finish()?;
+        self.counters.finish()?;
+        self.samples.finish()?;
+        self.links.finish()
+    }
+}
+
+/// How a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct End {
+    t_us: i64,
+    completed: bool,
+    /// What the kernel had received in order, at that moment.
+    received_bytes: Option<i64>,
+}
+
+struct Trial<'a> {
+    plan: &'static Plan,
+    traffic: Arc<Traffic>,
+    tables: &'a mut Tables,
+    ends: Vec<Option<End>>,
+    samples: u32,
+    progress: Progress,
+}
+
+/// Runs the traffic of `plan` over `network`, and fills `tables`.
+pub fn run(plan: &'static Plan, mut network: Applied, prepared: Vec<Prepared>, tables: &mut Tables) -> Result<()> {
+    tables.links.attach(plan, &mut network)?;
+    let mut progress = Progress::create()?;
+    let counters = Counters::before(&network)?;
+    let traffic = traffic::start(prepared)?;
+    events::watch(&mut network, &traffic)?;
+    status::booted(clock::set_zero());
+    status::enter_phase("run");
+    clock::sleep_until(0);
+
+    let ends = vec![None; plan.flows.len()];
+    progress.tell(0)?;
+    let mut trial = Trial { plan, traffic, tables, ends, samples: 0, progress };
+    trial.follow_schedule()?;
+    trial.stop()?;
+    status::enter_phase("write");
+    counters.after(&mut trial.tables.counters)?;
+    trial.write_flows()
+}
+
+impl Trial<'_> {
+    /// Samples, ends bulk flows at their deadlines, and notices the ends of others, until all have ended.
+    fn follow_schedule(&mut self) -> Result<()> {
+        let mut next_sample_us = 0;
+        loop {
+            let rings = self.traffic.bell.rings();
+            self.notice_ends()?;
+            if self.ends.iter().all(Option::is_some) {
+                return Ok(());
+            }
+            let next_us = self.next_deadline().min(next_sample_us).min(self.plan.end_us);
+            if !self.traffic.bell.wait_until(next_us, rings) {
+                continue;
+            }
+            if next_us >= next_sample_us {
+                self.sample(next_us)?;
+                next_sample_us += self.plan.sample_interval_us;
+            }
+            self.end_bulk_flows(next_us)?;
+            if next_us >= self.plan.end_us {
+                return Ok(());
+            }
+        }
+    }
+
+    fn live(&self) -> Vec<usize> {
+        (0..self.ends.len()).filter(|index| self.ends[*index].is_none()).collect()
+    }
+
+    fn next_deadline(&self) -> i64 {
+        let deadlines = self.live().into_iter().filter_map(|index| deadline(&self.traffic.flows[index]));
+        deadlines.min().unwrap_or(i64::MAX)
+    }
+
+    fn sample(&mut self, t_us: i64) -> Result<()> {
+        for index in self.live() {
+            self.tables.samples.sample(index, &self.traffic.flows[index], t_us)?;
+        }
+        self.tables.links.sample(t_us)?;
+        self.progress.tell(t_us)?;
+        self.samples += 1;
+        if self.samples % SAMPLES_PER_BATCH == 0 {
+            self.write_events(t_us)?;
+            self.tables.flush()?;
+        }
+        Ok(())
+    }
+
+    fn end_bulk_flows(&mut self, t_us: i64) -> Result<()> {
+        for index in self.live() {
+            if deadline(&self.traffic.flows[index]).is_some_and(|deadline| t_us >= deadline) {
+                let connected = self.traffic.flows[index].progress().connected_us.is_some();
+                self.end(index, t_us, connected, Shutdown::Write)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the flows that have failed, and the transfers that have arrived.
+    fn notice_ends(&mut self) -> Result<()> {
+        for index in self.live() {
+            let flow = &self.traffic.flows[index];
+            let (failed_us, finished_us) = {
+                let progress = flow.progress();
+                let finished = flow.plan.kind == FlowKind::Transfer && progress.stream_ended;
+                (progress.failed_us, progress.last_byte_us.filter(|_| finished))
+            };
+            if let Some(t_us) = failed_us {
+                self.end(index, t_us, false, Shutdown::Both)?;
+            } else if let Some(t_us) = finished_us {
+                self.end(index, t_us, true, Shutdown::Both)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a flow: its last sample, what it has received by now, and the end of its sender's stream.
+    fn end(&mut self, index: usize, t_us: i64, completed: bool, how: Shutdown) -> Result<()> {
+        let flow = &self.traffic.flows[index];
+        // The sample comes first: shutting down adds the end of the stream to some counters.
+        self.tables.samples.sample(index, flow, clock::trial_us().max(t_us))?;
+        let received_bytes = self.tables.samples.side(index, flow.receiver()).received_bytes;
+        self.ends[index] = Some(End { t_us, completed, received_bytes });
+        self.traffic.event(t_us, flow, "flow_end");
+        flow.progress().stopped = true;
+        let sides = match how {
+            Shutdown::Write => vec![flow.plan.sender],
+            _ => vec![SideName::Client, SideName::Server],
+        };
+        for socket in sides.into_iter().filter_map(|side| flow.socket(side)) {
+            // It may be closed already, which is what is wanted.
+            let _ = shutdown(&*socket, how);
+        }
+        Ok(())
+    }
+
+    /// The last samples; then everything that still goes on is cut off.
+    fn stop(&mut self) -> Result<()> {
+        let now_us = clock::trial_us();
+        self.tables.links.sample(now_us)?;
+        for index in self.live() {
+            let end_us = self.plan.end_us.min(now_us);
+            self.end(index, end_us, false, Shutdown::Both)?;
+        }
+        for flow in &self.traffic.flows {
+            for socket in [SideName::Client, SideName::Server].into_iter().filter_map(|side| flow.socket(side)) {
+                let _ = shutdown(&*socket, Shutdown::Both);
+            }
+        }
+        // Senders come back from their last call with the number of bytes that the kernel took.
+        while self.traffic.flows.iter().any(still_counting) {
+            let rings = self.traffic.bell.rings();
+            if self.traffic.flows.iter().any(still_counting)
+                && self.traffic.bell.wait_until(now_us + PATIENCE_US, rings)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_flows(&mut self) -> Result<()> {
+        self.write_events(i64::MAX)?;
+        for (index, flow) in self.traffic.flows.iter().enumerate() {
+            let row = self.row(index, flow);
+            self.tables.flows.push(row)?;
+        }
+        Ok(())
+    }
+
+    fn row(&self, index: usize, flow: &FlowState) -> tables::Flow {
+        let plan = flow.plan;
+        let end = self.ends[index];
+        let progress = flow.progress();
+        let sender = match plan.sender {
+            SideName::Client => &progress.client,
+            SideName::Server => &progress.server,
+        };
+        let congestion_control = sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok());
+        let fallback = [SideName::Client, SideName::Server]
+            .into_iter()
+            .filter_map(|side| self.tables.samples.side(index, side).fallback)
+            .reduce(|client, server| client || server);
+        tables::Flow {
+            flow: Some(plan.id),
+            name: Some(plan.name.as_str().into()),
+            kind: Some(plan.kind.name().into()),
+            transport: Some(plan.transport.name().into()),
+            congestion_control: congestion_control.map(Into::into),
+            start_us: progress.start_us,
+            connected_us: progress.connected_us,
+            first_byte_us: progress.first_byte_us,
+            end_us: end.map(|end| end.t_us),
+            sent_bytes: progress.sent_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
+            received_bytes: match plan.kind {
+                FlowKind::Bulk => end.and_then(|end| end.received_bytes),
+                FlowKind::Transfer => progress.received_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
+            },
+            completed: Some(end.is_some_and(|end| end.completed)),
+            fallback: fallback.filter(|_| plan.transport == Transport::Mptcp),
+            sent_sha256: progress.sent_sha256.clone().map(Into::into),
+            received_sha256: progress.received_sha256.clone().map(Into::into),
+            error: progress.error.clone().map(Into::into),
+        }
+    }
+
+    /// Hands the events so far to their table, in order of time, each with the flow that its token belongs to.
+    ///
+    /// Before the end, those of the latest interval wait: the connection they belong to may not be known yet.
+    fn write_events(&mut self, t_us: i64) -> Result<()> {
+        let mut events = self.traffic.take_events();
+        events.sort_by_key(|event| event.t_us);
+        let settled_us = t_us.saturating_sub(self.plan.sample_interval_us);
+        let waiting = events.partition_point(|event| t_us == i64::MAX || event.t_us < Some(settled_us));
+        let later = events.split_off(waiting);
+        for event in later {
+            self.traffic.push_event(event);
+        }
+        for mut event in events {
+            event.flow = event.flow.or_else(|| self.flow_of(&event));
+            self.tables.events.push(event)?;
+        }
+        Ok(())
+    }
+
+    fn flow_of(&self, event: &tables::Event) -> Option<i64> {
+        let token = event.token?;
+        let node = event.node.as_deref()?;
+        let mut flows = self.traffic.flows.iter().enumerate();
+        let found = flows.find(|(index, flow)| {
+            [(SideName::Client, &flow.plan.client), (SideName::Server, &flow.plan.server)].into_iter().any(
+                |(side, place)| {
+                    place.netns == node
+                        && self.tables.samples.side(*index, side).token.map(i64::from) == Some(token)
+                },
+            )
+        });
+        found.map(|(_, flow)| flow.plan.id)
+    }
+}
+
+/// When a bulk flow's time is over.
+fn deadline(flow: &FlowState) -> Option<i64> {
+    flow.plan.duration_us.map(|duration| flow.plan.start_us + duration)
+}
+
+/// A connected flow whose threads have not yet come back from their last system calls.
+fn still_counting(flow: &FlowState) -> bool {
+    let progress = flow.progress();
+    let (sender, receiver) = match flow.plan.sender {
+        SideName::Client => (&progress.client, &progress.server),
+        SideName::Server => (&progress.server, &progress.client),
+    };
+    sender.is_some() && !progress.sender_done || receiver.is_some() && !progress.receiver_done
+}

@@ -13,8 +13,11 @@ A message says what was attempted, on what, why it failed, and what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class PlaitError(Exception):

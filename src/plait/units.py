@@ -18,19 +18,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic_core import core_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-_QUANTITY = re.compile(r"([+-]?)(\d{1,18}(?:\.\d{1,12})?|\.\d{1,12})\s*([^\d\s.+-][^\d]*)?", re.ASCII)
+_QUANTITY = re.compile(r"([+-]?)(\d{1,40}(?:\.\d{1,20})?|\.\d{1,20})\s*([^\d\s.+-][^\d]*)?", re.ASCII)
 _LONGEST = 60
 
 
 def _shown(value: object) -> str:
     """The value as a message shows it: never longer than a line."""
-    text = f"'{value}'" if isinstance(value, str) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
+    text = (
+        str(value)[: _LONGEST + 1].encode("unicode_escape").decode() if isinstance(value, str) else str(value)
+    )
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}.."
+    return f"'{text}'" if isinstance(value, str) else text
 
 
 def _split(value: object, what: str, example: str) -> tuple[Fraction, str]:
@@ -59,12 +62,12 @@ class _Quantity:
 
     what: ClassVar[str]
     example: ClassVar[str]
-    units: ClassVar[Mapping[str, int]]
+    units: ClassVar[dict[str, int]]
     """The units by the name under which they are printed, the smallest (1) first."""
     least: ClassVar[int]
     most: ClassVar[int]
     any_case: ClassVar[bool] = False
-    hints: ClassVar[Mapping[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
     """What to write instead of a unit that looks right and is not, by its lower-case form."""
 
     @classmethod
@@ -107,7 +110,7 @@ class _Quantity:
         raise AssertionError("the smallest unit is 1")
 
     def __str__(self) -> str:
-        return self._print(int(self))  # type: ignore[call-overload, no-any-return]
+        return self._print(int(self))  # type: ignore[call-overload]  # every subclass is an int
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -140,11 +143,11 @@ class Rate(_Quantity, int):
 
     what = "a rate"
     example = "5mbit"
-    units = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
+    units: ClassVar = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
     any_case = True
     least = 1_000
     most = 10**12
-    hints = {
+    hints: ClassVar = {
         **{f"{p}bit/s": f"write {p}bit" for p in ("", "k", "m", "g")},
         **{f"{p}bps": f"some read it as bits and some as bytes: write {p}bit" for p in ("", "k", "m", "g")},
         **{f"{p}b/s": f"some read it as bits and some as bytes: write {p}bit" for p in ("", "k", "m", "g")},
@@ -159,12 +162,12 @@ class Duration(_Quantity, int):
 
     what = "a time"
     example = "20ms"
-    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+    units: ClassVar = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
     any_case = True
     least = 0
     most = 24 * 3600 * 10**9
-    hints = {
-        "µs": "write us", "μs": "write us", "usec": "write us", "msec": "write ms", "sec": "write s",  # noqa: RUF001
+    hints: ClassVar = {
+        "µs": "write us", "μs": "write us", "usec": "write us", "msec": "write ms", "sec": "write s",
         "m": "write ms or min", "secs": "write s", "second": "write s", "seconds": "write s", "minutes": "write min",
     }  # fmt: skip
 
@@ -188,12 +191,12 @@ class Size(_Quantity, int):
 
     what = "a size"
     example = "64KB (64 000 bytes) or 64KiB (65 536)"
-    units = {
+    units: ClassVar = {
         "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12,
     }  # fmt: skip
     least = 1
     most = 10**12
-    hints = {
+    hints: ClassVar = {
         "kb": "write KB for 1000 bytes",
         "mb": "write MB for 1 000 000 bytes",
         "gb": "write GB for 10^9 bytes",
@@ -201,7 +204,7 @@ class Size(_Quantity, int):
         "mib": "write MiB for 1 048 576 bytes",
         "gib": "write GiB for 2^30 bytes",
         **{p: f"write {p.upper()}B or {p.upper()}iB" for p in ("k", "m", "g")},
-        **{w: "write B" for w in ("b", "byte", "bytes")},
+        **dict.fromkeys(("b", "byte", "bytes"), "write B"),
         **{f"{p}bit": "sizes are in bytes: write B, KB, MB .." for p in ("", "k", "m", "g")},
     }
 

@@ -8,6 +8,7 @@ declaration, and get .1, .2, .. If one port of a segment has a given address, it
 from __future__ import annotations
 
 from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from plait.scenario.source import error_at
@@ -48,7 +49,7 @@ def assign(topology: Topology) -> dict[Segment, AnyNetwork]:
         raise error_at(topology.scenario, found)
     _derive_subnets(topology, subnets)
     for segment, subnet in subnets.items():
-        _fill(topology, segment, subnet, sorted(segment.ports, key=lambda p: (order[p.node], p.index)))
+        _fill(topology, subnet, sorted(segment.ports, key=lambda p: (order[p.node], p.index)))
     _refuse_clashes(topology, subnets)
     return subnets
 
@@ -83,7 +84,7 @@ def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
         at += size
 
 
-def _fill(topology: Topology, segment: Segment, subnet: AnyNetwork, ports: list[Port]) -> None:
+def _fill(topology: Topology, subnet: AnyNetwork, ports: list[Port]) -> None:
     """Derived addresses for the ports that have none, in order, past those that are taken."""
     taken = {int(port.address.ip) for port in ports if port.address is not None}
     start = int(subnet.network_address)
@@ -115,7 +116,7 @@ def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
     seen: dict[AnyAddress, Port] = {}
     for segment in topology.segments:
         for port in segment.ports:
-            assert port.address is not None  # noqa: S101  # _fill gave one to each
+            assert port.address is not None  # _fill gave one to each
             other = seen.setdefault(port.address.ip, port)
             if other is not port:
                 what = f"{port.address.ip} is also the address of {other.node} on {other.wired.key}; choose another"
@@ -127,7 +128,7 @@ def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
         ),
         key=lambda r: r[:3],
     )
-    for low, high in zip(ranges, ranges[1:], strict=False):
+    for low, high in pairwise(ranges):
         if low[0] == high[0] and high[1] <= low[2]:
             port = high[3].ports[0]
             what = (

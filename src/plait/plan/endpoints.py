@@ -56,7 +56,7 @@ class PathManager:
         self._settings = topology.scenario.mptcp
         hosts = topology.scenario.network.hosts
         self._endpoints = {host: self._of(host, flows) for host in hosts}
-        self._limits = {host: (MAX_SUBFLOWS, MAX_SUBFLOWS) for host in hosts}
+        self._limits = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
         self._limits = {host: self._limit(host, flows) for host in hosts}
 
     def plan(self) -> list[Mptcp]:
@@ -163,6 +163,6 @@ class PathManager:
         return min(subflows, MAX_SUBFLOWS), min(accepted, MAX_SUBFLOWS)
 
 
-def _ip(port: Port):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    assert port.address is not None  # noqa: S101  # given by plan.addressing
+def _ip(port: Port):  # type: ignore[no-untyped-def]
+    assert port.address is not None  # given by plan.addressing
     return port.address.ip

@@ -82,8 +82,7 @@ def _with(scenario: Scenario, raw: dict[str, Any], chosen: dict[str, int]) -> Sc
         where, what = found_in(wrong)[0]
         at = ("vary", *_varying(chosen, where))
         raise error_at(scenario, [(at, f"{'.'.join(map(str, where))}: {what}")]) from wrong
-    case._source, case._files = scenario._source, scenario._files  # noqa: SLF001  # private from the model's users
-    return case
+    return case.attached(source=scenario.source, files=scenario.files)
 
 
 def _varying(chosen: dict[str, int], where: Sequence[str | int]) -> tuple[str | int, ...]:

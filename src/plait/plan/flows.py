@@ -12,6 +12,7 @@ from plait.plan.maxflow import maximum_flow
 from plait.plan.model import File, Flow, Path, Side
 from plait.plan.seeds import derived
 from plait.plan.topology import delay_ns
+from plait.scenario.model import Bulk, Transfer
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def flows(
                 server=Side(netns=entry.ends.server, address=_ip(s0), port=FIRST_PORT + number),
                 sender="server" if spec.reverse else "client",
                 start_us=spec.start.us + offset,
-                duration_us=getattr(spec, "duration", None) and spec.duration.us,
+                duration_us=spec.duration.us if isinstance(spec, Bulk) else None,
                 bytes=_bytes(entry, topology.scenario),
                 file=_file(entry, topology.scenario),
                 congestion_control=spec.congestion_control,
@@ -122,10 +123,10 @@ def _ip(port: Port) -> str:
 
 
 def _file(entry: Entry, scenario: model.Scenario) -> File | None:
-    name = getattr(entry.spec, "file", None)
-    if name is None:
+    if not isinstance(entry.spec, Transfer) or entry.spec.file is None:
         return None
-    facts = scenario._files.get(name)  # noqa: SLF001  # filled by scenario.load; private from the model's users
+    name = entry.spec.file
+    facts = scenario.files.get(name)
     if facts is None:
         what = f"the size of '{name}' is not known; read the scenario with plait.scenario.load"
         raise error_at(scenario, [(("traffic", entry.index, "transfer", "file"), what)])
@@ -133,17 +134,20 @@ def _file(entry: Entry, scenario: model.Scenario) -> File | None:
 
 
 def _bytes(entry: Entry, scenario: model.Scenario) -> int | None:
-    size = getattr(entry.spec, "bytes", None)
     file = _file(entry, scenario)
-    return int(size) if size is not None else None if file is None else file.bytes
+    if file is not None:
+        return file.bytes
+    return (
+        int(entry.spec.bytes) if isinstance(entry.spec, Transfer) and entry.spec.bytes is not None else None
+    )
 
 
 def directed(entry: Entry, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
     """The ports left on the way from the sending to the receiving side, and back."""
     client, server = pair
     there, back = routing.walk(client, server), routing.walk(server, client)
-    assert there is not None  # noqa: S101  # only usable pairs come here
-    assert back is not None  # noqa: S101
+    assert there is not None  # only usable pairs come here
+    assert back is not None
     return (back, there) if entry.spec.reverse else (there, back)
 
 

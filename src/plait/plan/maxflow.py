@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ def maximum_flow(capacities: Mapping[Arc, float], source: str, sink: str) -> flo
         residual.setdefault(b, {}).setdefault(a, 0)
     total: float = 0
     while path := _shortest(residual, source, sink):
-        arcs = list(zip(path, path[1:], strict=False))
+        arcs = list(pairwise(path))
         room = min(residual[a][b] for a, b in arcs)
         if room == inf:
             return inf

@@ -236,7 +236,8 @@ class Side(Record):
 
     netns: str
     address: str
-    """The client binds to it; the server listens on it and the client connects to it."""
+    """The client binds to it and connects to the server's. The server listens on this port at *all* its addresses:
+    the kernel answers an MP_JOIN to another address only where a listener covers it."""
     port: int = Field(ge=0, le=65535)
     """0 at a client: the kernel chooses."""
 

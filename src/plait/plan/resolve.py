@@ -17,7 +17,7 @@ from plait.scenario.check import MAX_LINKS
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow
+    from plait.plan.model import Flow, Link
     from plait.plan.topology import Port, Topology
     from plait.scenario import Scenario
 
@@ -44,9 +44,9 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     rtts = _rtts(entries, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     memory = _memory_mib(scenario, planned_flows, planned_links)
-    buffers = [size for flow in planned_flows for size in (flow.send_buffer, flow.receive_buffer)]
+    namespaces = _namespaces(net)
     network = Network(
-        namespaces=_namespaces(net),
+        namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
         qdiscs=tuple(
@@ -61,7 +61,7 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     )
     return Plan(
         seed=seed,
-        machine=Machine(memory_mib=memory, sysctls=sysctls.of_kernel(memory, buffers)),
+        machine=Machine(memory_mib=memory, sysctls=sysctls.of_kernel(memory, namespaces, planned_flows)),
         sample_interval_us=scenario.sample.us,
         end_us=_end_us(scenario, planned_flows),
         network=network,
@@ -135,7 +135,7 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
     return rtts
 
 
-def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], planned_links: tuple[links.Link, ...]) -> int:
+def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], planned_links: tuple[Link, ...]) -> int:
     """Ample for every socket buffer and every frame under way (a frame's bookkeeping doubles its size)."""
     sockets = sum(
         (flow.send_buffer or int(scenario.tcp.send_buffer_max))

@@ -179,13 +179,13 @@ class Routing:
 
 
 def _ip(port: Port) -> str:
-    assert port.address is not None  # noqa: S101  # given by plan.addressing
+    assert port.address is not None  # given by plan.addressing
     return str(port.address.ip)
 
 
 def _single(port: Port) -> str:
     """The port's address as a prefix of one address."""
-    assert port.address is not None  # noqa: S101  # given by plan.addressing
+    assert port.address is not None  # given by plan.addressing
     return f"{port.address.ip}/{port.address.max_prefixlen}"
 
 

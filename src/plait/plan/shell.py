@@ -1,13 +1,211 @@
-"""The plan as shell commands that a person can run by hand. Pure."""
+"""The plan as commands of iproute2 that a person can run by hand, as root, on any host. Pure.
+
+It makes the same objects as an engine does from the same plan. Two things differ by necessity: settings that a
+kernel keeps once for all namespaces are only shown (they would change the host), and a `tc` without netem's
+`seed` argument cannot set it.
+"""
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from plait.plan.model import Netem, Pfifo, Tbf
+from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
+from plait.units import Duration, Rate
+
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from collections.abc import Iterator
+
+    from plait.plan.model import Flow, Mptcp, Network, Plan, Qdisc, Route, Veth, VethEnd
+
+_ABOUT = """\
+#!/bin/sh
+# The network of one trial, as plait plans it. Run it as root with `sh FILE`, and remove it again with
+# `sh FILE clean`. It needs iproute2, ethtool, and a kernel with MPTCP, netem, tbf, matchall and mirred.
+set -eu
+for tool in ip tc ethtool sysctl; do
+    command -v $tool >/dev/null || { echo "$tool is missing: apt install iproute2 ethtool procps" >&2; exit 3; }
+done
+"""
+_CLEAN = """\
+if [ "${1:-}" = clean ]; then
+%s
+    exit 0
+fi
+"""
 
 
 def to_shell(plan: Plan) -> str:
-    """Iproute2 commands that make the plan's network on a host, as root."""
-    return f"# {len(plan.network.veths)} veth pairs\n"
+    """A shell script: the network, its removal when called with `clean`, and example traffic as comments."""
+    parts = [
+        (
+            "Settings of the kernel as a whole: a trial has these; on your host it is you who decides. Without the\n"
+            "# first, a congestion control may be refused below as not permitted",
+            _kernel(plan),
+        ),
+        ("Nodes, and the namespace that holds all links", _namespaces(plan.network)),
+        ("Links: each end in its node, the other end in wire", _veths(plan.network)),
+        ("Switches", _bridges(plan.network)),
+        ("What links do to packets", _conditions(plan.network)),
+        ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
+        ("MPTCP", _mptcp(plan.network)),
+        ("Traffic by hand, for example", _traffic(plan)),
+    ]
+    clean = _CLEAN % "\n".join(
+        f"    ip netns delete {quote(space.name)}" for space in plan.network.namespaces
+    )
+    sections = [f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in parts]
+    return "\n".join([_ABOUT, clean, *sections])
+
+
+def _in(netns: str, tool: str, *words: object) -> str:
+    """A command of `ip`, `bridge` or `tc` in a namespace."""
+    return " ".join([tool, "-n", quote(netns), *(quote(str(word)) for word in words)])
+
+
+def _kernel(plan: Plan) -> Iterator[str]:
+    urgent_first = sorted(plan.machine.sysctls, key=lambda setting: setting[0] != ALLOWED_CONGESTION_CONTROL)
+    for path, value in urgent_first:
+        yield f"# sysctl -w {_dotted(path)}={quote(value)}"
+
+
+def _dotted(path: str) -> str:
+    return quote(path.replace("/", "."))
+
+
+def _namespaces(network: Network) -> Iterator[str]:
+    for namespace in network.namespaces:
+        name = quote(namespace.name)
+        yield f"ip netns add {name}"
+        for path, value in namespace.sysctls:
+            yield f"ip netns exec {name} sysctl -qw {quote(path.replace('/', '.') + '=' + value)}"
+        yield f"ip -n {name} link set lo up"
+
+
+def _veths(network: Network) -> Iterator[str]:
+    for veth in network.veths:
+        yield from _veth(veth)
+
+
+def _veth(veth: Veth) -> Iterator[str]:
+    a, b = veth.a, veth.b
+    mtu = ("mtu", veth.mtu)
+    peer = ("peer", "name", b.ifname, "address", b.mac, *mtu, "netns", b.netns)
+    yield _in(a.netns, "ip", "link", "add", a.ifname, "address", a.mac, *mtu, "type", "veth", *peer)
+    for end in (a, b):
+        yield from _end(end)
+
+
+def _end(end: VethEnd) -> Iterator[str]:
+    # one skb is one frame: no segmentation offload, neither for what is sent nor for what arrives
+    name = quote(end.ifname)
+    yield f"ip netns exec {quote(end.netns)} ethtool -K {name} tso off gso off gro off"
+    for address in end.addresses:
+        extra = ("nodad",) if ":" in address else ()
+        yield _in(end.netns, "ip", "address", "add", address, "dev", end.ifname, *extra)
+    yield _in(end.netns, "ip", "link", "set", end.ifname, "up")
+
+
+def _bridges(network: Network) -> Iterator[str]:
+    for bridge in network.bridges:
+        kind = ("type", "bridge", "stp_state", 0, "mcast_snooping", 0)
+        yield _in(bridge.netns, "ip", "link", "add", bridge.ifname, "address", bridge.mac, *kind)
+        for port in bridge.ports:
+            yield _in(bridge.netns, "ip", "link", "set", port, "master", bridge.ifname)
+        yield _in(bridge.netns, "ip", "link", "set", bridge.ifname, "up")
+
+
+def _conditions(network: Network) -> Iterator[str]:
+    for redirect in network.redirects:
+        yield _in(redirect.netns, "tc", "qdisc", "add", "dev", redirect.source, "clsact")
+        action = ("matchall", "action", "mirred", "egress", "redirect", "dev", redirect.target)
+        yield _in(redirect.netns, "tc", "filter", "add", "dev", redirect.source, "ingress", *action)
+    for qdisc in network.qdiscs:
+        parent = ("root",) if qdisc.parent == "root" else ("parent", qdisc.parent)
+        where = ("dev", qdisc.ifname, *parent, "handle", qdisc.handle)
+        yield _in(qdisc.netns, "tc", "qdisc", "add", *where, *_options(qdisc))
+
+
+def _options(qdisc: Qdisc) -> tuple[object, ...]:
+    options = qdisc.options
+    if isinstance(options, Netem):
+        words: tuple[object, ...] = (
+            "netem",
+            "limit",
+            options.limit_packets,
+            "delay",
+            Duration(options.delay_ns),
+        )
+        if options.jitter_ns:
+            words += (Duration(options.jitter_ns),)
+        if options.loss_ratio:
+            words += ("loss", f"{options.loss_ratio * 100:.12g}%")
+        return words
+    if isinstance(options, Tbf):
+        size = ("burst", options.burst_bytes, "limit", options.limit_bytes)
+        return ("tbf", "rate", Rate(options.rate_bps), *size)
+    kind = "pfifo" if isinstance(options, Pfifo) else "bfifo"
+    limit = options.limit_packets if isinstance(options, Pfifo) else options.limit_bytes
+    return (kind, "limit", limit)
+
+
+def _routes(network: Network) -> Iterator[str]:
+    for route in network.routes:
+        yield _route(route)
+    for rule in network.rules:
+        how = ("from", rule.source, "lookup", rule.table, "priority", rule.priority)
+        yield _in(rule.netns, "ip", *_family(rule.source), "rule", "add", *how)
+
+
+def _route(route: Route) -> str:
+    words: list[object] = [*_family(route.destination), "route", "add"]
+    words += [route.kind] if route.kind != "unicast" else []
+    words.append(route.destination)
+    for word, value in (
+        ("via", route.via),
+        ("dev", route.device),
+        ("src", route.source),
+        ("metric", route.metric),
+    ):
+        words += [word, value] if value is not None else []
+    words += ["table", route.table] if route.table != 254 else []
+    return _in(route.netns, "ip", *words)
+
+
+def _family(address: str) -> tuple[str, ...]:
+    return ("-6",) if ":" in address else ()
+
+
+def _mptcp(network: Network) -> Iterator[str]:
+    for manager in network.mptcp:
+        limits = ("subflow", manager.subflows, "add_addr_accepted", manager.add_addr_accepted)
+        yield _in(manager.netns, "ip", "mptcp", "limits", "set", *limits)
+        yield from _endpoints(manager)
+
+
+def _endpoints(manager: Mptcp) -> Iterator[str]:
+    for endpoint in manager.endpoints:
+        words: list[object] = [endpoint.address]
+        words += ["dev", endpoint.device] if endpoint.device is not None else []
+        words += ["port", endpoint.port] if endpoint.port is not None else []
+        yield _in(manager.netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags)
+
+
+def _traffic(plan: Plan) -> Iterator[str]:
+    for flow in plan.flows:
+        yield from _example(flow)
+
+
+def _example(flow: Flow) -> Iterator[str]:
+    """Commands for programs that everybody has: iperf3, run under mptcpize for MPTCP."""
+    prefix = "mptcpize run " if flow.transport == "mptcp" else ""
+    server, client = quote(flow.server.netns), quote(flow.client.netns)
+    at = f"{flow.server.address} -p {flow.server.port}"
+    much = f"-t {flow.duration_us / 1e6:g}" if flow.duration_us is not None else f"-n {flow.bytes}"
+    reverse = " -R" if flow.sender == "server" else ""
+    yield f"# {flow.name}, from {flow.start_us / 1e6:g} s on:"
+    yield f"#   ip netns exec {server} {prefix}iperf3 -s -1 -B {at} &"
+    yield f"#   ip netns exec {client} {prefix}iperf3 -c {at} -B {flow.client.address} {much}{reverse}"
+    if flow.transport == "mptcp":
+        yield f"#   ip netns exec {client} ss -iaM"

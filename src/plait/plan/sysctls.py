@@ -8,11 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plait.plan.model import Flow, Namespace
     from plait.scenario import model
 
 Setting = tuple[str, str]
 _PAGE = 4096
 DEFAULT_BUFFER_MAX = 212_992
+CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
+ALLOWED_CONGESTION_CONTROL = "net/ipv4/tcp_allowed_congestion_control"
 
 
 def path(name: str) -> str:
@@ -20,16 +25,22 @@ def path(name: str) -> str:
     return name if "/" in name else name.replace(".", "/")
 
 
-def of_kernel(memory_mib: int, buffers: list[int | None]) -> tuple[Setting, ...]:
-    """Settings that exist once for all namespaces; `buffers` are those that flows ask for, in bytes."""
+def of_kernel(memory_mib: int, namespaces: Iterable[Namespace], flows: Iterable[Flow]) -> tuple[Setting, ...]:
+    """Settings that exist once for all namespaces: as much as these namespaces and flows need."""
     pages = memory_mib * 2**20 // _PAGE
-    largest = max([DEFAULT_BUFFER_MAX, *(size for size in buffers if size is not None)])
+    flows = list(flows)
+    asked = [size for flow in flows for size in (flow.send_buffer, flow.receive_buffer) if size is not None]
+    largest = max([DEFAULT_BUFFER_MAX, *asked])
+    used = {value for space in namespaces for name, value in space.sysctls if name == CONGESTION_CONTROL}
+    used |= {flow.congestion_control for flow in flows if flow.congestion_control is not None}
     return (
         # TCP's memory is bounded by the trial's own (which is ample), not by a default for its kernel's size
         ("net/ipv4/tcp_mem", f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
         # the default, or as much as a flow asks for: otherwise the kernel would cut its request silently
         ("net/core/rmem_max", str(largest)),
         ("net/core/wmem_max", str(largest)),
+        # a namespace may only use what is allowed here
+        (ALLOWED_CONGESTION_CONTROL, " ".join(sorted(used | {"reno"}))),
         # packets between namespaces wait here; dropping them would be a loss that no link asked for
         ("net/core/netdev_max_backlog", "1000000"),
         # neighbour entries are shared by all namespaces; the defaults would forget those of large networks
@@ -72,7 +83,7 @@ def _tcp(scenario: model.Scenario) -> list[Setting]:
     return [
         ("net/ipv4/tcp_rmem", f"4096 131072 {max(131072, int(tcp.receive_buffer_max))}"),
         ("net/ipv4/tcp_wmem", f"4096 16384 {max(16384, int(tcp.send_buffer_max))}"),
-        ("net/ipv4/tcp_congestion_control", tcp.congestion_control),
+        (CONGESTION_CONTROL, tcp.congestion_control),
         # a flow must not start from what an earlier flow to the same host has learned
         ("net/ipv4/tcp_no_metrics_save", "1"),
         ("net/mptcp/enabled", "1"),
@@ -82,11 +93,7 @@ def _tcp(scenario: model.Scenario) -> list[Setting]:
 
 def merged(*groups: list[Setting]) -> tuple[Setting, ...]:
     """The groups in order; a later value of a setting replaces an earlier one in its place."""
-    out: dict[str, str] = {}
-    for group in groups:
-        for name, value in group:
-            out[name] = value
-    return tuple(out.items())
+    return tuple({name: value for group in groups for name, value in group}.items())
 
 
 def given(sysctls: dict[str, str]) -> list[Setting]:

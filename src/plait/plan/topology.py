@@ -184,13 +184,12 @@ def _groups(scenario: model.Scenario, names: list[LinkName]) -> list[int]:
 
 def _lonely(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuses nodes without links: they are a slip, or would be unreachable."""
-    found = []
-    for kind in ("hosts", "switches", "routers"):
-        for node in getattr(scenario.network, kind):
-            if not ports[node]:
-                found.append(
-                    (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
-                )
+    found = [
+        (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
+        for kind in ("hosts", "switches", "routers")
+        for node in getattr(scenario.network, kind)
+        if not ports[node]
+    ]
     if found:
         raise error_at(scenario, found)
 

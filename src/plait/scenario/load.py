@@ -11,7 +11,7 @@ from plait.scenario import library
 from plait.scenario.document import MAX_CHARACTERS
 from plait.scenario.model import InputFile, Scenario
 from plait.scenario.parse import parse
-from plait.scenario.source import Source, error_at
+from plait.scenario.source import error_at
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
             raise ScenarioError([Mistake("", None, None, "", _missing(path, shown))])
         path, shown = shipped, shipped.name
     scenario = parse(_text(path, shown), shown, overrides)
-    scenario._files = _input_files(scenario, path.parent)  # noqa: SLF001  # private from the model's users
-    return scenario
+    return scenario.attached(files=_input_files(scenario, path.parent))
 
 
 def _missing(path: Path, shown: str) -> str:

@@ -8,8 +8,8 @@ is checked in `check.py`; what follows from them (addresses, routes) is `plait.p
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,11 @@ from pydantic_core import PydanticCustomError
 from plait.scenario.names import check_node_name
 from plait.units import Duration, Queue, Rate, Ratio, Size, between
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.scenario.source import Source
+
 Transport = Literal["tcp", "mptcp"]
 Whole = Annotated[int, Field(strict=True)]
 MAX_SWEEP = 1000
@@ -39,9 +44,9 @@ class Part(BaseModel):
 
 def _name(text: object) -> str:
     if not isinstance(text, str):
-        raise ValueError(
+        raise ValueError(  # noqa: TRY004  # pydantic collects ValueErrors only
             f"{str(text)[:40]} is not a name; a name is text that begins with a letter, such as h1"
-        )  # noqa: TRY004
+        )
     check_node_name(text)
     return text
 
@@ -279,7 +284,8 @@ class Traffic(Part):
         return self.bulk or self.transfer  # type: ignore[return-value]  # one of them is, as checked above
 
 
-class InputFile(Part):
+@dataclass(frozen=True)
+class InputFile:
     """A real file that a transfer sends."""
 
     name: str
@@ -314,7 +320,7 @@ class Scenario(Part):
     until: Annotated[Duration, AfterValidator(between(Duration, "1ms", "24h"))] | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
 
-    _source: Any = PrivateAttr(default=None)
+    _source: Source | None = PrivateAttr(default=None)
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
     SHORTHANDS: ClassVar[dict[str, str]] = {
         "transport": "transport",
@@ -331,8 +337,24 @@ class Scenario(Part):
         if mistakes:
             first = mistakes[0]
             text = f"{'.'.join(map(str, first[0]))}: {first[1]}".replace("{", "{{").replace("}", "}}")
-            raise PydanticCustomError("scenario", text, {"mistakes": mistakes})  # type: ignore[arg-type]
+            raise PydanticCustomError("scenario", text, {"mistakes": mistakes})
         return self
+
+    def attached(self, *, source: Source | None = None, files: dict[str, InputFile] | None = None) -> Self:
+        """Itself, told where its fields stand in a text, and of the files that it sends (see `files`)."""
+        self._source = source if source is not None else self._source
+        self._files = files if files is not None else self._files
+        return self
+
+    @property
+    def source(self) -> Source | None:
+        """Where its fields stand; None for a scenario made in Python."""
+        return self._source
+
+    @property
+    def files(self) -> dict[str, InputFile]:
+        """The facts of each file that a transfer sends, by the text that names it. Filled by `scenario.load`."""
+        return self._files
 
     def input_files(self) -> dict[str, Path]:
         """The real files that transfers send, by the name that a trial knows them by."""

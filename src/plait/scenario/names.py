@@ -66,10 +66,10 @@ def read_link_name(text: str, nodes: Collection[str]) -> LinkName:
         raise ValueError(f"'{text}' can be read as {ways}; rename a node so that only one reading is left")
     if not splits:
         raise ValueError(f"'{text[:80]}' does not name a link; write NODE-NODE, such as h1-s1")
-    raise ValueError(_unknown(text, splits, nodes))
+    raise ValueError(_unknown(splits, nodes))
 
 
-def _unknown(text: str, splits: list[tuple[str, str]], nodes: Collection[str]) -> str:
+def _unknown(splits: list[tuple[str, str]], nodes: Collection[str]) -> str:
     """Says which side of a link's name is no node, judged by the split that knows most of it."""
     from plait.scenario.wording import nearest
 

@@ -60,8 +60,7 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
         mistakes += [places.mistake(where, what) for where, what in _varied(raw)]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
-    scenario._source = places  # noqa: SLF001  # the model keeps it private from its users
-    return scenario
+    return scenario.attached(source=places)
 
 
 _HOW = "it begins with title:, network: and traffic:; `plait list` names examples"
@@ -73,9 +72,10 @@ def _put_in(raw: dict[str, Any], options: Sequence[str], places: Source) -> list
     for option in options:
         path, equals, text = option.partition("=")
         label = f"--set {option}"
+        if not equals:
+            wrong.append(Mistake(label, None, None, "", "write PATH=VALUE, for example repeat=3"))
+            continue
         try:
-            if not equals:
-                raise ValueError("write PATH=VALUE, for example repeat=3")
             value = document.read(text).value
             for where in assign(raw, path.strip(), value):
                 places.replaced[where] = option
@@ -107,6 +107,8 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
         except ValidationError as wrong:
             now = found_in(wrong)
             earlier = [where for where, _ in found]
+            if len(earlier) > MAX_SHOWN:
+                break
             found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
             wheres = [where for where, _ in now]
             if any(where[:2] in NAMED or where in ((), ("network",), ("traffic",)) for where in wheres):
@@ -128,9 +130,10 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
     rest = deepcopy(raw)
     for where in sorted(wheres, key=len, reverse=True):
         holder, key = _innermost(rest, where)
-        if where[-1] in _HARMLESS and (holder is None or isinstance(holder, dict)):
-            target = rest if holder is None else holder if key == where[-1] else holder[key]
-            target[where[-1]] = _HARMLESS[where[-1]]
+        field = str(where[-1])
+        if field in _HARMLESS and (holder is None or isinstance(holder, dict)):
+            target = rest if holder is None else holder if key == field else holder[key]
+            target[field] = _HARMLESS[field]
         elif isinstance(holder, list):
             holder[key] = _harmless_entry(rest, where)
         elif holder is not None:
@@ -138,7 +141,7 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
     return rest
 
 
-_HARMLESS: dict[str | int, object] = {"title": "-", "duration": "1s", "flags": ["subflow"]}
+_HARMLESS: dict[str, object] = {"title": "-", "duration": "1s", "flags": ["subflow"]}
 
 
 def _harmless_entry(raw: dict[str, Any], where: Where) -> object:
@@ -171,13 +174,14 @@ def _varied(raw: dict[str, Any]) -> list[Found]:
     base = {key: value for key, value in raw.items() if key not in ("vary", "baseline")}
     for key, values in raw.get("vary", {}).items():
         path = Scenario.SHORTHANDS.get(key, key)
+        if (field := path.split(".")[0]) in _NOT_VARIED:
+            found.append(
+                (("vary", key), f"'{field}' belongs to the study as a whole and cannot vary; leave it out")
+            )
+            continue
         for i, value in enumerate(values):
             case = deepcopy(base)
             try:
-                if path.split(".")[0] in _NOT_VARIED:
-                    raise ValueError(
-                        f"'{path.split('.')[0]}' belongs to the study as a whole and cannot vary"
-                    )  # noqa: TRY301
                 assign(case, path, value)
                 Scenario.model_validate(case)
             except ValidationError as wrong:

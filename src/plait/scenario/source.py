@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.document import Place
+    from plait.scenario.model import Scenario
 
 Where = tuple[str | int, ...]
 
@@ -39,10 +40,11 @@ class Source:
             if field_[: len(where)] == tuple(where):  # what the option made on its way
                 return Mistake(f"--set {option}", None, None, path, what)
         begin = self.places.get(())
-        return Mistake(self.name, begin and begin.line, begin and begin.column, path, what)
+        line, column = (begin.line, begin.column) if begin is not None else (None, None)
+        return Mistake(self.name, line, column, path, what)
 
 
-def error_at(scenario: Any, found: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
+def error_at(scenario: Scenario, found: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
     """The error of a whole scenario's mistakes, located where the scenario was read from a text."""
-    source = scenario._source or Source("")  # noqa: SLF001  # the model keeps it private from its users
+    source = scenario.source or Source("")
     return ScenarioError([source.mistake(where, what) for where, what in found])

@@ -16,21 +16,22 @@ const UP: u32 = libc::IFF_UP as u32;
 const INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
-/// Makes every veth pair with both ends in place, named, numbered and up. One batch for all of them, sent at
-/// once, because the order in which namespaces are filled must not matter to it.
+/// Makes every veth pair with both ends in place, named, numbered and up.
+///
+/// Sent before all else, so that a bridge finds its ports with carrier, and forwards from the first frame on.
 pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) -> Result<()> {
     enter(home)?;
     let mut socket = Socket::open(Family::Route)?;
     let mut batch = Batch::default();
     for veth in veths {
-        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a)?);
+        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a, UP)?);
         {
             let attributes = push_end(build, request.encode(), &veth.a, veth.mtu)?;
             let mut info = attributes.nested_linkinfo().push_kind(c"veth");
             let bytes = info.as_vec_mut();
             let data = push_nested_header(bytes, INFO_DATA);
             let peer = push_nested_header(bytes, VETH_INFO_PEER);
-            bytes.extend_from_slice(header(build, &veth.b)?.as_slice());
+            bytes.extend_from_slice(header(build, &veth.b, 0)?.as_slice());
             push_end(build, PushLinkAttrs::new(&mut *bytes), &veth.b, veth.mtu)?;
             finalize_nested_header(bytes, peer);
             finalize_nested_header(bytes, data);
@@ -41,13 +42,24 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
             format_args!("adding veth pair {} in {} and {} in {}", a.ifname, a.netns, b.ifname, b.netns),
         );
     }
-    socket.apply(batch).attempt(|| "making links")
+    socket.apply(batch).attempt(|| "making links")?;
+    // The kernel cannot bring the second end up before it has tied the two together.
+    for end in veths.iter().map(|veth| &veth.b) {
+        let index = build.ifindex(&end.netns, &end.ifname)?;
+        bring_up(build.batch(&end.netns)?, index, &end.ifname, &end.netns);
+    }
+    build.run()
 }
 
-/// The fixed part of a new interface: its number, and that it shall be up.
-fn header(build: &mut Build, end: &'static VethEnd) -> Result<Ifinfomsg> {
+/// The fixed part of a new interface: its number, and its flags.
+fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
     let index = build.namespace(&end.netns)?.number(&end.ifname)?;
-    Ok(Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() })
+    Ok(Ifinfomsg { ifi_index: index, ifi_flags: flags, ifi_change: flags, ..Default::default() })
+}
+
+fn bring_up(batch: &mut Batch, index: i32, ifname: &str, netns: &str) {
+    let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
+    batch.add(&rt_link::Request::new().op_setlink_do(&header), format_args!("bringing {ifname} up in {netns}"));
 }
 
 fn push_end<P: Pusher>(
@@ -71,9 +83,7 @@ fn push_end<P: Pusher>(
 /// Brings the loopback of every namespace up.
 pub fn add_loopbacks(build: &mut Build) {
     for (namespace, batch) in build.namespaces.iter().zip(&mut build.batches) {
-        let loopback = Ifinfomsg { ifi_index: 1, ifi_flags: UP, ifi_change: UP, ..Default::default() };
-        let request = rt_link::Request::new().op_setlink_do(&loopback);
-        batch.add(&request, format_args!("bringing lo up in {}", namespace.name));
+        bring_up(batch, 1, "lo", namespace.name);
     }
 }
 

@@ -115,8 +115,8 @@ impl Build {
     }
 
     fn run(&mut self) -> Result<()> {
-        for (namespace, batch) in self.namespaces.iter_mut().zip(std::mem::take(&mut self.batches)) {
-            namespace.route.apply(batch)?;
+        for (namespace, batch) in self.namespaces.iter_mut().zip(self.batches.iter_mut()) {
+            namespace.route.apply(std::mem::take(batch))?;
         }
         Ok(())
     }

@@ -16,6 +16,8 @@ use crate::sys;
 /// Where `ip netns` looks for namespaces, so that tools can enter them.
 const NAMED: &str = "/run/netns";
 const OWN: &str = "/proc/thread-self/ns/net";
+/// Numbers that a kernel may have given to interfaces of its own (lo, tunnels of each protocol) in a new namespace.
+const NUMBERS_BELOW: i32 = 99;
 
 /// A namespace of the plan, and the sockets opened in it.
 pub struct Namespace {
@@ -61,9 +63,9 @@ impl Namespace {
         self.links.get(ifname).copied().ok_or_else(missing)
     }
 
-    /// Chooses the number of a new interface: 2, 3, .. in the order of the plan.
+    /// Chooses the number of a new interface, counting up in the order of the plan.
     pub fn number(&mut self, ifname: &'static str) -> Result<i32> {
-        let index = i32::try_from(self.links.len()).unwrap_or(i32::MAX).saturating_add(1);
+        let index = i32::try_from(self.links.len()).unwrap_or(i32::MAX).saturating_add(NUMBERS_BELOW);
         match self.links.insert(ifname, index) {
             None => Ok(index),
             Some(_) => Err(Error::new(format!("the plan has two interfaces {ifname} in {}", self.name))),

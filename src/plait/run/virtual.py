@@ -6,7 +6,7 @@
       progress  <---------------------   read here to tell "slow" from "stuck"
 
 The kernel command line is the same on every machine (no host paths: everything is relative to the working
-directory), because the kernel mixes it into its random generator. The seed's parameter is taken off the line by
+directory, or goes through /proc/self), because the kernel mixes it into its random generator. The seed's parameter is taken off the line by
 the kernel itself. Address-space randomisation is off (setarch -R): 6.12 lets it reach the guest's memory.
 """
 
@@ -104,7 +104,7 @@ def kernel_parameters(plan: Plan) -> list[str]:
     return [
         f"mem={plan.machine.memory_mib}M",
         "initrd=initramfs.cpio",
-        "hostfs=.",
+        "hostfs=/proc/self/cwd",  # hostfs wants an absolute path; this one is the same everywhere
         "rdinit=/init",
         "time-travel=inf-cpu",
         f"time-travel-start={EPOCH_NS}",

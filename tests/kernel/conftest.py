@@ -1,0 +1,71 @@
+"""Builds the pure parts of the kernel sources as a library of the host, so that their arithmetic can be tested."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+KERNEL = HERE.parents[1] / "kernel"
+
+
+class Path_(ctypes.Structure):  # noqa: N801 - the C struct plait_path; Path is taken
+    """struct plait_path."""
+
+    _fields_ = (
+        ("cwnd", ctypes.c_uint32),
+        ("mss", ctypes.c_uint32),
+        ("srtt_us", ctypes.c_uint32),
+        ("interloss", ctypes.c_uint64),
+    )
+
+
+class Num(ctypes.Structure):
+    """struct plait_num: m * 2**e."""
+
+    _fields_ = (("m", ctypes.c_uint32), ("e", ctypes.c_int32))
+
+
+def _build(source: str, target: Path) -> ctypes.CDLL:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    command = [compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    command += ["-fsanitize=undefined", "-fno-sanitize-recover=undefined"]
+    command += [
+        f"-I{KERNEL / 'congestion'}",
+        f"-I{KERNEL / 'schedulers'}",
+        "-o",
+        str(target),
+        str(HERE / source),
+    ]
+    subprocess.run(command, check=True)
+    return ctypes.CDLL(str(target))
+
+
+@pytest.fixture(scope="session")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The congestion control rules (kernel/congestion/plait_rules.h), callable."""
+    library = _build("rules_host.c", tmp_path_factory.mktemp("rules") / "rules.so")
+    for name, result in {
+        "num": Num,
+        "mul": Num,
+        "div": Num,
+        "add": Num,
+        "fixed": ctypes.c_uint64,
+        "lia_increase": ctypes.c_uint64,
+        "olia_increase": ctypes.c_int64,
+        "olia_alpha": ctypes.c_int32,
+        "balia_increase": ctypes.c_uint64,
+        "balia_reduced": ctypes.c_uint32,
+        "vegas_backlog": ctypes.c_uint64,
+        "wvegas_alpha": ctypes.c_uint64,
+        "wvegas_drained": ctypes.c_uint32,
+    }.items():
+        getattr(library, f"host_{name}").restype = result
+    library.host_num.argtypes = [ctypes.c_uint64, ctypes.c_int32]
+    return library

@@ -8,9 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::io::{Errno, Result};
 
-/// `SOL_MPTCP` and its options (`linux/mptcp.h`), which libc does not name.
+/// `SOL_MPTCP` and its option (`linux/mptcp.h`), which libc does not name.
 const SOL_MPTCP: i32 = 284;
-const MPTCP_INFO: i32 = 1;
 const MPTCP_FULL_INFO: i32 = 4;
 
 /// Bytes of `struct tcp_info` that the agent asks for; a kernel that knows fewer returns fewer.
@@ -43,11 +42,6 @@ pub fn tcp_info(fd: BorrowedFd<'_>, info: &mut [u8; TCP_INFO_BYTES]) -> Result<u
     getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info)
 }
 
-/// `MPTCP_INFO`: the bytes of `struct mptcp_info`, as many as this kernel knows.
-pub fn mptcp_info(fd: BorrowedFd<'_>, info: &mut [u8; MPTCP_INFO_BYTES]) -> Result<usize> {
-    getsockopt(fd, SOL_MPTCP, MPTCP_INFO, info)
-}
-
 /// `SO_MEMINFO`: the socket's memory counters, indexed as `SK_MEMINFO_*`.
 pub fn memory_info(fd: BorrowedFd<'_>) -> Result<[u32; 9]> {
     let mut bytes = [0; 36];
@@ -77,8 +71,9 @@ struct FullInfoHeader {
 pub struct FullInfo {
     mptcp: [u8; MPTCP_INFO_BYTES],
     mptcp_length: usize,
-    subflows: Box<[[u8; SUBFLOW_INFO_BYTES]; SUBFLOWS_MAX]>,
-    tcp: Box<[[u8; TCP_INFO_BYTES]; SUBFLOWS_MAX]>,
+    identities: Box<[u8; SUBFLOW_INFO_BYTES * SUBFLOWS_MAX]>,
+    identity_length: usize,
+    tcp: Box<[u8; TCP_INFO_BYTES * SUBFLOWS_MAX]>,
     tcp_length: usize,
     count: usize,
 }
@@ -89,9 +84,10 @@ impl FullInfo {
         Self {
             mptcp: [0; MPTCP_INFO_BYTES],
             mptcp_length: 0,
-            subflows: Box::new([[0; SUBFLOW_INFO_BYTES]; SUBFLOWS_MAX]),
-            tcp: Box::new([[0; TCP_INFO_BYTES]; SUBFLOWS_MAX]),
-            tcp_length: 0,
+            identities: Box::new([0; SUBFLOW_INFO_BYTES * SUBFLOWS_MAX]),
+            identity_length: SUBFLOW_INFO_BYTES,
+            tcp: Box::new([0; TCP_INFO_BYTES * SUBFLOWS_MAX]),
+            tcp_length: TCP_INFO_BYTES,
             count: 0,
         }
     }
@@ -105,14 +101,14 @@ impl FullInfo {
             size_sfinfo_user: SUBFLOW_INFO_BYTES as u32,
             num_subflows: 0,
             size_arrays_user: SUBFLOWS_MAX as u32,
-            subflow_info: self.subflows.as_mut_ptr().expose_provenance() as u64,
+            subflow_info: self.identities.as_mut_ptr().expose_provenance() as u64,
             tcp_info: self.tcp.as_mut_ptr().expose_provenance() as u64,
             mptcp_info: [0; MPTCP_INFO_BYTES],
         };
         let mut length = size_of::<FullInfoHeader>() as libc::socklen_t;
         // SAFETY: the kernel writes at most `length` bytes of `header`, and through its two pointers at most
-        // `size_arrays_user` elements of `size_sfinfo_user` and `size_tcpinfo_user` bytes, which is what the
-        // two boxes hold; it keeps none of the pointers.
+        // `size_arrays_user` elements of at most `size_sfinfo_user` and `size_tcpinfo_user` bytes, which is what
+        // the two boxes hold; it keeps none of the pointers.
         check(unsafe {
             libc::getsockopt(
                 fd.as_raw_fd(),
@@ -124,19 +120,22 @@ impl FullInfo {
         })?;
         self.mptcp = header.mptcp_info;
         self.mptcp_length = (length as usize).saturating_sub(offset_of!(FullInfoHeader, mptcp_info));
-        self.tcp_length = header.size_tcpinfo_user as usize;
+        // The kernel packs the elements as closely as the shorter of its structure and ours.
+        self.identity_length = (header.size_sfinfo_user as usize).clamp(1, SUBFLOW_INFO_BYTES);
+        self.tcp_length = (header.size_tcpinfo_user as usize).clamp(1, TCP_INFO_BYTES);
         self.count = (header.num_subflows as usize).min(SUBFLOWS_MAX);
         Ok(())
     }
 
     /// The bytes of `struct mptcp_info`.
     pub fn mptcp(&self) -> &[u8] {
-        &self.mptcp[..self.mptcp_length]
+        &self.mptcp[..self.mptcp_length.min(MPTCP_INFO_BYTES)]
     }
 
     /// For each live subflow the bytes of `struct mptcp_subflow_info` and of `struct tcp_info`.
     pub fn subflows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.subflows.iter().zip(self.tcp.iter()).take(self.count).map(|(s, t)| (&s[..], &t[..self.tcp_length]))
+        let identities = self.identities.chunks_exact(self.identity_length);
+        identities.zip(self.tcp.chunks_exact(self.tcp_length)).take(self.count)
     }
 }
 

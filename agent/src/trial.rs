@@ -92,22 +92,24 @@ pub fn run(plan: &'static Plan, mut network: Applied, prepared: Vec<Prepared>, t
     let ends = vec![None; plan.flows.len()];
     progress.tell(0)?;
     let mut trial = Trial { plan, traffic, tables, ends, samples: 0, progress };
-    trial.follow_schedule()?;
-    trial.stop()?;
+    let end_us = trial.follow_schedule()?;
+    trial.stop(end_us)?;
     status::enter_phase("write");
     counters.after(&mut trial.tables.counters)?;
     trial.write_flows()
 }
 
 impl Trial<'_> {
-    /// Samples, ends bulk flows at their deadlines, and notices the ends of others, until all have ended.
-    fn follow_schedule(&mut self) -> Result<()> {
+    /// Samples, ends bulk flows at their deadlines, and notices the ends of others, until all have ended or the
+    /// trial's time is over. Returns when that was.
+    fn follow_schedule(&mut self) -> Result<i64> {
         let mut next_sample_us = 0;
+        let mut now_us = 0;
         loop {
             let rings = self.traffic.bell.rings();
-            self.notice_ends()?;
+            now_us = self.notice_ends()?.unwrap_or(now_us);
             if self.ends.iter().all(Option::is_some) {
-                return Ok(());
+                return Ok(now_us);
             }
             let next_us = self.next_deadline().min(next_sample_us).min(self.plan.end_us);
             if !self.traffic.bell.wait_until(next_us, rings) {
@@ -118,8 +120,9 @@ impl Trial<'_> {
                 next_sample_us += self.plan.sample_interval_us;
             }
             self.end_bulk_flows(next_us)?;
-            if next_us >= self.plan.end_us {
-                return Ok(());
+            now_us = next_us;
+            if now_us >= self.plan.end_us {
+                return Ok(now_us);
             }
         }
     }
@@ -151,14 +154,15 @@ impl Trial<'_> {
         for index in self.live() {
             if deadline(&self.traffic.flows[index]).is_some_and(|deadline| t_us >= deadline) {
                 let connected = self.traffic.flows[index].progress().connected_us.is_some();
-                self.end(index, t_us, connected, Shutdown::Write)?;
+                self.end(index, t_us, t_us, connected, Shutdown::Write)?;
             }
         }
         Ok(())
     }
 
-    /// Ends the flows that have failed, and the transfers that have arrived.
-    fn notice_ends(&mut self) -> Result<()> {
+    /// Ends the flows that have failed, and the transfers that have arrived. Returns the time if there were any.
+    fn notice_ends(&mut self) -> Result<Option<i64>> {
+        let mut noticed_us = None;
         for index in self.live() {
             let flow = &self.traffic.flows[index];
             let (failed_us, finished_us) = {
@@ -166,20 +170,20 @@ impl Trial<'_> {
                 let finished = flow.plan.kind == FlowKind::Transfer && progress.stream_ended;
                 (progress.failed_us, progress.last_byte_us.filter(|_| finished))
             };
-            if let Some(t_us) = failed_us {
-                self.end(index, t_us, false, Shutdown::Both)?;
-            } else if let Some(t_us) = finished_us {
-                self.end(index, t_us, true, Shutdown::Both)?;
+            if let Some(t_us) = failed_us.or(finished_us) {
+                let now_us = clock::trial_us();
+                noticed_us = Some(now_us);
+                self.end(index, t_us, now_us, failed_us.is_none(), Shutdown::Both)?;
             }
         }
-        Ok(())
+        Ok(noticed_us)
     }
 
     /// Ends a flow: its last sample, what it has received by now, and the end of its sender's stream.
-    fn end(&mut self, index: usize, t_us: i64, completed: bool, how: Shutdown) -> Result<()> {
+    fn end(&mut self, index: usize, t_us: i64, now_us: i64, completed: bool, how: Shutdown) -> Result<()> {
         let flow = &self.traffic.flows[index];
         // The sample comes first: shutting down adds the end of the stream to some counters.
-        self.tables.samples.sample(index, flow, clock::trial_us().max(t_us))?;
+        self.tables.samples.sample(index, flow, now_us)?;
         let received_bytes = self.tables.samples.side(index, flow.receiver()).received_bytes;
         self.ends[index] = Some(End { t_us, completed, received_bytes });
         self.traffic.event(t_us, flow, "flow_end");
@@ -196,12 +200,10 @@ impl Trial<'_> {
     }
 
     /// The last samples; then everything that still goes on is cut off.
-    fn stop(&mut self) -> Result<()> {
-        let now_us = clock::trial_us();
+    fn stop(&mut self, now_us: i64) -> Result<()> {
         self.tables.links.sample(now_us)?;
         for index in self.live() {
-            let end_us = self.plan.end_us.min(now_us);
-            self.end(index, end_us, false, Shutdown::Both)?;
+            self.end(index, now_us, now_us, false, Shutdown::Both)?;
         }
         for flow in &self.traffic.flows {
             for socket in [SideName::Client, SideName::Server].into_iter().filter_map(|side| flow.socket(side)) {

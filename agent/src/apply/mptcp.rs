@@ -1,4 +1,4 @@
-//! The MPTCP path manager: limits and endpoints, and the subscription to its events.
+//! The MPTCP path manager: limits and endpoints.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use crate::plan::{Endpoint, EndpointFlag, Mptcp};
 const FAMILY: &str = "mptcp_pm";
 const EVENTS: &str = "mptcp_pm_events";
 
-/// Sets limits and endpoints, and subscribes every host to its own events. None: there is no host.
+/// Sets limits and endpoints, and finds the numbers of the path manager. None: there is no host.
 pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<GenericFamily>> {
     let Some(first) = build.namespaces.iter_mut().find_map(|namespace| namespace.generic.as_mut()) else {
         return match planned.first() {
@@ -28,9 +28,6 @@ pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<
         let socket =
             socket.ok_or_else(|| Error::new(format!("MPTCP settings for {netns}, which is no host")))?;
         socket.apply(batch)?;
-    }
-    for socket in build.namespaces.iter().filter_map(|namespace| namespace.generic.as_ref()) {
-        socket.join(family.group)?;
     }
     Ok(Some(family))
 }

@@ -90,7 +90,7 @@ impl Socket {
             };
             for (_, answer) in answers(&self.buffer[..got], entry.lookup) {
                 match answer {
-                    Answer::Failed(_, why) => return Err(Error::because(&entry.what, why)),
+                    Answer::Failed(why) => return Err(Error::because(&entry.what, why)),
                     Answer::Done => return Ok(()),
                     Answer::Data(..) => {}
                 }

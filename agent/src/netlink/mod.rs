@@ -32,8 +32,6 @@ pub enum Family {
     Route,
     /// Generic netlink: the MPTCP path manager.
     Generic,
-    /// Facts about single sockets.
-    SocketDiagnosis,
 }
 
 /// A netlink socket, bound to the network namespace in which it was opened.
@@ -48,7 +46,7 @@ pub struct Socket {
 enum Answer<'a> {
     Data(u16, &'a [u8]),
     Done,
-    Failed(Errno, String),
+    Failed(String),
 }
 
 impl Socket {
@@ -57,7 +55,6 @@ impl Socket {
         let protocol = match family {
             Family::Route => None,
             Family::Generic => Some(rustix::net::netlink::GENERIC),
-            Family::SocketDiagnosis => Some(rustix::net::netlink::SOCK_DIAG),
         };
         let what = || format!("opening a netlink socket ({family:?})");
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
@@ -93,7 +90,7 @@ impl Socket {
                 match answer {
                     Answer::Data(_, payload) => each(payload),
                     Answer::Done => return Ok(()),
-                    Answer::Failed(_, why) => return Err(Error::new(why)),
+                    Answer::Failed(why) => return Err(Error::new(why)),
                 }
             }
         }
@@ -194,7 +191,7 @@ fn answers(
         let answer = match i32::from(header.r#type) {
             libc::NLMSG_ERROR | libc::NLMSG_DONE => match explain::errno(payload) {
                 None => Answer::Done,
-                Some(errno) => Answer::Failed(errno, explain::failure(&header, payload, errno, lookup)),
+                Some(errno) => Answer::Failed(explain::failure(&header, payload, errno, lookup)),
             },
             _ => Answer::Data(header.r#type, payload),
         };

@@ -22,11 +22,11 @@ const REPEATS: usize = 1024;
 /// How much a receiver that does not look at the data asks for at once.
 const RECEIVE_BYTES: usize = 1 << 30;
 
-/// The server's thread: waits for the client, then plays its part.
-pub fn serve(traffic: &Traffic, flow: &FlowState, listener: OwnedFd) {
-    match accept_with(&listener, SocketFlags::CLOEXEC) {
+/// The server's thread: waits for the client, then plays its part. It goes on listening meanwhile, because
+/// further subflows join an MPTCP connection through the listening socket.
+pub fn serve(traffic: &Traffic, flow: &FlowState, listener: &OwnedFd) {
+    match accept_with(listener, SocketFlags::CLOEXEC) {
         Ok(socket) => {
-            drop(listener);
             let socket = Arc::new(socket);
             flow.progress().server = Some(Arc::clone(&socket));
             play(traffic, flow, SideName::Server, &socket);

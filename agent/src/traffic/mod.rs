@@ -128,7 +128,7 @@ pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
     let traffic = Arc::new(Traffic { bell: Bell::default(), flows, events: Mutex::default() });
     for (index, Prepared { listener, client, .. }) in prepared.into_iter().enumerate() {
         let shared = Arc::clone(&traffic);
-        spawn(move || application::serve(&shared, &shared.flows[index], listener))?;
+        spawn(move || application::serve(&shared, &shared.flows[index], &listener))?;
         let shared = Arc::clone(&traffic);
         spawn(move || application::connect(&shared, &shared.flows[index], client))?;
     }

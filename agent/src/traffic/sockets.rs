@@ -1,6 +1,6 @@
 //! The sockets of the flows: made before the trial's zero, each in its own namespace, with all options set.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::net::{
@@ -35,12 +35,22 @@ pub fn prepare(flows: &'static [Flow], network: &Applied) -> Result<Vec<Prepared
     Ok(prepared)
 }
 
+/// The server listens on every address of its node, as servers do. For MPTCP it has to: the kernel takes a join to
+/// a further address only where something listens on it.
 fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     let side = &flow.server;
     let socket = socket(flow, side, network)?;
-    let what = || format!("listening on {} in {}", address(side), side.netns);
+    let any = match side.address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let any = SocketAddr::new(any, side.port);
+    let what = || format!("listening on {any} in {}", side.netns);
     sockopt::set_socket_reuseaddr(&socket, true).attempt(what)?;
-    bind(&socket, &address(side)).attempt(what)?;
+    if any.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true).attempt(what)?;
+    }
+    bind(&socket, &any).attempt(what)?;
     listen(&socket, 16).attempt(what)?;
     Ok(socket)
 }

@@ -1,0 +1,1 @@
+"""The arithmetic of the kernel sources, built for the host and tested there."""

@@ -6,14 +6,18 @@ truncation to its last place. The references below are the formulas of the docum
 
 from __future__ import annotations
 
-import ctypes
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from .conftest import Num, Path_
+
+if TYPE_CHECKING:
+    import ctypes
 
 RELATIVE = Fraction(1, 2**24)
 TOTAL_ALPHA = 10
@@ -141,7 +145,7 @@ def _olia_alpha(states: list[State]) -> Fraction:
 def _distinct(values: list[Fraction]) -> bool:
     """No two values so close that 32 significant bits cannot tell them apart."""
     ordered = sorted(set(values))
-    return all((b - a) > b / 2**26 for a, b in zip(ordered, ordered[1:], strict=False))
+    return all((b - a) > b / 2**26 for a, b in itertools.pairwise(ordered))
 
 
 @given(STATES)

@@ -71,7 +71,7 @@ def count(value: float | None) -> str:
     """Return a count that may be a mean: "12", "12.4"."""
     if value is None:
         return MISSING
-    return f"{value:.0f}" if value == int(value) else significant(value)
+    return f"{value:.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.1f}"
 
 
 def show(metric: str, value: float | None) -> str:
@@ -80,6 +80,40 @@ def show(metric: str, value: float | None) -> str:
         if metric.endswith(suffix):
             return formatter(value)
     return MISSING if value is None else significant(value)
+
+
+def with_interval(metric: str, value: float | None, ci95: tuple[float, float] | None) -> str:
+    """Return a mean and half its interval in one unit: "9.20 \N{PLUS-MINUS SIGN} 0.03 Mbit/s"."""
+    text = show(metric, value)
+    if value is None or not value or ci95 is None:
+        return text
+    number, _, unit = text.partition(" ")
+    half = (ci95[1] - ci95[0]) / 2 * abs(float(number) / value)
+    decimals = len(number.partition(".")[2])
+    least = 10.0**-decimals
+    bound = f"{half:.{decimals}f}" if half >= least / 2 else f"<{least:.{decimals}f}"
+    return f"{number} \N{PLUS-MINUS SIGN} {bound} {unit}".rstrip()
+
+
+def plain(text: str) -> str:
+    """Return a number with its unit without zeros that say nothing: "5.00 Mbit/s" is "5 Mbit/s"."""
+    number, _, unit = text.partition(" ")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}".rstrip()
+
+
+def span(metric: str, low: float | None, high: float | None) -> str:
+    """Return a range in one unit where that is possible: "4.77 to 4.79 Mbit/s"; one value when both read alike."""
+    first, last = show(metric, low), show(metric, high)
+    if first == last:
+        return first
+    number, _, unit = first.partition(" ")
+    return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
+
+
+def number_word(count: int) -> str:
+    """Return a small number as a word, a large one in digits."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    return words[count] if 0 <= count < len(words) else str(count)
 
 
 def case_label(name: str, settings: Mapping[str, Any]) -> str:

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.summarise import summarise
 from plait.errors import DataError
+from plait.report.figures import static_figures
+from plait.report.html import page
+from plait.report.render import draw_all, script
+from plait.report.representatives import representatives
 from plait.report.study import read_study
 
 if TYPE_CHECKING:
@@ -19,7 +23,18 @@ def build(study_dir: Path) -> None:
     """See `plait.report.build`."""
     study = read_study(study_dir)
     summary = summary_of(study)
-    write(study_dir / "summary.json", summary.model_dump_json(indent=1) + "\n")
+    write(study_dir / "summary.json", summary_text(summary).encode())
+    shown = representatives(study, summary)
+    write(study_dir / "report.html", page(study, summary, shown, script()).encode())
+    drawings = draw_all(static_figures(study, summary, shown))
+    folder = study_dir / "figures"
+    for name, drawing in drawings.items():
+        write(folder / f"{name}.svg", drawing.svg.encode())
+        write(folder / f"{name}.png", drawing.png)
+    # A figure of an earlier state of the data would contradict the report beside it.
+    for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
+        if old.stem not in drawings:
+            old.unlink(missing_ok=True)
 
 
 def summary_of(study: StudyData) -> Summary:
@@ -28,7 +43,12 @@ def summary_of(study: StudyData) -> Summary:
     return summarise(study.cases, scenario=name, digest=study.digest, baseline=study.about.baseline)
 
 
-def write(path: Path, text: str) -> None:
+def summary_text(summary: Summary) -> str:
+    """Return the text of summary.json."""
+    return summary.model_dump_json(indent=1) + "\n"
+
+
+def write(path: Path, content: bytes) -> None:
     """Write one file of the report; a reader sees the old one or the new one, never a half.
 
     Raises:
@@ -37,7 +57,7 @@ def write(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

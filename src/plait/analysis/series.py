@@ -1,0 +1,219 @@
+"""What happened over time in one trial: goodput, round-trip time and window of each subflow, queues of links.
+
+Times are seconds from the start of the first flow. Long series are reduced to means over equal bins, so that a
+figure stays small whatever the length of the trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from plait.analysis.metrics import path_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plait.plan.model import Flow, Plan
+
+GOODPUT_BINS = 100
+POINTS = 240
+MOST_SERIES = 8
+"""More than so many lines cannot be told apart: of subflows and of queues, the largest are kept."""
+
+Points = tuple[tuple[float, float], ...]
+"""(seconds, value) pairs."""
+
+
+@dataclass(frozen=True)
+class SubflowSeries:
+    """One subflow, or one flow when there are too many subflows to show."""
+
+    label: str
+    colour: int
+    """Index into the palette: the path's number for a single flow, else a number of its own."""
+    path: str
+    goodput_bps: Points
+    """Payload bytes that the receiving side got, per bin; a bin begins at its time and has no value after the end."""
+    rtt_us: Points
+    cwnd_segments: Points
+
+
+@dataclass(frozen=True)
+class QueueSeries:
+    """What waited before one direction of a link."""
+
+    label: str
+    colour: int | None
+    """The colour of the only path that crosses it; None when several do."""
+    queue_bytes: Points
+
+
+@dataclass(frozen=True)
+class TrialSeries:
+    """Everything that is drawn over time for one trial."""
+
+    duration_s: float
+    bin_s: float
+    subflows: tuple[SubflowSeries, ...]
+    queues: tuple[QueueSeries, ...]
+    left_out: int
+    """Subflows that are not shown because there are too many."""
+
+
+def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
+    """Return what happened over time; empty when no flow has a known start and end."""
+    span = _span(plan, tables["flows"])
+    if span is None:
+        return TrialSeries(0.0, 0.0, (), (), 0)
+    start_us, end_us = span
+    interval = plan.sample_interval_us
+    bin_us = interval * max(1, round((end_us - start_us) / GOODPUT_BINS / interval))
+    edges = np.arange(start_us, end_us + 1, bin_us)
+    found = [
+        series for flow in plan.flows for series in _flow_series(plan, flow, tables["subflows"], edges, span)
+    ]
+    shown = _largest(found)
+    return TrialSeries(
+        duration_s=(end_us - start_us) / 1e6,
+        bin_s=bin_us / 1e6,
+        subflows=tuple(shown),
+        queues=tuple(_queues(plan, tables["links"], span)),
+        left_out=len(found) - len(shown),
+    )
+
+
+def _span(plan: Plan, flows: pl.DataFrame) -> tuple[int, int] | None:
+    """Return start of the first and end of the last flow in us; a flow without an end lasted to the trial's."""
+    starts = flows["start_us"].drop_nulls().to_list()
+    ends = [plan.end_us if end is None else end for end in flows["end_us"].to_list()]
+    return (min(starts), max(ends)) if starts and max(ends) > min(starts) else None
+
+
+def _flow_series(
+    plan: Plan, flow: Flow, subflows: pl.DataFrame, edges: np.ndarray, span: tuple[int, int]
+) -> list[SubflowSeries]:
+    """Return the series of every subflow of one flow, in order of appearance at the sender."""
+    rows = subflows.filter((pl.col("flow") == flow.id) & (pl.col("t_us") <= span[1]))
+    sending = rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True)
+    receiving = {
+        _mirrored(part): part
+        for part in rows.filter(pl.col("side") != flow.sender).partition_by("subflow", maintain_order=True)
+    }
+    found: list[SubflowSeries] = []
+    names: dict[str, int] = {}
+    for part in sending:
+        first = part.row(0, named=True)
+        path = path_name(flow, flow.sender, first["local_address"], first["remote_address"])
+        names[path] = names.get(path, 0) + 1
+        label = path if names[path] == 1 else f"{path} #{names[path]}"
+        single = len(plan.flows) == 1
+        arrived = receiving.get(_four_tuple(part))
+        if arrived is not None and arrived["received_bytes"].null_count() == 0:
+            counter = arrived.select("t_us", count="received_bytes")
+        else:
+            counter = part.select("t_us", count="acked_bytes")
+        found.append(
+            SubflowSeries(
+                label=label if single else f"{flow.name}: {label}",
+                colour=_colour(flow, path, len(names)),
+                path=path,
+                goodput_bps=_rates(counter, edges, plan.sample_interval_us),
+                rtt_us=_samples(part, "rtt_us", span, plan.sample_interval_us),
+                cwnd_segments=_samples(part, "cwnd_segments", span, plan.sample_interval_us),
+            )
+        )
+    return found
+
+
+def _colour(flow: Flow, path: str, position: int) -> int:
+    """Return the number of the path in the plan, so that a path has one colour in all cases."""
+    for number, known in enumerate(flow.paths):
+        if known.name == path:
+            return number
+    return max(len(flow.paths), position - 1)
+
+
+def _four_tuple(part: pl.DataFrame) -> tuple[object, ...]:
+    return part.select("local_address", "local_port", "remote_address", "remote_port").row(0)
+
+
+def _mirrored(part: pl.DataFrame) -> tuple[object, ...]:
+    return part.select("remote_address", "remote_port", "local_address", "local_port").row(0)
+
+
+def _rates(counter: pl.DataFrame, edges: np.ndarray, interval_us: int) -> Points:
+    """Return bits per second in each bin from a cumulative byte counter, interpolated at the edges."""
+    known = counter.drop_nulls()
+    if known.is_empty() or len(edges) < 2:
+        return ()
+    times = known["t_us"].to_numpy().astype(float)
+    counts = known["count"].to_numpy().astype(float)
+    # Before its first sample a subflow did not exist for longer than one interval.
+    times = np.concatenate(([times[0] - interval_us], times))
+    counts = np.concatenate(([0.0], counts))
+    levels = np.interp(edges, times, counts, left=0.0)
+    rates = np.diff(levels) * 8e6 / np.diff(edges)
+    starts = (edges[:-1] - edges[0]) / 1e6
+    return tuple(zip(starts.tolist(), rates.tolist(), strict=True))
+
+
+def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us: int) -> Points:
+    """Return the samples of a column, or their means over equal bins when there are too many.
+
+    The bins are the same for all series of a trial, so that their times agree.
+    """
+    start_us, end_us = span
+    known = part.select("t_us", column).drop_nulls()
+    times, values = known["t_us"].to_list(), known[column].to_list()
+    width = interval_us * -(-(end_us - start_us) // (interval_us * POINTS))
+    if width <= interval_us:
+        return tuple(((t - start_us) / 1e6, float(value)) for t, value in zip(times, values, strict=True))
+    bins: dict[int, list[float]] = {}
+    for t, value in zip(times, values, strict=True):
+        bins.setdefault((t - start_us) // width, []).append(value)
+    return tuple(((at + 0.5) * width / 1e6, sum(vs) / len(vs)) for at, vs in bins.items())
+
+
+def _largest(found: list[SubflowSeries]) -> list[SubflowSeries]:
+    """Return the series that carried most, in their order, each with a colour of its own."""
+    if len(found) > MOST_SERIES:
+        volume = {series.label: sum(value for _, value in series.goodput_bps) for series in found}
+        keep = set(sorted(volume, key=lambda label: -volume[label])[:MOST_SERIES])
+        found = [series for series in found if series.label in keep]
+    if len({series.colour for series in found}) == len(found):
+        return found
+    return [
+        SubflowSeries(s.label, number, s.path, s.goodput_bps, s.rtt_us, s.cwnd_segments)
+        for number, s in enumerate(found)
+    ]
+
+
+def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[QueueSeries]:
+    """Yield the queues that ever held anything, the fullest on average first; as many as can be told apart."""
+    rows = links.filter(pl.col("t_us").is_between(*span) & pl.col("queue_bytes").is_not_null())
+    parts = {str(part["link"][0]): part for part in rows.partition_by("link", maintain_order=True)}
+    means = {
+        name: sum(values) / len(values)
+        for name, part in parts.items()
+        if (values := part["queue_bytes"].to_list())
+    }
+    order = [
+        direction.name for link in plan.links for direction in link.directions if means.get(direction.name)
+    ]
+    keep = set(sorted(order, key=lambda name: -means[name])[:MOST_SERIES])
+    crossed: dict[str, set[int]] = {}
+    for flow in plan.flows:
+        for number, path in enumerate(flow.paths):
+            for name in path.forward:
+                crossed.setdefault(name, set()).add(number)
+    for name in order:
+        if name in keep:
+            paths = crossed.get(name, set())
+            colour = next(iter(paths)) if len(paths) == 1 else None
+            yield QueueSeries(
+                name, colour, _samples(parts[name], "queue_bytes", span, plan.sample_interval_us)
+            )

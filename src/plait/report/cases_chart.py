@@ -1,0 +1,243 @@
+"""The figure of cases: one line per case, with every trial, the mean with its interval, and what the links allow.
+
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.theme`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.wording import case_label, show
+from plait.report.theme import case_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import CaseSummary
+    from plait.analysis.summarise import CaseRows
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+ROW = 46
+GOLDEN = 0.618034
+"""Multiples of the golden ratio spread points evenly without any that repeat."""
+
+_UNITS = {
+    "goodput_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "completion_s": ((1.0, "s"), (1e-3, "ms")),
+}
+_TITLES = {"goodput_bps": "Goodput", "completion_s": "Completion time"}
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the layers share: labels and choices by case, the metric, its divisor, and where the left part ends."""
+
+    names: dict[str, str]
+    picks: dict[str, int]
+    metric: str
+    divisor: float
+    middle: float
+
+    def colour(self, case: str) -> str:
+        """Return the token of a case's colour."""
+        return case_token(self.picks[case])
+
+
+def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
+    """Return a label for each case by name: short where that is unique."""
+    short = {case.name: case_label(case.name, case.settings) for case in cases}
+    taken = list(short.values())
+    return {name: label if taken.count(label) == 1 else name for name, label in short.items()}
+
+
+def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
+    """Return, for each case by name, which choice of the compared factor it makes; the first case makes choice 0."""
+    factor = next((key for case in cases for key in case.settings if key == "transport"), None)
+    if factor is None:
+        factor = next((key for case in cases for key in case.settings), None)
+    order: list[Any] = []
+    found = {}
+    for case in cases:
+        value = case.settings.get(factor) if factor is not None else None
+        if value not in order:
+            order.append(value)
+        found[case.name] = order.index(value)
+    return found
+
+
+def scale_of(metric: str, largest: float) -> tuple[float, str]:
+    """Return the divisor and the unit in which `metric` is shown when its largest value is `largest`."""
+    units = _UNITS[metric]
+    return next(((factor, unit) for factor, unit in units if largest >= factor), units[-1])
+
+
+def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str) -> Spec | None:
+    """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it."""
+    names = labels(summaries)
+    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
+    if not values:
+        return None
+    ideals = _ideals(summaries) if metric == "goodput_bps" else {}
+    largest = max([*values, *ideals.values()])
+    divisor, unit = scale_of(metric, largest)
+    look = _Look(names, choices(summaries), metric, divisor, largest / divisor * 0.6)
+    order = [names[case.name] for case in summaries]
+    return {
+        "$schema": SCHEMA,
+        "width": 520,
+        "height": ROW * len(order),
+        "encoding": {
+            "y": {
+                "type": "nominal",
+                "sort": order,
+                "scale": {"domain": order},
+                "axis": {
+                    "title": None,
+                    "labelLimit": 220,
+                    "labelColor": "@ink",
+                    "labelFontSize": 12,
+                    "grid": False,
+                },
+            },
+            "x": {
+                "type": "quantitative",
+                "scale": {"domain": [0, largest / divisor * 1.04], "nice": False},
+                "axis": {"title": f"{_TITLES[metric]}, {unit}", "grid": True, "tickCount": 6},
+            },
+        },
+        "layer": [
+            _ideal_layer(ideals, names, divisor, unit),
+            _trial_layer(rows, look),
+            _interval_layer(summaries, look),
+            _mean_layer(summaries, look),
+        ],
+    }
+
+
+def _ideals(summaries: Sequence[CaseSummary]) -> dict[str, float]:
+    found = {case.name: case.metrics.get("ideal_goodput_bps") for case in summaries}
+    return {name: stats.mean for name, stats in found.items() if stats is not None and stats.mean is not None}
+
+
+def _by_row() -> dict[str, Any]:
+    """Return the encoding that takes the colour named in the data."""
+    return {"field": "colour", "type": "nominal", "scale": None, "legend": None}
+
+
+def _ideal_layer(ideals: dict[str, float], names: dict[str, str], divisor: float, unit: str) -> Spec:
+    data = [
+        {"case": names[name], "x": value / divisor, "shown": show("goodput_bps", value)}
+        for name, value in ideals.items()
+    ]
+    return {
+        "data": {"values": data},
+        "mark": {"type": "tick", "thickness": 1.5, "size": 34, "color": "@faint"},
+        "encoding": {
+            "y": {"field": "case"},
+            "x": {"field": "x", "title": f"Goodput, {unit}"},
+            "tooltip": [{"field": "case", "title": "case"}, {"field": "shown", "title": "the links allow"}],
+        },
+    }
+
+
+def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
+    data = [
+        {
+            "case": look.names[case.name],
+            "x": value / look.divisor,
+            "shown": show(look.metric, value),
+            "trial": f"{row.index:03d}",
+            "seed": str(row.seed),
+            "jitter": row.index * GOLDEN % 1,
+            "colour": look.colour(case.name),
+        }
+        for case in rows
+        for row in case.rows
+        if (value := row.metrics.get(look.metric)) is not None
+    ]
+    return {
+        "data": {"values": data},
+        "mark": {"type": "circle", "size": 34, "opacity": 0.5},
+        "encoding": {
+            "y": {"field": "case"},
+            "x": {"field": "x"},
+            "yOffset": {"field": "jitter", "type": "quantitative", "scale": {"domain": [-0.6, 1.6]}},
+            "color": _by_row(),
+            "tooltip": [
+                {"field": "case", "title": "case"},
+                {"field": "trial", "title": "trial"},
+                {"field": "seed", "title": "seed"},
+                {"field": "shown", "title": _TITLES[look.metric].lower()},
+            ],
+        },
+    }
+
+
+def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
+    data = [
+        {
+            "case": look.names[case.name],
+            "low": stats.ci95[0] / look.divisor,
+            "high": stats.ci95[1] / look.divisor,
+            "colour": look.colour(case.name),
+        }
+        for case in summaries
+        if (stats := case.metrics.get(look.metric)) is not None and stats.ci95 is not None
+    ]
+    return {
+        "data": {"values": data},
+        "mark": {"type": "rule", "strokeWidth": 3},
+        "encoding": {
+            "y": {"field": "case"},
+            "x": {"field": "low"},
+            "x2": {"field": "high"},
+            "color": _by_row(),
+        },
+    }
+
+
+def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
+    data = [
+        {
+            "case": look.names[case.name],
+            "x": stats.mean / look.divisor,
+            "left": min(stats.min, stats.ci95[0] if stats.ci95 else stats.min) / look.divisor,
+            "right": max(stats.max, stats.ci95[1] if stats.ci95 else stats.max) / look.divisor,
+            "shown": show(look.metric, stats.mean),
+            "colour": look.colour(case.name),
+        }
+        for case in summaries
+        if (stats := case.metrics.get(look.metric)) is not None
+        and stats.mean is not None
+        and stats.min is not None
+        and stats.max is not None
+    ]
+    return {
+        "data": {"values": data},
+        "layer": [
+            {
+                "mark": {"type": "tick", "thickness": 2.5, "size": 20},
+                "encoding": {"y": {"field": "case"}, "x": {"field": "x"}, "color": _by_row()},
+            },
+            # The number stands where there is room: right of the dots in the left half, else left of them.
+            _number_layer("right", "left", f"datum.right <= {look.middle:.6g}"),
+            _number_layer("left", "right", f"datum.right > {look.middle:.6g}"),
+        ],
+    }
+
+
+def _number_layer(field: str, align: str, test: str) -> Spec:
+    return {
+        "transform": [{"filter": test}],
+        "mark": {
+            "type": "text",
+            "align": align,
+            "dx": 10 if align == "left" else -10,
+            "fontSize": 12.5,
+            "fontWeight": 600,
+        },
+        "encoding": {"y": {"field": "case"}, "x": {"field": field}, "text": {"field": "shown"}},
+    }

@@ -1,0 +1,109 @@
+"""All figures of a study, by the name of their file below figures/ (without its ending)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.wording import micros, plain, rate
+from plait.report.cases_chart import SCHEMA, cases_spec
+from plait.report.layout import distinct_paths
+from plait.report.network import DrawnPath, draw
+from plait.report.theme import LIGHT, PATHS
+from plait.report.time_charts import KINDS, Frame, Panel, chart, frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.analysis.model import Summary
+    from plait.report.representatives import Representative
+    from plait.report.study import StudyData
+
+Spec = dict[str, Any]
+
+SIDE_BY_SIDE = 6
+"""Cases in one figure over time; the page shows more."""
+NAMES = {
+    "goodput": "goodput-over-time",
+    "rtt": "rtt-over-time",
+    "cwnd": "cwnd-over-time",
+    "queue": "queue-over-time",
+}
+
+
+def static_figures(
+    study: StudyData, summary: Summary, shown: Sequence[Representative]
+) -> dict[str, Spec | str]:
+    """Return the figures that are kept as files: Vega-Lite specifications, and the network as SVG."""
+    found: dict[str, Spec | str] = {}
+    drawn = most_paths(shown)
+    if drawn is not None:
+        found["network"] = draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
+    found |= case_figures(study, summary)
+    panels = [panel_of(one) for one in shown[:SIDE_BY_SIDE]]
+    frame = frame_of(panels)
+    for kind in KINDS:
+        spec = side_by_side(panels, kind, frame)
+        if spec is not None:
+            found[NAMES[kind]] = spec
+    return found
+
+
+def case_figures(study: StudyData, summary: Summary) -> dict[str, Spec]:
+    """Return the figures with a line per case: goodput, and completion time when there were transfers."""
+    found = {}
+    for name, metric in (("goodput", "goodput_bps"), ("completion-time", "completion_s")):
+        spec = cases_spec(study.cases, summary.cases, metric)
+        if spec is not None:
+            found[name] = spec
+    return found
+
+
+def panel_of(one: Representative) -> Panel:
+    """Return what is drawn over time of a representative."""
+    return Panel(one.label, one.series, one.ideal_bps)
+
+
+def side_by_side(panels: Sequence[Panel], kind: str, frame: Frame) -> Spec | None:
+    """Return one kind of chart for several cases on the same axes; None when none has it."""
+    charts = []
+    for panel in panels:
+        spec = chart(panel, kind, frame, legend=True)
+        if spec is not None:
+            charts.append({**spec, "title": {"text": panel.label, "subtitle": spec["title"]}})
+    if not charts:
+        return None
+    return {
+        "$schema": SCHEMA,
+        "concat": charts,
+        "columns": 2 if len(charts) in (2, 4) else 3,
+        "spacing": {"row": 24, "column": 28},
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+    }
+
+
+def most_paths(shown: Sequence[Representative]) -> Representative | None:
+    """Return the representative whose flows use most paths: its drawing shows those of the others too."""
+    return max(shown, key=lambda one: len(distinct_paths(one.plan)), default=None)
+
+
+def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[DrawnPath]:
+    """Return the paths of a plan in the colours that their subflows have in the charts."""
+    by_path = {series.path: series.colour for series in one.series.subflows}
+    several = len(one.plan.flows) > 1
+    found = []
+    for number, (flow, path) in enumerate(distinct_paths(one.plan)):
+        colour = number if several else by_path.get(path.name, number)
+        facts = [
+            plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
+            f"base RTT {plain(micros(path.base_rtt_us))}",
+        ]
+        label = f"{flow.name}: {path.name}" if several else path.name
+        found.append(
+            DrawnPath(
+                directions=path.forward,
+                colour=colours[f"path{colour % PATHS}"],
+                label=label,
+                facts=", ".join(fact for fact in facts if fact),
+            )
+        )
+    return found

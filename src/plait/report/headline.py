@@ -1,0 +1,112 @@
+"""The result in a few sentences, numbers first: what the terminal says last and the page says first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import change, number_word, show, significant
+from plait.report.cases_chart import labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.analysis.model import CaseSummary, Comparison, Summary
+
+Phrase = tuple[str, bool]
+"""A piece of a sentence, and whether it is a number to stress."""
+
+
+def primary_metric(summary: Summary) -> str:
+    """Return what the study is about: completion time when there are only transfers, else goodput."""
+    transfers = any(_mean(case, "completion_s") is not None for case in summary.cases)
+    return "completion_s" if transfers else "goodput_bps"
+
+
+def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
+    """Return the first sentence; `paths` gives the number of paths that each case's flow can use, where it is one."""
+    metric = primary_metric(summary)
+    measured = [case for case in summary.cases if _mean(case, metric) is not None]
+    if not measured:
+        return [("No trial was completed: nothing was measured.", False)]
+    if len(measured) > 2:
+        return _many(summary, measured, metric)
+    names = labels(summary.cases)
+    found: list[Phrase] = []
+    for case in measured:
+        text = _with_paths(names[case.name], paths.get(case.name))
+        text = text[0].upper() + text[1:] if not found else text
+        found += [
+            ("; " if found else "", False),
+            (f"{text} ", False),
+            (show(metric, _mean(case, metric)), True),
+        ]
+    comparison = _comparison(summary, measured[-1].name, metric)
+    if comparison is not None and comparison.ratio is not None:
+        found += [(": ", False), (change(comparison.ratio.value), True)]
+    efficiency = _mean(measured[-1], "efficiency")
+    if efficiency is not None:
+        found += [("; ", False), (show("efficiency", efficiency), True), (" of what the links allow", False)]
+    return [*found, (".", False)]
+
+
+def sentences(summary: Summary) -> list[str]:
+    """Return what follows the headline: the comparisons in words, at most three of them, and what failed."""
+    found = [comparison.sentence for comparison in _notable(summary)]
+    failed = sum(case.failed for case in summary.cases)
+    total = sum(case.trials for case in summary.cases)
+    if failed:
+        found.append(f"{failed} of {total} trials failed and are not part of any figure.")
+    return found
+
+
+def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Phrase]:
+    """Return the sentence for more than two cases: the best one, and the range of the ratios."""
+    names = labels(summary.cases)
+    better = min if metric == "completion_s" else max
+    best = better(measured, key=lambda case: _mean(case, metric) or 0.0)
+    noun = "shortest completion time" if metric == "completion_s" else "highest goodput"
+    found: list[Phrase] = [
+        (f"Of {number_word(len(measured))} cases, {names[best.name]} has the {noun}, ", False),
+        (show(metric, _mean(best, metric)), True),
+    ]
+    efficiency = _mean(best, "efficiency")
+    if efficiency is not None:
+        found += [(" (", False), (show("efficiency", efficiency), True), (" of what the links allow)", False)]
+    found.append((".", False))
+    ratios = [c.ratio.value for c in summary.comparisons if c.metric == metric and c.ratio is not None]
+    if len(ratios) > 1:
+        low, high = significant(min(ratios)), significant(max(ratios))
+        found += [
+            (" Against their baselines, cases reach ", False),
+            (low if low == high else f"{low} to {high}", True),
+            (" times its value.", False),
+        ]
+    return found
+
+
+def _notable(summary: Summary) -> list[Comparison]:
+    """Return the comparisons worth words: all of few, else those with the extreme ratios of the main metric."""
+    if len(summary.comparisons) <= 3:
+        return list(summary.comparisons)
+    metric = primary_metric(summary)
+    ranked = sorted(
+        (c for c in summary.comparisons if c.metric == metric and c.ratio is not None),
+        key=lambda c: c.ratio.value if c.ratio is not None else 0.0,
+    )
+    return [ranked[-1], ranked[0]] if len(ranked) > 1 else ranked
+
+
+def _with_paths(label: str, count: int | None) -> str:
+    """Return "single path TCP", "two paths MPTCP"."""
+    if count is None:
+        return label
+    return f"single path {label}" if count == 1 else f"{number_word(count)} paths {label}"
+
+
+def _comparison(summary: Summary, case: str, metric: str) -> Comparison | None:
+    return next((c for c in summary.comparisons if c.case == case and c.metric == metric), None)
+
+
+def _mean(case: CaseSummary, metric: str) -> float | None:
+    found = case.metrics.get(metric)
+    return None if found is None else found.mean

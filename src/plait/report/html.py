@@ -1,0 +1,168 @@
+"""report.html: one page that needs nothing else, with the result in words, the figures, and where they come from.
+
+Everything that a person wrote (titles, names, errors) is escaped; what the page's script needs is JSON in which
+no tag can begin. The page carries no time of its own making: the same data give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from plait.report import sections
+from plait.report.figures import case_figures, coloured_paths, most_paths, panel_of
+from plait.report.headline import headline, sentences
+from plait.report.layout import distinct_paths
+from plait.report.network import draw
+from plait.report.table import rows
+from plait.report.theme import DARK, LIGHT, config
+from plait.report.time_charts import KINDS, chart, frame_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import Summary
+    from plait.report.representatives import Representative
+    from plait.report.study import StudyData
+
+PAGE_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
+OPEN_PANELS = 4
+"""Cases over time that are open at first; the others open by a button."""
+
+# Nothing is loaded from anywhere: the browser itself refuses it.
+POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+@dataclass(frozen=True)
+class _Charts:
+    """The panels' HTML, and the figures that the script draws into them."""
+
+    html: str
+    figures: dict[str, Any]
+
+
+def page(study: StudyData, summary: Summary, shown: Sequence[Representative], script: str) -> str:
+    """Return the whole page; `script` is the JavaScript of the charts' library."""
+    cases = {name: _fluid(spec) for name, spec in case_figures(study, summary).items()}
+    over_time = _over_time(shown)
+    data = {
+        "themes": {"light": LIGHT, "dark": DARK},
+        "config": config(PAGE_FONT),
+        "figures": cases | over_time.figures,
+    }
+    about = study.about
+    body = [
+        sections.header(about),
+        "<main>",
+        sections.result(headline(summary, path_counts(shown)), sentences(summary)),
+        '<div class="pair">',
+        _network(shown),
+        sections.by_case(list(cases), summary),
+        "</div>",
+        over_time.html,
+        sections.table(rows(summary)),
+        sections.cautions(study.cautions),
+        sections.failures(study.cases),
+        sections.reproduce(study),
+        sections.terms(),
+        "</main>",
+        sections.footer(about),
+    ]
+    return _document(about.heading, "".join(body), data, script)
+
+
+def path_counts(shown: Sequence[Representative]) -> dict[str, int]:
+    """Return how many paths the flow of each case can use, where a case has one flow."""
+    return {one.case: len(one.plan.flows[0].paths) for one in shown if len(one.plan.flows) == 1}
+
+
+def _document(title: str, body: str, data: dict[str, Any], script: str) -> str:
+    """Return the page around its body."""
+    assets = files("plait.report") / "assets"
+    css = (assets / "page.css").read_text(encoding="utf-8")
+    own = (assets / "page.js").read_text(encoding="utf-8")
+    light = ";".join(f"--{name}:{colour}" for name, colour in LIGHT.items())
+    dark = ";".join(f"--{name}:{colour}" for name, colour in DARK.items())
+    # A "<" in JSON strings could end the script element; as an escape it is the same string.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        "<!doctype html>\n"
+        '<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="generator" content="plait">'
+        f"<title>{escape(title)}</title>"
+        f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n{css}</style></head>\n"
+        f"<body>{body}\n"
+        f'<script type="application/json" id="plait-data">{text}</script>\n'
+        f"<script>{script}</script>\n"
+        f"<script>{own}</script>\n"
+        "</body></html>\n"
+    )
+
+
+def _fluid(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the specification at the width of whatever holds it."""
+    return {**spec, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+def _network(shown: Sequence[Representative]) -> str:
+    """Return the section with the drawing of the network and the key to its colours."""
+    drawn = most_paths(shown)
+    if drawn is None:
+        return ""
+    colours = {name: f"var(--{name})" for name in LIGHT}
+    paths = coloured_paths(drawn, colours)
+    key = "".join(
+        f'<li><i style="background:{path.colour}"></i>{escape(path.label)} <span>{escape(path.facts)}</span></li>'
+        for path in paths
+    )
+    return (
+        '<section id="network"><h2>Network</h2>'
+        f'<figure class="network">{draw(drawn.plan, paths, colours, legend=False)}</figure>'
+        f'<ul class="key">{key}</ul></section>'
+    )
+
+
+def _over_time(shown: Sequence[Representative]) -> _Charts:
+    """Return the section with a panel of charts per case, all on the same axes."""
+    if not shown:
+        return _Charts("", {})
+    panels = [panel_of(one) for one in shown]
+    frame = frame_of(panels)
+    figures: dict[str, Any] = {}
+    articles, picks = [], []
+    for number, (one, panel) in enumerate(zip(shown, panels, strict=True)):
+        charts = []
+        for kind in KINDS:
+            spec = chart(panel, kind, frame)
+            if spec is not None:
+                name = f"{kind}-{number}"
+                figures[name] = _fluid(spec)
+                charts.append(sections.chart(name, over_time=True))
+        hidden = number >= OPEN_PANELS
+        picks.append(sections.pick(number, one.label, pressed=not hidden))
+        articles.append(sections.panel(number, one, "".join(charts), hidden=hidden))
+    buttons = f'<div class="picks">{"".join(picks)}</div>' if len(shown) > OPEN_PANELS else ""
+    note = (
+        "One trial of each case, the one with the median result; the same scales throughout. "
+        f"Goodput is payload that arrived, stacked by subflow, in bins of {frame_bins(shown)}; "
+        "round-trip time (smoothed) and window are the sender's, and queues wait for a link's rate."
+    )
+    several = any(len(distinct_paths(one.plan)) > 1 for one in shown)
+    hint = " Colours are those of the paths above." if several else ""
+    html = (
+        f'<section id="over-time"><h2>Over time</h2><p class="note">{escape(note + hint)}</p>'
+        f'{buttons}<div class="panels">{"".join(articles)}</div></section>'
+    )
+    return _Charts(html, figures)
+
+
+def frame_bins(shown: Sequence[Representative]) -> str:
+    """Return the width of the goodput bins in words."""
+    widths = sorted({one.series.bin_s for one in shown if one.series.bin_s})
+    texts = [f"{width:g} s" for width in widths]
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}" if texts else "one sample"

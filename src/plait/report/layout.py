@@ -1,0 +1,131 @@
+"""Where the nodes of a network go in its drawing: from the clients at the left to the servers at the right.
+
+    across: a node's place is its distance from the nearest client, as a share of the way on to the nearest server
+    down:   every path has a lane of its own; a node stands in the middle of the lanes of the paths through it
+
+So paths of different lengths run beside each other, and what they share lies between them. What no path crosses
+is drawn too when there is little of it, and otherwise left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plait.plan.model import Flow, Path, Plan
+
+SPREAD_ROUNDS = 4
+FEW_IDLE = 3
+"""So many nodes that no path crosses are drawn; more would hide what matters."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places of all nodes: `across` from 0 to 1, `down` in lanes from 0."""
+
+    across: dict[str, float]
+    down: dict[str, float]
+    columns: int
+    """Nodes along the longest path."""
+    lanes: float
+    """The lowest place down."""
+    left_out: int
+    """Nodes that no path crosses and that are not drawn."""
+
+
+def layout(plan: Plan) -> Layout:
+    """Return the places of the nodes of the plan; `wire` is none."""
+    everything = [space.name for space in plan.network.namespaces if space.role != "wire"]
+    crossed = {node for _, path in distinct_paths(plan) for node in node_path(plan, path)}
+    idle = [node for node in everything if node not in crossed]
+    nodes = [node for node in everything if node in crossed or not crossed or len(idle) <= FEW_IDLE]
+    near: dict[str, list[str]] = {node: [] for node in nodes}
+    for link in plan.links:
+        a, b = link.directions[0].source, link.directions[0].target
+        if a in near and b in near:
+            near[a].append(b)
+            near[b].append(a)
+    clients = [flow.client.netns for flow in plan.flows] or nodes[:1]
+    servers = [flow.server.netns for flow in plan.flows] or nodes[-1:]
+    across = _across(nodes, _distances(near, clients), _distances(near, servers))
+    down = _down(plan, nodes, near)
+    _spread(across, down)
+    top = min(down.values(), default=0.0)
+    down = {node: place - top for node, place in down.items()}
+    longest = max((len(node_path(plan, path)) for _, path in distinct_paths(plan)), default=2)
+    return Layout(across, down, longest, max(down.values(), default=0.0), len(everything) - len(nodes))
+
+
+def node_path(plan: Plan, path: Path) -> list[str]:
+    """Return the nodes along a path, from the sending side to the receiving one."""
+    directions = {direction.name: direction for link in plan.links for direction in link.directions}
+    steps = [directions[name] for name in path.forward]
+    return [steps[0].source, *(step.target for step in steps)] if steps else []
+
+
+def distinct_paths(plan: Plan) -> list[tuple[Flow, Path]]:
+    """Return every flow with each of its paths, without those that only repeat the same links."""
+    found: dict[frozenset[str], tuple[Flow, Path]] = {}
+    for flow in plan.flows:
+        for path in flow.paths:
+            found.setdefault(frozenset((*path.forward, *path.backward)), (flow, path))
+    return list(found.values())
+
+
+def _distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, int]:
+    """Return each node's number of links to the nearest source (breadth first)."""
+    found = dict.fromkeys(sources, 0)
+    edge = list(found)
+    while edge:
+        edge = [
+            n
+            for node in edge
+            for n in near.get(node, ())
+            if n not in found and found.setdefault(n, found[node] + 1)
+        ]
+    return found
+
+
+def _across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) -> dict[str, float]:
+    """Return places from 0 (clients) to 1 (servers); what is connected to neither stands in the middle."""
+    places = {}
+    for node in nodes:
+        total = there.get(node, 0) + back.get(node, 0)
+        known = node in there and node in back and total > 0
+        places[node] = round(there[node] / total, 3) if known else (0.0 if node in there else 0.5)
+    return places
+
+
+def _down(plan: Plan, nodes: Sequence[str], near: dict[str, list[str]]) -> dict[str, float]:
+    """Return each node's lane: the mean of the paths through it, else one beyond them, on its neighbours' side."""
+    lanes: dict[str, list[int]] = {node: [] for node in nodes}
+    paths = distinct_paths(plan)
+    for lane, (_, path) in enumerate(paths):
+        for node in node_path(plan, path):
+            lanes[node].append(lane)
+    down = {node: sum(used) / len(used) for node, used in lanes.items() if used}
+    middle = (len(paths) - 1) / 2
+    for extra, node in enumerate(node for node in nodes if node not in down):
+        known = [down[n] for n in near[node] if n in down]
+        above = bool(known) and sum(known) / len(known) < middle
+        down[node] = -0.9 if above else len(paths) - 0.1 + (0 if known else extra)
+    return down
+
+
+def _spread(across: dict[str, float], down: dict[str, float]) -> None:
+    """Move nodes of a column that stand closer than a lane apart, about their common middle."""
+    for _ in range(SPREAD_ROUNDS):
+        for place in sorted(set(across.values())):
+            column = sorted((node for node in across if across[node] == place), key=lambda node: down[node])
+            if len(column) < 2:
+                continue
+            before = sum(down[node] for node in column) / len(column)
+            for upper, lower in pairwise(column):
+                down[lower] = max(down[lower], down[upper] + 0.9)
+            shift = sum(down[node] for node in column) / len(column) - before
+            for node in column:
+                down[node] -= shift

@@ -1,0 +1,236 @@
+"""The drawing of the network: nodes, links with rate and delay, and the paths of the flows in their colours.
+
+It is written as SVG by hand: a dozen boxes and curves whose colours the page can set by theme.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import plain, rate, significant
+from plait.report.layout import Layout, layout
+from plait.report.theme import FONT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.plan.model import Link, LinkDirection, Namespace, Plan
+
+LANE = 84
+COLUMN = (170.0, 280.0)
+"""Least and greatest distance between columns; the labels of links decide."""
+MARGIN = 62
+TEXT = 11.5
+LETTER = 0.58
+"""Mean width of a letter as a share of its height; widths are estimated, boxes have room."""
+SEPARATION = 5.0
+LONGEST_NAME = 16
+FEW_LINKS = 8
+
+
+@dataclass(frozen=True)
+class DrawnPath:
+    """A path to colour: the names of its link directions, its colour, its name, and what is known of it."""
+
+    directions: tuple[str, ...]
+    colour: str
+    label: str
+    facts: str
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """Places in pixels."""
+
+    layout: Layout
+    width: float
+
+    @property
+    def centre(self) -> float:
+        """Return the height at which clients and servers stand in the mean."""
+        ends = [node for node, place in self.layout.across.items() if place in (0, 1)]
+        return sum(self.at(node)[1] for node in ends) / len(ends) if ends else 0.0
+
+    def at(self, node: str) -> tuple[float, float]:
+        """Return the centre of a node."""
+        x = MARGIN + self.layout.across[node] * (self.width - 2 * MARGIN)
+        return x, 34 + self.layout.down[node] * LANE
+
+
+def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, legend: bool) -> str:
+    """Return the drawing as SVG; `colours` gives "surface", "raised", "ink", "muted" and "grid" as CSS colours."""
+    places = layout(plan)
+    drawn = [link for link in plan.links if all(node in places.across for node in _ends(link))]
+    same = _common_label(drawn)
+    longest = 0 if same is not None else max((len(link_label(link)) for link in drawn), default=0)
+    column = min(max(longest * TEXT * LETTER + 100, COLUMN[0]), COLUMN[1])
+    geometry = _Geometry(places, max(440.0, 2 * MARGIN + column * max(places.columns - 1, 1)))
+    height = 68 + places.lanes * LANE
+    legend_height = 22 * len(paths) + 8 if legend else 0
+    parts = [_curves(drawn, geometry, paths, colours, labels=same is None)]
+    parts += [
+        _node(space, geometry, colours) for space in plan.network.namespaces if space.name in places.across
+    ]
+    notes = [f"every link: {same}"] if same is not None else []
+    if places.left_out:
+        notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
+    if notes:
+        parts.append(_text(geometry.width / 2, height + 2, "; ".join(notes), colours["muted"], "middle"))
+        height += 18
+    if legend:
+        parts.append(_legend(paths, height + 6, colours))
+    size = f"{geometry.width:.0f} {height + legend_height:.0f}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{geometry.width:.0f}" '
+        f'height="{height + legend_height:.0f}" role="img" aria-label="The network" '
+        f'font-family="{FONT}" font-size="{TEXT}">'
+        f'<rect width="100%" height="100%" fill="{colours["surface"]}"/>{"".join(parts)}</svg>'
+    )
+
+
+def link_label(link: Link) -> str:
+    """Return what a link does in a few words: "5 Mbit/s, 10 ms"; both directions where they differ."""
+    one, other = link.directions
+    words = [
+        _both(_rate(one.rate_bps), _rate(other.rate_bps)),
+        _both(_delay(one), _delay(other)),
+        _both(_loss(one), _loss(other)),
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _rate(value: int | None) -> str:
+    """Return a configured rate without digits that say nothing: "5 Mbit/s", not "5.00 Mbit/s"."""
+    if value is None:
+        return ""
+    return plain(rate(value))
+
+
+def _delay(direction: LinkDirection) -> str:
+    if direction.delay_ns < 1000:  # netem carries every link; a nanosecond is no delay
+        return ""
+    ms = direction.delay_ns / 1e6
+    text = f"{ms:.3f}".rstrip("0").rstrip(".")
+    jitter = f" \N{PLUS-MINUS SIGN} {significant(direction.jitter_ns / 1e6)}" if direction.jitter_ns else ""
+    return f"{text}{jitter} ms"
+
+
+def _loss(direction: LinkDirection) -> str:
+    return f"{direction.loss_ratio * 100:g} % loss" if direction.loss_ratio else ""
+
+
+def _both(one: str, other: str) -> str:
+    return one if one == other else f"{one or 'none'} / {other or 'none'}"
+
+
+def _common_label(links: Sequence[Link]) -> str | None:
+    """Return the label that all of many links share, to be said once; None when each has to be labelled."""
+    found = {link_label(link) for link in links}
+    return found.pop() if len(links) > FEW_LINKS and len(found) == 1 else None
+
+
+def _curves(
+    links: Sequence[Link],
+    geometry: _Geometry,
+    paths: Sequence[DrawnPath],
+    colours: Mapping[str, str],
+    *,
+    labels: bool,
+) -> str:
+    """Return all links, the paths over them, and their labels."""
+    below, above = [], []
+    pairs: dict[frozenset[str], list[Link]] = {}
+    for link in links:
+        pairs.setdefault(frozenset(_ends(link)), []).append(link)
+    for parallel in pairs.values():
+        for number, link in enumerate(parallel):
+            bend = (number - (len(parallel) - 1) / 2) * 34
+            names = {direction.name for direction in link.directions}
+            users = [path for path in paths if names & set(path.directions)]
+            thick = max(5.0, SEPARATION * len(users) + 2)
+            below.append(_stroke(_curve(geometry, link, bend, 0), colours["grid"], thick))
+            for place, path in enumerate(users):
+                shift = (place - (len(users) - 1) / 2) * SEPARATION
+                below.append(_stroke(_curve(geometry, link, bend, shift), path.colour, 2.4))
+            label = link_label(link)
+            if labels and label:
+                above.append(_halo(*_label_place(geometry, link, bend, thick / 2), label, colours))
+    return "".join(below) + "".join(above)
+
+
+def _curve(geometry: _Geometry, link: Link, bend: float, shift: float) -> str:
+    """Return the path data of a link: level at both ends, with `bend` for parallel links and `shift` for paths."""
+    (x1, y1), (x2, y2) = (geometry.at(node) for node in _ends(link))
+    if abs(x1 - x2) < 1:  # within a column: bow out to the right
+        return f"M{x1 + shift:.1f} {y1:.1f}Q{x1 + 70 + bend + shift:.1f} {(y1 + y2) / 2:.1f} {x2 + shift:.1f} {y2:.1f}"
+    middle = (x1 + x2) / 2
+    y1, y2 = y1 + shift, y2 + shift
+    return f"M{x1:.1f} {y1:.1f}C{middle:.1f} {y1 + bend:.1f} {middle:.1f} {y2 + bend:.1f} {x2:.1f} {y2:.1f}"
+
+
+def _label_place(geometry: _Geometry, link: Link, bend: float, half: float) -> tuple[float, float]:
+    """Return where a link's label goes: by its outer end, where the curve is level, on the outer side."""
+    (x1, y1), (x2, y2) = (geometry.at(node) for node in _ends(link))
+    if abs(x1 - x2) < 1:
+        return x1 + (70 + bend) / 2, (y1 + y2) / 2
+    outwards = abs(y2 - geometry.centre) - abs(y1 - geometry.centre)
+    level = abs(outwards) < 1 or abs(y1 - y2) < 1
+    share = 0.5 if level else (0.64 if outwards > 0 else 0.36)
+    y, inner = ((y1 + y2) / 2, geometry.centre + 1) if level else ((y2, y1) if outwards > 0 else (y1, y2))
+    below = y + bend > inner
+    return x1 + share * (x2 - x1), y + bend * 0.75 + (half + TEXT + 2 if below else -half - 6)
+
+
+def _ends(link: Link) -> tuple[str, str]:
+    return link.directions[0].source, link.directions[0].target
+
+
+def _stroke(data: str, colour: str, width: float) -> str:
+    return f'<path d="{data}" fill="none" stroke="{colour}" stroke-width="{width:g}" stroke-linecap="round"/>'
+
+
+def _node(space: Namespace, geometry: _Geometry, colours: Mapping[str, str]) -> str:
+    """Return one node: hosts as strong boxes, switches as light ones, routers as rounded ones."""
+    x, y = geometry.at(space.name)
+    name = (
+        space.name
+        if len(space.name) <= LONGEST_NAME
+        else space.name[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    )
+    host = space.role == "host"
+    width = max(50.0 if host else 40.0, len(name) * 13 * LETTER + 22)
+    height, radius = (34, 6) if host else (26, 13 if space.role == "router" else 4)
+    stroke = colours["ink"] if host else colours["muted"]
+    box = (
+        f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height}" rx="{radius}" '
+        f'fill="{colours["raised"]}" stroke="{stroke}" stroke-width="{1.5 if host else 1}"/>'
+    )
+    label = (
+        f'<text x="{x:.1f}" y="{y + 4.5:.1f}" text-anchor="middle" font-size="13" '
+        f'font-weight="{600 if host else 400}" fill="{colours["ink"]}">{escape(name)}</text>'
+    )
+    return f"<g><title>{escape(space.role)} {escape(space.name)}</title>{box}{label}</g>"
+
+
+def _halo(x: float, y: float, text: str, colours: Mapping[str, str]) -> str:
+    """Return a centred label that stays readable over lines."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{colours["ink"]}" stroke="{colours["surface"]}" '
+        f'stroke-width="4" stroke-linejoin="round" paint-order="stroke">{escape(text)}</text>'
+    )
+
+
+def _text(x: float, y: float, text: str, colour: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
+
+
+def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) -> str:
+    """Return a line per path with its colour and label."""
+    rows = []
+    for number, path in enumerate(paths):
+        y = top + 22 * number + 8
+        rows.append(_stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
+        rows.append(_text(MARGIN + 8, y + 4, f"{path.label}   {path.facts}", colours["ink"], "start"))
+    return "".join(rows)

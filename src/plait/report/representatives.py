@@ -1,0 +1,74 @@
+"""The trial of each case that stands for it in figures over time: the one with the median of the main metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.ideal import ideal_goodput_bps
+from plait.analysis.series import TrialSeries, trial_series
+from plait.dataset.trial import read_trial
+from plait.report.cases_chart import labels
+from plait.report.headline import primary_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from plait.analysis.model import Summary
+    from plait.analysis.summarise import CaseRows, TrialRow
+    from plait.plan.model import Plan
+    from plait.report.study import StudyData
+
+MOST = 12
+"""Cases that are drawn over time; a page with more would be neither read nor small."""
+
+
+@dataclass(frozen=True)
+class Representative:
+    """One case, by its median trial."""
+
+    case: str
+    label: str
+    index: int
+    of: int
+    """Completed trials that the median was taken of."""
+    plan: Plan
+    series: TrialSeries
+    ideal_bps: float | None
+    """Goodput that the links allow; None for several flows and for links without a limit."""
+
+
+def representatives(study: StudyData, summary: Summary) -> list[Representative]:
+    """Return the representative of each of the first `MOST` cases that have a completed trial (DataError)."""
+    names = labels(summary.cases)
+    metric = primary_metric(summary)
+    found = []
+    for case in [case for case in study.cases if case.rows][:MOST]:
+        row = median_row(case.rows, metric)
+        trial = read_trial(_folder(study, case, row))
+        plan = trial.plan
+        found.append(
+            Representative(
+                case=case.name,
+                label=names[case.name],
+                index=row.index,
+                of=len(case.rows),
+                plan=plan,
+                series=trial_series(plan, trial.tables),
+                ideal_bps=ideal_goodput_bps(plan, plan.flows[0]) if len(plan.flows) == 1 else None,
+            )
+        )
+    return found
+
+
+def median_row(rows: Sequence[TrialRow], metric: str) -> TrialRow:
+    """Return the row with the (lower) median of `metric`; the first row when no row has it."""
+    known = [(value, row.index, row) for row in rows if (value := row.metrics.get(metric)) is not None]
+    if not known:
+        return rows[0]
+    return sorted(known, key=lambda entry: entry[:2])[(len(known) - 1) // 2][2]
+
+
+def _folder(study: StudyData, case: CaseRows, row: TrialRow) -> Path:
+    return study.folder / "trials" / case.name / f"{row.index:03d}"

@@ -1,0 +1,232 @@
+"""The sections of the page as HTML. Each takes what it shows and returns nothing when there is nothing to show."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import MISSING, number_word
+from plait.report.theme import PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plait.analysis.model import Caution, Summary
+    from plait.analysis.summarise import CaseRows
+    from plait.report.headline import Phrase
+    from plait.report.representatives import Representative
+    from plait.report.study import StudyData, StudyFile
+    from plait.report.table import Row
+
+SHORT_HASH = 16
+
+
+def header(about: StudyFile) -> str:
+    """Return the title, what the study is, and the button that changes the theme."""
+    cases, repeat = len(about.cases), about.repeat
+    facts = [
+        f"{cases} case{'s' * (cases != 1)}",
+        f"{repeat} trial{'s' * (repeat != 1)} each",
+        f"seed {about.seed}",
+    ]
+    if about.kernel.version:
+        facts.append(f"Linux {about.kernel.version}")
+    if about.engine:
+        facts.append(f"{about.engine} engine")
+    line = " \N{MIDDLE DOT} ".join(facts)
+    description = f'<p class="lede">{escape(about.description.strip())}</p>' if about.description else ""
+    return (
+        f"<header><div><h1>{escape(about.heading)}</h1>{description}"
+        f'<p class="eyebrow">{escape(line)}</p></div>'
+        '<button class="theme" type="button" hidden>Dark</button></header>'
+    )
+
+
+def result(phrases: Sequence[Phrase], sentences: Sequence[str]) -> str:
+    """Return the headline with its numbers stressed, and the sentences below it."""
+    text = "".join(f"<b>{escape(words)}</b>" if strong else escape(words) for words, strong in phrases)
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f'<div class="result"><p class="headline">{text}</p>{f"<ul>{items}</ul>" if items else ""}</div>'
+
+
+def chart(name: str, *, over_time: bool = False) -> str:
+    """Return the place into which the script draws a figure."""
+    return f'<div class="chart{" over-time" * over_time}" data-figure="{escape(name)}"></div>'
+
+
+def by_case(names: Sequence[str], summary: Summary) -> str:
+    """Return the section of the figures with a line per case."""
+    if not names:
+        return ""
+    intervals = any(
+        stats is not None and stats.ci95 is not None
+        for case in summary.cases
+        for stats in (case.metrics.get("goodput_bps"), case.metrics.get("completion_s"))
+    )
+    note = "Each dot is a trial, the upright mark the mean"
+    note += ", the bar its 95 % interval" if intervals else ""
+    if any(
+        (stats := case.metrics.get("ideal_goodput_bps")) is not None and stats.n for case in summary.cases
+    ):
+        note += "; the thin grey line is what the links allow"
+    title = "Goodput by case" if len(names) == 1 and names[0] == "goodput" else "By case"
+    charts = "".join(chart(name) for name in names)
+    head = f'<h2>{title}</h2><p class="note">{escape(note)}.</p>'
+    return f'<section id="by-case">{head}<figure>{charts}</figure></section>'
+
+
+def pick(number: int, label: str, *, pressed: bool) -> str:
+    """Return the button that opens and closes a case's panel."""
+    return (
+        f'<button type="button" data-panel="panel-{number}" aria-pressed="{str(pressed).lower()}">'
+        f"{escape(label)}</button>"
+    )
+
+
+def panel(number: int, one: Representative, charts: str, *, hidden: bool) -> str:
+    """Return the charts over time of one case."""
+    which = f"trial {one.index:03d}" + (f", the median of {one.of}" if one.of > 1 else "")
+    left_out = one.series.left_out
+    more = f'<p class="note">{left_out} smaller subflows are not shown.</p>' if left_out else ""
+    return (
+        f'<article id="panel-{number}"{" hidden" * hidden}><h3>{escape(one.label)}<span>{which}</span></h3>'
+        f"{charts}{more}</article>"
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the table of cases; columns in which nothing was measured are left out."""
+    columns: list[tuple[str, str, Callable[[Row], str]]] = [
+        ("Case", "case", lambda row: escape(row.label)),
+        ("Trials", "n", lambda row: escape(row.trials)),
+        ("Completion time", "n", lambda row: escape(row.completion)),
+        ("Goodput", "n", _goodput),
+        ("Against baseline", "n", _against),
+        ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),
+        ("Aggregation<br>benefit", "n", lambda row: escape(row.benefit)),
+        ("Bytes by path, %", "n", _shares),
+        ("Fairness<br>(Jain)", "n", lambda row: escape(row.jain)),
+        ("Retransmitted<br>segments", "n", lambda row: escape(row.retransmits)),
+        ("Median RTT", "n", lambda row: escape(row.rtt)),
+    ]
+    kept = [column for column in columns if any(column[2](row) != MISSING for row in rows)]
+    head = "".join(f'<th class="{kind}" scope="col">{title}</th>' for title, kind, _ in kept)
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{kind}">{cell(row)}</td>' for _, kind, cell in kept) + "</tr>"
+        for row in rows
+    )
+    note = "Means over trials with their 95 % intervals; least and greatest below. A dash marks what was not measured."
+    return (
+        f'<section id="cases"><h2>Cases</h2><p class="note">{note}</p><div class="scroll"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>"
+    )
+
+
+def _goodput(row: Row) -> str:
+    if row.goodput == MISSING:
+        return MISSING
+    return f"{escape(row.goodput)}<small>{escape(row.goodput_range)}</small>"
+
+
+def _against(row: Row) -> str:
+    if row.ratio == MISSING:
+        return MISSING
+    return f"\N{MULTIPLICATION SIGN}{escape(row.ratio)}<small>of {escape(row.baseline)}, {escape(row.change)}</small>"
+
+
+def _shares(row: Row) -> str:
+    if not row.shares:
+        return MISSING
+    parts = "".join(
+        f'<i style="width:{share * 100:.2f}%;background:var(--path{number % PATHS})" title="{escape(name)}"></i>'
+        for number, (name, share) in enumerate(row.shares)
+    )
+    return f'<span class="bar">{parts}</span>{escape(row.share_text)}'
+
+
+def cautions(found: Sequence[Caution]) -> str:
+    """Return what to check before trusting the result."""
+    if not found:
+        return ""
+    items = "".join(
+        f"<li>{escape(caution.message)}<code>{escape(caution.code)}</code>"
+        f"{f'<small>{escape(caution.remedy)}</small>' if caution.remedy else ''}</li>"
+        for caution in found
+    )
+    return (
+        '<section id="cautions"><h2>Cautions</h2><p class="note">Check these before you trust the result.</p>'
+        f'<ul class="cautions">{items}</ul></section>'
+    )
+
+
+def failures(cases: Sequence[CaseRows]) -> str:
+    """Return the trials that failed, with their reasons."""
+    failed = [(case.name, trial) for case in cases for trial in case.failed]
+    if not failed:
+        return ""
+    items = "".join(
+        f"<li>{escape(name)}, trial {trial.index:03d}<small>{escape(trial.error)}</small></li>"
+        for name, trial in failed
+    )
+    count = number_word(len(failed)).capitalize()
+    return (
+        f'<section id="failed"><h2>Failed trials</h2><p class="note">{count} failed; no figure counts them. Their logs '
+        f'are in their folders.</p><ul class="cautions failed">{items}</ul></section>'
+    )
+
+
+def reproduce(study: StudyData) -> str:
+    """Return the one command that makes the same data again, and everything that decides them."""
+    about = study.about
+    facts = [
+        ("Digest of the data", study.digest),
+        ("Seed", str(about.seed)),
+        ("plait", about.plait_version),
+        ("Engine", about.engine),
+        ("Kernel", about.kernel.version and f"Linux {about.kernel.version}"),
+        ("Kernel identity", about.kernel.identity),
+        ("Agent", about.agent_sha256),
+    ]
+    items = "".join(
+        f"<dt>{escape(term)}</dt><dd><code>{escape(value)}</code></dd>" for term, value in facts if value
+    )
+    source = (
+        f"<details><summary>The scenario</summary><pre><code>{escape(about.scenario_source)}</code></pre></details>"
+        if about.scenario_source
+        else ""
+    )
+    return (
+        '<section id="reproduce"><h2>Reproduce</h2><p class="note">The same scenario, seed and kernel give data with '
+        "the same digest, on any machine.</p>"
+        f'<div class="command"><pre><code>{escape(about.command)}</code></pre>'
+        '<button type="button" hidden>Copy</button></div>'
+        f'<dl class="facts">{items}</dl>{source}</section>'
+    )
+
+
+def terms() -> str:
+    """Return what the words and figures mean."""
+    items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in TERMS.items())
+    return f'<section id="terms"><h2>How to read this</h2><dl class="facts terms">{items}</dl></section>'
+
+
+def footer(about: StudyFile) -> str:
+    """Return the last line."""
+    return (
+        f"<footer>Made by plait {escape(about.plait_version)} from the data beside this page: trials/ holds every "
+        "table as Parquet, summary.json the numbers, figures/ each figure as SVG and PNG.</footer>"
+    )
+
+
+TERMS = {
+    "Goodput": "Application bytes per second at the receiver. Bulk flows count over exactly their duration, from "
+    "connect(); transfers until the last byte was read.",
+    "What the links allow": "The rate of all paths together, less Ethernet, IP, TCP and MPTCP headers of full "
+    "segments: 1448 of 1514 bytes for TCP, 1424 of 1514 for MPTCP, at an MTU of 1500.",
+    "95 % interval": "Student's t interval of the mean. There is none for one trial, nor when all trials are alike.",
+    "Against baseline": "Ratio of the mean goodputs over trials with the same seed.",
+    "Aggregation benefit": "1: all capacity beyond the best path is used; 0: as good as the best path alone; below "
+    "0: worse than it. The single paths count with what the links allow TCP.",
+    "Round-trip time": "The kernel's smoothed estimate, sampled; the median is over samples of subflows that carry "
+    "data.",
+}

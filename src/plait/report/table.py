@@ -1,0 +1,89 @@
+"""The table of cases as text, cell by cell: the terminal and the page show the same strings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
+from plait.report.cases_chart import labels
+
+if TYPE_CHECKING:
+    from plait.analysis.model import CaseSummary, Comparison, Summary
+
+SHARE = ".path_share"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case. What was not measured is a dash."""
+
+    name: str
+    label: str
+    trials: str
+    """"10", or "9 of 10" when some failed."""
+    goodput: str
+    goodput_range: str
+    """Least to greatest over the trials."""
+    completion: str
+    ratio: str
+    """Goodput against the baseline case, "1.92"."""
+    change: str
+    """The same as a change, "+91.8 %"."""
+    baseline: str
+    """The label of the case compared with; empty for the baseline itself."""
+    efficiency: str
+    benefit: str
+    shares: tuple[tuple[str, float], ...]
+    """Mean share of each path, by name; empty when not measured."""
+    retransmits: str
+    rtt: str
+    jain: str
+
+    @property
+    def share_text(self) -> str:
+        """The shares in percent: "51 / 49"."""
+        return " / ".join(f"{value * 100:.0f}" for _, value in self.shares) or MISSING
+
+
+def rows(summary: Summary) -> list[Row]:
+    """Return a row for every case."""
+    names = labels(summary.cases)
+    compared = {found.case: found for found in summary.comparisons if found.metric == "goodput_bps"}
+    return [_row(case, names, compared.get(case.name)) for case in summary.cases]
+
+
+def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -> Row:
+    def mean(metric: str) -> float | None:
+        found = case.metrics.get(metric)
+        return None if found is None else found.mean
+
+    def interval(metric: str) -> str:
+        found = case.metrics.get(metric)
+        return MISSING if found is None else with_interval(metric, found.mean, found.ci95)
+
+    done = case.trials - case.failed
+    goodput = case.metrics.get("goodput_bps")
+    ratio = against.ratio if against is not None else None
+    benefit, jain = mean("aggregation_benefit"), mean("jain_index")
+    return Row(
+        name=case.name,
+        label=names[case.name],
+        trials=str(case.trials) if case.failed == 0 else f"{done} of {case.trials}",
+        goodput=interval("goodput_bps"),
+        goodput_range=MISSING if goodput is None else span("goodput_bps", goodput.min, goodput.max),
+        completion=interval("completion_s"),
+        ratio=MISSING if ratio is None else significant(ratio.value),
+        change=MISSING if ratio is None else change(ratio.value),
+        baseline="" if against is None else names[against.baseline],
+        efficiency=show("efficiency", mean("efficiency")),
+        benefit=MISSING if benefit is None else f"{benefit:.2f}".replace("-", "\N{MINUS SIGN}"),
+        shares=tuple(
+            (name.removesuffix(SHARE), stats.mean)
+            for name, stats in case.metrics.items()
+            if name.endswith(SHARE) and stats.mean is not None
+        ),
+        retransmits=show("retransmits", mean("retransmits")),
+        rtt=show("rtt_us", mean("rtt_median_us")),
+        jain=MISSING if jain is None else f"{jain:.3f}",
+    )

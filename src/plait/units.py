@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic_core import core_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
@@ -42,6 +40,8 @@ def _split(value: object, what: str, example: str) -> tuple[Fraction, str]:
         raise ValueError(f"{_kind(value)} is not {what}; write for example {example}")
     text = str(value).strip()
     found = _QUANTITY.fullmatch(text)
+    if found is None and len(text) > _LONGEST and text[:_LONGEST].isdigit():
+        raise ValueError(f"{_shown(value)} has far too many digits; write for example {example}")
     if found is None:
         raise ValueError(f"{_shown(value)} is not {what}; write a number and its unit, for example {example}")
     sign, number, unit = found.groups()
@@ -66,6 +66,8 @@ class _Quantity:
     """The units by the name under which they are printed, the smallest (1) first."""
     least: ClassVar[int]
     most: ClassVar[int]
+    step: ClassVar[int] = 1
+    """The quantity is a multiple of this."""
     any_case: ClassVar[bool] = False
     hints: ClassVar[dict[str, str]] = {}
     """What to write instead of a unit that looks right and is not, by its lower-case form."""
@@ -100,6 +102,9 @@ class _Quantity:
         if not cls.least <= base <= cls.most:
             low, high = cls._print(cls.least), cls._print(cls.most)
             raise ValueError(f"{_shown(value)} is out of range; write something from {low} to {high}")
+        if base % cls.step:
+            grain = cls._print(cls.step)
+            raise ValueError(f"{_shown(value)} is finer than {grain}; round it to a multiple of {grain}")
         return cls(base)  # type: ignore[call-arg]  # every subclass is an int
 
     @classmethod
@@ -134,7 +139,7 @@ class _Quantity:
             "type": "string",
             "pattern": rf"^\+?(\d+(\.\d+)?|\.\d+)\s*({names})$",
             "description": f"{cls.what}, from {cls._print(cls.least)} to {cls._print(cls.most)}",
-            "examples": [cls.example],
+            "examples": [cls.example.split()[0]],
         }
 
 
@@ -190,7 +195,7 @@ class Size(_Quantity, int):
     """A number of bytes."""
 
     what = "a size"
-    example = "64KB (64 000 bytes) or 64KiB (65 536)"
+    example = "64KB (64 000 bytes) or 64KiB (65 536 bytes)"
     units: ClassVar = {
         "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12,
     }  # fmt: skip
@@ -326,15 +331,3 @@ class Queue:
             "pattern": rf"^(\d+(\.\d+)?|\.\d+)\s*({names})$",
             "examples": ["100pkt", "64KiB", "1bdp"],
         }
-
-
-def between(kind: type[_Quantity], least: str, most: str) -> Callable[[Any], Any]:
-    """A check for pydantic's `AfterValidator`: the quantity must lie within the bounds, written with units."""
-    low, high = kind.parse(least), kind.parse(most)
-
-    def check(value: Any) -> Any:
-        if not low <= value <= high:
-            raise ValueError(f"'{value}' is out of range; write something from {least} to {most}")
-        return value
-
-    return check

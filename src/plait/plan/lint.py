@@ -132,7 +132,7 @@ def _queues(plan: Plan) -> Iterator[Caution]:
                 yield Caution(
                     code=Code.QUEUE,
                     where=direction.name,
-                    message=f"its queue holds {held} bytes, less than one bandwidth-delay product ({product:.0f} bytes)",
+                    message=f"its queue holds {held} bytes, less than a bandwidth-delay product ({product:.0f} bytes)",
                     remedy="queue: 1bdp, if the link is meant to stay busy after a loss",
                 )
 

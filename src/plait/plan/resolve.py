@@ -17,7 +17,7 @@ from plait.scenario.check import MAX_LINKS
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow, Link
+    from plait.plan.model import Flow
     from plait.plan.topology import Port, Topology
     from plait.scenario import Scenario
 
@@ -43,7 +43,7 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     planned_flows = tuple(flows(entries, net, routing, manager, seed))
     rtts = _rtts(entries, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
-    memory = _memory_mib(scenario, planned_flows, planned_links)
+    memory = _memory_mib(scenario, planned_flows)
     namespaces = _namespaces(net)
     network = Network(
         namespaces=namespaces,
@@ -135,20 +135,19 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
     return rtts
 
 
-def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], planned_links: tuple[Link, ...]) -> int:
-    """Ample for every socket buffer and every frame under way (a frame's bookkeeping doubles its size)."""
+def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...]) -> int:
+    """Ample for every socket buffer (bookkeeping doubles it) and for the nodes and links themselves.
+
+    Frames under way are in their sender's buffer, too. Memory costs nothing until it is used.
+    """
     sockets = sum(
         (flow.send_buffer or int(scenario.tcp.send_buffer_max))
         + (flow.receive_buffer or int(scenario.tcp.receive_buffer_max))
         for flow in planned
     )
-    under_way = sum(
-        (direction.rate_bps or 0) * direction.delay_ns // (8 * 10**9)
-        + (direction.queue_bytes or (direction.queue_packets or 0) * links.ETHERNET_BYTES * 110)
-        for link in planned_links
-        for direction in link.directions
-    )
-    needed = 128 + 2 * (sockets + under_way) // 2**20
+    network = scenario.network
+    nodes = len(network.hosts) + len(network.switches) + len(network.routers)
+    needed = 128 + 2 * sockets // 2**20 + nodes + len(network.links) // 4
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 
 

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from plait.plan.addressing import AnyNetwork
     from plait.plan.topology import Port, Segment, Topology
 
+    Gate = tuple[Port, Port]
+    """A way out of a node: its own port, and the port of the next router."""
+
 FIRST_TABLE = 1001
 FIRST_PRIORITY = 1000
+MAIN_TABLE = 254
 MAX_ROUTES = 65_536
 _DEFAULT = {4: "default", 6: "::/0"}
 _Cost = tuple[int, int]
@@ -43,7 +47,18 @@ class Routing:
         for router in self._routers:
             for port in topology.ports[router]:
                 self._gates.setdefault(port.segment, []).append(port)
+        self._before = {
+            router: [
+                (before.node, delay_ns(way(before, port)))
+                for port in topology.ports[router]
+                for before in self._gates[port.segment]
+                if before.node != router
+            ]
+            for router in self._routers
+        }
+        """The routers next to each router, and the delay from them."""
         self._costs: dict[Segment, dict[str, _Cost]] = {}
+        self._everywhere = self._routers_to_everywhere()
 
     def routes(self) -> tuple[list[Route], list[Rule]]:
         """Everything that is not a connected route of the main table, host by host, then router by router."""
@@ -68,10 +83,17 @@ class Routing:
                         priority=FIRST_PRIORITY + port.index,
                     )
                 )
-            routes += self._main_table(host, compress=True)
+            routes += self._main_table(host, shorten=True)
+            self._bounded(routes)
         for router in self._routers:
-            routes += self._main_table(router, compress=False)
+            routes += self._main_table(router, shorten=False)
+            self._bounded(routes)
         return routes, rules
+
+    def _bounded(self, routes: list[Route]) -> None:
+        if len(routes) > MAX_ROUTES:
+            what = f"this network needs more than {MAX_ROUTES} routes; use fewer hosts, or switches for some routers"
+            raise error_at(self._topology.scenario, [(("network", "routers"), what)])
 
     def walk(self, source: Port, target: Port) -> list[Port] | None:
         """The ports left by a packet from the address of `source` to that of `target`; None when it cannot arrive."""
@@ -114,15 +136,13 @@ class Routing:
             if router in cost:
                 continue
             cost[router] = at
-            for port in self._topology.ports[router]:
-                for before in self._gates[port.segment]:
-                    if before.node not in cost:
-                        further = (at[0] + delay_ns(way(before, port)), at[1] + 1)
-                        heapq.heappush(waiting, (further, before.node))
+            for before, delay in self._before[router]:
+                if before not in cost:
+                    heapq.heappush(waiting, ((at[0] + delay, at[1] + 1), before))
         self._costs[target] = cost
         return cost
 
-    def _gate(self, ports: list[Port], target: Segment) -> tuple[Port, Port] | None:
+    def _gate(self, ports: list[Port], target: Segment) -> Gate | None:
         """The best way out of a node towards a segment: (own port, the next router's port)."""
         cost = self._cost(target)
         options = [
@@ -137,45 +157,75 @@ class Routing:
         return port, gate
 
     def _own_table(self, port: Port) -> list[Route]:
-        """The table of one interface: its subnet, what routers lead to, and an end."""
-        table = FIRST_TABLE + port.index
-        subnet = str(self._subnets[port.segment])
-        routes = [_route(port, subnet, table=table, source=_ip(port))]
-        version = self._subnets[port.segment].version
-        others = [s for s in self._ends if s is not port.segment and self._subnets[s].version == version]
-        found = [(segment, self._gate([port], segment)) for segment in others]
-        remote = [(segment, gate) for segment, gate in found if gate is not None]
-        if not remote:
-            end = Route(netns=port.node, destination=_DEFAULT[version], kind="unreachable", table=table)
-            return [*routes, end]
-        return routes + self._compressed(remote, table, source=True)
+        """The table of one interface: its subnet, what routers lead to, and an end.
 
-    def _main_table(self, node: str, *, compress: bool) -> list[Route]:
+        A default route only where everything can be reached through it: otherwise an attempt at a pair of
+        addresses that no path joins would take a place among the subflows until a router has refused it.
+        """
+        table = FIRST_TABLE + port.index
+        version = self._subnets[port.segment].version
+        routes = [_route(port, str(self._subnets[port.segment]), table=table, source=_ip(port))]
+        if (only := self._only_way([port], version)) is not None:
+            return [*routes, _route(port, _DEFAULT[version], via=_ip(only[1]), table=table, source=_ip(port))]
+        others = [s for s in self._ends if s is not port.segment and self._subnets[s].version == version]
+        remote = self._remote([port], others)
+        if remote and len(remote) == len(others):
+            return routes + self._shortened(remote, table, _ip(port))
+        routes += [
+            _route(port, str(self._subnets[s]), via=_ip(gate), table=table, source=_ip(port))
+            for s, (_, gate) in remote
+        ]
+        routes.append(Route(netns=port.node, destination=_DEFAULT[version], kind="unreachable", table=table))
+        return routes
+
+    def _main_table(self, node: str, *, shorten: bool) -> list[Route]:
         """What the kernel does not add by itself."""
         ports = self._topology.ports[node]
+        version = self._subnets[ports[0].segment].version
+        if shorten and (only := self._only_way(ports, version)) is not None:
+            return [_route(only[0], _DEFAULT[version], via=_ip(only[1]))]
         own = {port.segment for port in ports}
-        found = [(s, self._gate(ports, s)) for s in self._ends if s not in own]
-        remote = [(segment, gate) for segment, gate in found if gate is not None]
-        if compress:
-            return self._compressed(remote, 254, source=False)
-        return [_route(port, str(self._subnets[s]), via=_ip(gate)) for s, (port, gate) in remote]
+        remote = self._remote(ports, [s for s in self._ends if s not in own])
+        if not shorten:
+            return [_route(port, str(self._subnets[s]), via=_ip(gate)) for s, (port, gate) in remote]
+        families = ([r for r in remote if self._subnets[r[0]].version == version] for version in (4, 6))
+        return [route for family in families if family for route in self._shortened(family, MAIN_TABLE, None)]
 
-    def _compressed(
-        self, remote: list[tuple[Segment, tuple[Port, Port]]], table: int, *, source: bool
-    ) -> list[Route]:
-        """A default route through the gateway used most, and the exceptions before it; one for each family."""
-        routes: list[Route] = []
-        for version in (4, 6):
-            family = [(s, gate) for s, gate in remote if self._subnets[s].version == version]
-            if not family:
-                continue
-            usual = Counter(gate for _, gate in family).most_common(1)[0][0]
-            for segment, (port, gate) in [*(x for x in family if x[1] != usual), (None, usual)]:
-                to = _DEFAULT[version] if segment is None else str(self._subnets[segment])
-                routes.append(
-                    _route(port, to, via=_ip(gate), table=table, source=_ip(port) if source else None)
-                )
-        return routes
+    def _routers_to_everywhere(self) -> set[tuple[str, int]]:
+        """(router, family) from which every host of the family can be reached."""
+        island: dict[str, int] = {}
+        for number, router in enumerate(self._routers):
+            waiting = [router]
+            while waiting:
+                at = waiting.pop()
+                if at not in island:
+                    island[at] = number
+                    waiting += [before for before, _ in self._before[at]]
+        reached = Counter(
+            (number, self._subnets[segment].version)
+            for segment in self._ends
+            for number in {island[gate.node] for gate in self._gates.get(segment, [])}
+        )
+        total = Counter(self._subnets[segment].version for segment in self._ends)
+        return {(r, v) for r, number in island.items() for v in total if reached[number, v] == total[v]}
+
+    def _only_way(self, ports: list[Port], version: int) -> Gate | None:
+        """The one way out of a node, when there is only one and it leads everywhere: no need to look further."""
+        if len(ports) != 1 or len(gates := self._gates.get(ports[0].segment, [])) != 1:
+            return None
+        return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
+
+    def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
+        """The segments that can be reached through these ports of a node, and the best gate to each."""
+        found = ((segment, self._gate(ports, segment)) for segment in segments)
+        return [(segment, gate) for segment, gate in found if gate is not None]
+
+    def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
+        """A default route through the gate that is used most, after the exceptions. All of one family."""
+        usual = Counter(gate for _, gate in remote).most_common(1)[0][0]
+        chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
+        chosen.append((_DEFAULT[self._subnets[remote[0][0]].version], usual))
+        return [_route(port, to, via=_ip(gate), table=table, source=source) for to, (port, gate) in chosen]
 
 
 def _ip(port: Port) -> str:
@@ -190,7 +240,12 @@ def _single(port: Port) -> str:
 
 
 def _route(
-    port: Port, destination: str, *, via: str | None = None, table: int = 254, source: str | None = None
+    port: Port,
+    destination: str,
+    *,
+    via: str | None = None,
+    table: int = MAIN_TABLE,
+    source: str | None = None,
 ) -> Route:
     return Route(
         netns=port.node, destination=destination, device=port.ifname, via=via, table=table, source=source

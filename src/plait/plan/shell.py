@@ -40,8 +40,10 @@ def to_shell(plan: Plan) -> str:
     """A shell script: the network, its removal when called with `clean`, and example traffic as comments."""
     parts = [
         (
-            "Settings of the kernel as a whole: a trial has these; on your host it is you who decides. Without the\n"
-            "# first, a congestion control may be refused below as not permitted",
+            (
+                "Settings of the kernel as a whole: a trial has these; on your host it is you who decides. Without\n"
+                "# the first, a congestion control may be refused below as not permitted"
+            ),
             _kernel(plan),
         ),
         ("Nodes, and the namespace that holds all links", _namespaces(plan.network)),

@@ -68,6 +68,17 @@ def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
             if conditions.queue is not None and conditions.rate is None:
                 yield (*here, "queue"), "a link without a rate has no queue; give a rate as well"
                 break
+            frame = link.mtu + 14
+            if (
+                conditions.queue is not None
+                and conditions.queue.unit == "B"
+                and conditions.queue.amount < frame
+            ):
+                yield (
+                    (*here, "queue"),
+                    f"{conditions.queue} is less than one frame ({frame} bytes); give at least that",
+                )
+                break
             if conditions.jitter and (conditions.delay or 0) < conditions.jitter:
                 yield (*here, "jitter"), "jitter is greater than the delay; at most the delay makes sense"
                 break

@@ -54,7 +54,8 @@ def _worded(error: ErrorDetails, where: Where) -> str:
         return f"{shown(value)} is out of range; it must be {sign} {context[key]}"
     if kind in ("too_short", "too_long"):
         side = "at least" if kind == "too_short" else "at most"
-        return f"there are {context['actual_length']} here; {side} {context.get('min_length', context.get('max_length'))}"
+        bound = context.get("min_length", context.get("max_length"))
+        return f"there are {context['actual_length']} here; {side} {bound}"
     return f"{shown(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"
 
 

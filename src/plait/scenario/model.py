@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -23,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.names import check_node_name
-from plait.units import Duration, Queue, Rate, Ratio, Size, between
+from plait.units import Duration, Queue, Rate, Ratio, Size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,15 +63,27 @@ def _keyword(text: object) -> str:
     return text
 
 
+def _optional(value: object) -> object:
+    """An entry without options is written as a name and nothing else."""
+    if not isinstance(value, dict):
+        return value
+    return {name: {} if options is None else options for name, options in value.items()}
+
+
+def _names_of(kind: type[Part]) -> BeforeValidator:
+    """Accepts a list of names as well as a mapping from name to options of this kind."""
+    return BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, kind | None])  # type: ignore[valid-type]
+
+
 def _named(value: object) -> object:
     """Hosts, switches and routers may be a list of names; inside it is always a mapping from name to options."""
     if isinstance(value, (list, tuple)):
         twice = [name for name, n in Counter(map(str, value)).items() if n > 1]
         if twice:
             raise ValueError(f"'{twice[0][:40]}' stands here twice; every name is given once")
-        return {name if isinstance(name, str) else str(_name(name)): {} for name in value}
+        return {str(name): {} for name in value}
     if isinstance(value, dict):
-        return {name: {} if options is None else options for name, options in value.items()}
+        return _optional(value)
     raise ValueError(
         "this is neither a list of names nor a mapping from name to options; write for example [h1, h2]"
     )
@@ -98,10 +109,50 @@ Keyword = Annotated[str, BeforeValidator(_keyword)]
 SysctlName = Annotated[str, Field(pattern=r"^net[./][a-z0-9_]+([./][A-Za-z0-9_-]+)+$", max_length=100)]
 Sysctls = Annotated[
     dict[SysctlName, Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[!-~][ -~\t]*$")]],
-    BeforeValidator(_sysctls),
+    BeforeValidator(_sysctls, json_schema_input_type=dict[str, str | int | bool | list[int]]),
 ]
-Delay = Annotated[Duration, AfterValidator(between(Duration, "0s", "60s"))]
-Buffer = Annotated[Size, AfterValidator(between(Size, "4KiB", "1GiB"))]
+
+
+class Delay(Duration):
+    """A delay of a link."""
+
+    most = 60 * 10**9
+
+
+class Buffer(Size):
+    """A socket buffer; the kernel doubles what it is asked for, in 31 bits."""
+
+    least = 4096
+    most = 2**30
+
+
+class Start(Duration):
+    """When something happens in a trial."""
+
+    most = 3600 * 10**9
+    step = 1000
+
+
+class StartJitter(Duration):
+    """By how much a start may be moved."""
+
+    most = 10 * 10**9
+    step = 1000
+
+
+class Length(Duration):
+    """How long something lasts."""
+
+    least = 10**6
+    step = 1000
+
+
+class Interval(Duration):
+    """How often something is measured."""
+
+    least = 10**6
+    most = 60 * 10**9
+    step = 1000
 
 
 class Host(Part):
@@ -152,15 +203,13 @@ class Link(Conditions):
 class Network(Part):
     """Hosts, switches, routers, and the links between them."""
 
-    hosts: Annotated[dict[NodeName, Host], BeforeValidator(_named), Field(min_length=2)]
-    switches: Annotated[dict[NodeName, Switch], BeforeValidator(_named)] = {}
-    routers: Annotated[dict[NodeName, Router], BeforeValidator(_named)] = {}
+    hosts: Annotated[dict[NodeName, Host], _names_of(Host), Field(min_length=2)]
+    switches: Annotated[dict[NodeName, Switch], _names_of(Switch)] = {}
+    routers: Annotated[dict[NodeName, Router], _names_of(Router)] = {}
     links: Annotated[
         dict[str, Link],
         Field(min_length=1),
-        BeforeValidator(
-            lambda v: {k: {} if o is None else o for k, o in v.items()} if isinstance(v, dict) else v
-        ),
+        BeforeValidator(_optional, json_schema_input_type=dict[str, Link | None]),
     ]
     """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
 
@@ -204,9 +253,9 @@ class TcpSettings(Part):
     """TCP, and what MPTCP's subflows take from it."""
 
     congestion_control: Keyword = "cubic"
-    receive_buffer_max: Buffer = Size.parse("6MiB")
+    receive_buffer_max: Buffer = Buffer.parse("6MiB")
     """To which the kernel grows a receive buffer by itself (tcp_rmem[2])."""
-    send_buffer_max: Buffer = Size.parse("4MiB")
+    send_buffer_max: Buffer = Buffer.parse("4MiB")
     """To which the kernel grows a send buffer by itself (tcp_wmem[2])."""
 
 
@@ -221,8 +270,8 @@ class FlowSpec(Part):
     """The host that sends."""
     to: str
     """The host that receives."""
-    start: Annotated[Duration, AfterValidator(between(Duration, "0s", "3600s"))] = Duration(0)
-    start_jitter: Annotated[Duration, AfterValidator(between(Duration, "0s", "10s"))] = Duration(10_000_000)
+    start: Start = Start(0)
+    start_jitter: StartJitter = StartJitter(10_000_000)
     """Each trial starts the flow by up to so much later, as its seed says, so that repeats are no copies."""
     transport: Transport | None = None
     """Default: the scenario's."""
@@ -242,7 +291,7 @@ class FlowSpec(Part):
 class Bulk(FlowSpec):
     """Sends as fast as it can for a time."""
 
-    duration: Annotated[Duration, AfterValidator(between(Duration, "1ms", "24h"))]
+    duration: Length
 
 
 class Transfer(FlowSpec):
@@ -315,9 +364,9 @@ class Scenario(Part):
     repeat: Annotated[Whole, Field(ge=1, le=10_000)] = 1
     """Trials of each case."""
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
-    sample: Annotated[Duration, AfterValidator(between(Duration, "1ms", "60s"))] = Duration(100_000_000)
+    sample: Interval = Interval(100_000_000)
     """How often everything is measured."""
-    until: Annotated[Duration, AfterValidator(between(Duration, "1ms", "24h"))] | None = None
+    until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
 
     _source: Source | None = PrivateAttr(default=None)

@@ -1,0 +1,58 @@
+"""The JSON Schema of scenario files, for editors: it completes and checks what can be said without context.
+
+Run as a module (`python -m plait.scenario.schema`) it prints the schema, as kept in docs/reference.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sys
+from typing import Any
+
+from plait.scenario import model
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> dict[str, Any]:
+    """The schema as JSON's own values; what fields mean is taken from the model's own words."""
+    body = model.Scenario.model_json_schema(by_alias=True, mode="validation")
+    meanings = _meanings()
+    for name, part in [("Scenario", body), *body["$defs"].items()]:
+        _describe(name, part, meanings)
+    return {"$schema": DRAFT, **body, "title": "plait scenario"}
+
+
+def schema_text() -> str:
+    """The schema as it is kept in a file."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _describe(name: str, part: dict[str, Any], meanings: dict[tuple[str, str], str]) -> None:
+    """Gives each field of a class its meaning, instead of a title that only repeats its name."""
+    bases = [base.__name__ for base in getattr(model, name).__mro__]
+    for field, body in part.get("properties", {}).items():
+        body.pop("title", None)
+        attribute = "from_" if field == "from" else field
+        meaning = next((meanings[base, attribute] for base in bases if (base, attribute) in meanings), None)
+        if meaning is not None:
+            body["description"] = f"{meaning} ({body['description']})" if "description" in body else meaning
+
+
+def _meanings() -> dict[tuple[str, str], str]:
+    """The docstring below each field, by (class, field). Read here and not by the model: it takes time."""
+    out: dict[tuple[str, str], str] = {}
+    for kind in ast.parse(inspect.getsource(model)).body:
+        if not isinstance(kind, ast.ClassDef):
+            continue
+        for field, below in zip(kind.body, kind.body[1:], strict=False):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    out[kind.name, name] = " ".join(text.split())
+    return out
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text())

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.analysis.model import Caution
+
 __all__ = ["build"]
 
 
-def build(study_dir: Path) -> None:
+def build(study_dir: Path) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
+
+    Returns what to check before trusting the result: cautions of the study, and those that the data give.
 
     Raises:
         DataError: the folder is no result folder, or a file in it is damaged.
@@ -19,4 +23,4 @@ def build(study_dir: Path) -> None:
     # Imported here: a command that shows no report should not wait for the tables' library.
     from plait.report.build import build as build_now
 
-    build_now(study_dir)
+    return build_now(study_dir)

@@ -15,11 +15,11 @@ from plait.report.study import read_study
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.analysis.model import Summary
+    from plait.analysis.model import Caution, Summary
     from plait.report.study import StudyData
 
 
-def build(study_dir: Path) -> None:
+def build(study_dir: Path) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     study = read_study(study_dir)
     summary = summary_of(study)
@@ -35,6 +35,7 @@ def build(study_dir: Path) -> None:
     for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
         if old.stem not in drawings:
             old.unlink(missing_ok=True)
+    return study.cautions
 
 
 def summary_of(study: StudyData) -> Summary:

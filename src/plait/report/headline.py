@@ -22,6 +22,17 @@ def primary_metric(summary: Summary) -> str:
     return "completion_s" if transfers else "goodput_bps"
 
 
+def path_counts(summary: Summary) -> dict[str, int]:
+    """Return how many paths the flow of each case can use, where a case has one flow and its shares are known."""
+    found = {}
+    for case in summary.cases:
+        several = any(name.endswith(".goodput_bps") for name in case.metrics)
+        count = sum(name.endswith(".path_share") for name in case.metrics)
+        if count and not several:
+            found[case.name] = count
+    return found
+
+
 def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     """Return the first sentence; `paths` gives the number of paths that each case's flow can use, where it is one."""
     metric = primary_metric(summary)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.report import sections
 from plait.report.figures import case_figures, coloured_paths, most_paths, panel_of
-from plait.report.headline import headline, sentences
+from plait.report.headline import headline, path_counts, sentences
 from plait.report.layout import distinct_paths
 from plait.report.network import draw
 from plait.report.table import rows
@@ -57,7 +57,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
     body = [
         sections.header(about),
         "<main>",
-        sections.result(headline(summary, path_counts(shown)), sentences(summary)),
+        sections.result(headline(summary, path_counts(summary)), sentences(summary)),
         '<div class="pair">',
         _network(shown),
         sections.by_case(list(cases), summary),
@@ -72,11 +72,6 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         sections.footer(about),
     ]
     return _document(about.heading, "".join(body), data, script)
-
-
-def path_counts(shown: Sequence[Representative]) -> dict[str, int]:
-    """Return how many paths the flow of each case can use, where a case has one flow."""
-    return {one.case: len(one.plan.flows[0].paths) for one in shown if len(one.plan.flows) == 1}
 
 
 def _document(title: str, body: str, data: dict[str, Any], script: str) -> str:

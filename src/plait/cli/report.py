@@ -1,0 +1,29 @@
+"""`plait report`: rebuilds summary, figures and page of a result folder from its data."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+
+# Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `plait run` writes it.")],
+    *,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print summary.json instead of the table.")
+    ] = False,
+) -> int:
+    """Rebuilds summary.json, figures/ and report.html from the data, and prints the comparison."""
+    from plait.report import build
+    from plait.report.terminal import show
+
+    cautions = build(folder)
+    if json_output:
+        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        show(folder, cautions)
+    return 0

@@ -1,0 +1,89 @@
+"""The comparison in a terminal: a table that fits 80 columns, and the result in two or three sentences."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING
+
+from pydantic import ValidationError
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plait.analysis.model import Caution, Summary
+from plait.analysis.wording import MISSING
+from plait.dataset.provenance import explain
+from plait.errors import DataError
+from plait.report.headline import headline, path_counts, sentences
+from plait.report.table import Row, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+WIDTH = 80
+MOST_CAUTIONS = 5
+PLAIN = str.maketrans({"\N{EN DASH}": "-", "\N{MINUS SIGN}": "-", "\N{MULTIPLICATION SIGN}": "x"})
+"""For terminals without Unicode; the plus-minus sign takes two letters and is replaced apart."""
+
+
+def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None = None) -> None:
+    """Print the summary of a result folder, and `cautions`, to `file` (standard output); colours on a terminal only.
+
+    Raises:
+        DataError: there is no summary.json in the folder, or it is damaged.
+    """
+    summary = read_summary(study_dir)
+    console = Console(file=file or sys.stdout, highlight=False, soft_wrap=False)
+    console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
+    plain = not console.encoding.lower().startswith("utf")
+
+    def text(words: str) -> str:
+        return words.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if plain else words
+
+    console.print(_table(rows(summary), text, ascii_only=plain))
+    console.print()
+    line = Text()
+    for words, strong in headline(summary, path_counts(summary)):
+        line.append(text(words), style="bold" if strong else "")
+    console.print(line)
+    for sentence in sentences(summary):
+        console.print(Text(text(sentence)))
+    for caution in cautions[:MOST_CAUTIONS]:
+        console.print(Text(text(f"Caution: {caution.message}"), style="yellow"))
+    if len(cautions) > MOST_CAUTIONS:
+        console.print(Text(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report."))
+    console.print(Text(f"Report: {study_dir / 'report.html'}"), soft_wrap=True)
+
+
+def read_summary(study_dir: Path) -> Summary:
+    """Return summary.json of a result folder (DataError when it is missing or not what it should be)."""
+    path = study_dir / "summary.json"
+    try:
+        return Summary.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); make it with `plait report`") from error
+    except ValidationError as error:
+        raise DataError(f"{path}: not a summary: {explain(error)}; make it with `plait report`") from error
+
+
+def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) -> Table:
+    """Return the table; columns in which nothing was measured are left out."""
+    table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
+        ("completion", lambda row: row.completion),
+        ("goodput", lambda row: row.goodput),
+        ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
+        ("of ideal", lambda row: row.efficiency),
+        ("paths %", lambda row: row.share_text),
+    ]
+    kept = [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
+    table.add_column("case", overflow="fold", ratio=None)
+    for name, _ in kept:
+        table.add_column(name, justify="right", no_wrap=name != "paths %")
+    for row in found:
+        cells = [row.trials if name == "trials" else cell(row) for name, cell in kept]
+        table.add_row(Text(text(row.label)), *(Text(text(cell)) for cell in cells))
+    return table

@@ -1,0 +1,75 @@
+"""`plait kernel build` and `plait kernel list`: the laboratory kernels on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from plait.kernel import Kernel
+
+app = typer.Typer(help="Build and list laboratory kernels.", no_args_is_help=True)
+
+
+@app.command("build")
+def build(
+    source: Annotated[
+        Path | None, typer.Option(help="A Linux source tree or archive; without it, the distribution's 6.12.")
+    ] = None,
+) -> None:
+    """Build the laboratory kernel into the user's cache, unless it is there already."""
+    kernel = build_with_progress(source)
+    typer.echo(f"{kernel.name}  {kernel.binary}")
+
+
+@app.command("list")
+def list_built() -> None:
+    """List the kernels that have been built, newest version first."""
+    from plait import kernel as kernels
+
+    for kernel, record in kernels.list_built():
+        default = "default" if record.chosen_by_default else "       "
+        typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {record.source.name}, {record.built_at}")
+
+
+def build_with_progress(source: Path | None) -> Kernel:
+    """Returns the kernel (see `plait.kernel.ensure`), showing on standard error how a build goes."""
+    from plait.kernel import ensure
+
+    if not sys.stderr.isatty():
+        return ensure(source=source, progress=_Lines())
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("laboratory kernel: {task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("looking for it", total=None, visible=False)
+
+        def tell(step: str, fraction: float | None) -> None:
+            bar.update(task, description=step, total=1.0, completed=fraction or 0.0, visible=True)
+
+        return ensure(source=source, progress=tell)
+
+
+class _Lines:
+    """Progress where nobody watches: a line for each step, and one for each tenth of a long one."""
+
+    def __init__(self) -> None:
+        self._last = ("", -1)
+
+    def __call__(self, step: str, fraction: float | None) -> None:
+        """Writes a line when there is something new to say."""
+        tenth = -1 if fraction is None else int(fraction * 10)
+        if (step, tenth) != self._last:
+            self._last = (step, tenth)
+            share = f" {tenth * 10} %" if tenth >= 0 else ""
+            sys.stderr.write(f"laboratory kernel: {step}{share}\n")
+            sys.stderr.flush()

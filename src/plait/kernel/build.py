@@ -1,0 +1,145 @@
+"""From an unpacked source tree to a binary: patch, configure, check the configuration, compile, strip.
+
+Works in the tree itself, which is a private copy: paths within it are relative then, and none reaches the binary.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from plait.errors import KernelBuildError, MachineError
+from plait.kernel import recipe as recipes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.kernel.model import Progress
+    from plait.kernel.recipe import Recipe
+
+STEPS = 1057
+"""Compilations in a build of 6.12; others have nearly as many. For the progress bar only."""
+
+_TOOLS = {
+    "gcc": "gcc", "ld": "binutils", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
+    "tar": "tar", "xz": "xz-utils", "perl": "perl-base",
+}  # fmt: skip
+_HEADERS = {"/usr/include/stdio.h": "libc6-dev"}
+_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build made."""
+
+    binary: Path
+    config: Path
+    compiler: str
+    jobs: int
+
+
+def check_tools() -> None:
+    """Raises MachineError, with the command that installs them, when programs needed for a build are missing."""
+    missing = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+    missing |= {package for path, package in _HEADERS.items() if not Path(path).exists()}
+    if missing:
+        packages = " ".join(sorted(missing))
+        raise MachineError(
+            f"building the laboratory kernel needs programs that are not installed; "
+            f"`sudo apt-get install {packages}` brings them"
+        )
+
+
+def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
+    """Builds the kernel in `tree`, and returns what came of it. All output goes to `log`.
+
+    Raises:
+        KernelBuildError: a step failed; the message has the last lines of the log.
+    """
+    jobs = len(os.sched_getaffinity(0))
+    with log.open("w", encoding="utf-8") as output:
+        make = _Make(tree, jobs, log, output)
+        progress("patching", None)
+        for patch in recipe.patches:
+            make.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"])
+        progress("configuring", None)
+        _configure(make, recipe)
+        make.compile(progress)
+        progress("linking", 1.0)
+        make.run(["strip", "-o", "linux.stripped", "linux"])
+    return Built(tree / "linux.stripped", tree / ".config", _compiler(), jobs)
+
+
+def _configure(make: _Make, recipe: Recipe) -> None:
+    fragment = make.tree / "laboratory.config"
+    fragment.write_text(recipe.fragment, encoding="utf-8")
+    make.run(["make", f"KCONFIG_ALLCONFIG={fragment.name}", "allnoconfig"])
+    lost = recipes.lost(recipe.options, (make.tree / ".config").read_text(encoding="utf-8"))
+    if lost:
+        lines = ", ".join(option.line for option in lost)
+        raise KernelBuildError(
+            f"this kernel's configuration does not take what was asked for: {lines}; "
+            "the option was renamed, or something it depends on is off"
+        )
+
+
+class _Make:
+    """Runs the steps in the tree, with a clean environment, and everything they say in the log."""
+
+    def __init__(self, tree: Path, jobs: int, log: Path, output: IO[str]) -> None:
+        self.tree = tree
+        self._jobs = jobs
+        self._log = log
+        self._output = output
+        self._environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **recipes.PINNED}
+
+    def run(self, command: list[str]) -> None:
+        """Runs one command to its end (KernelBuildError when it fails)."""
+        self._follow(command, lambda _line: None)
+
+    def compile(self, progress: Progress) -> None:
+        """Compiles and links, and tells how far it is."""
+        done = 0
+
+        def count(line: str) -> None:
+            nonlocal done
+            if line.startswith(("  CC ", "  AS ")):
+                done += 1
+                progress("compiling", min(done / STEPS, 0.99))
+
+        self._follow(["make", f"--jobs={self._jobs}", "linux"], count)
+
+    def _follow(self, command: list[str], heard: Callable[[str], None]) -> None:
+        self._output.write(f"$ {' '.join(command)}\n")
+        self._output.flush()
+        process = subprocess.Popen(
+            command, cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            for line in process.stdout or ():
+                self._output.write(line)
+                heard(line)
+            process.wait()
+        finally:
+            if process.poll() is None:  # interrupted: make and all its compilers end
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode != 0:
+            self._output.flush()
+            raise KernelBuildError(f"`{' '.join(command)}` failed\n{_tail(self._log)}")
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _compiler() -> str:
+    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[0] if done.stdout else "unknown"

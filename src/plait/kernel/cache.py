@@ -1,0 +1,169 @@
+"""The cache of built kernels: `kernels/<identity>/` below plait's cache directory.
+
+kernels/
+<identity>/   linux, config, build.json: complete or absent, because it is moved here when it is finished
+.lock         held by whoever builds
+.building-*   a build under way; left by a dead process unless the lock is held
+logs/         the output of builds that failed
+sources/        archives that were fetched for a build, until it has succeeded
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from plait.errors import KernelBuildError, RequestError
+from plait.kernel.model import BuildRecord, Kernel
+from plait.run.files import cache_root, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.kernel.model import Progress
+
+SHORTEST_PREFIX = 4
+"""Characters of an identity that are enough to ask for a kernel."""
+
+
+def kernels_root() -> Path:
+    """Returns where built kernels are kept. It may not exist yet."""
+    return cache_root() / "kernels"
+
+
+def list_built() -> list[tuple[Kernel, BuildRecord]]:
+    """Returns every kernel in the cache with its record, newest version first."""
+    found = [entry for folder in _folders() if (entry := _read(folder)) is not None]
+    return sorted(found, key=lambda entry: (_natural(entry[0].version), entry[1].built_at), reverse=True)
+
+
+def find(name: str) -> Kernel:
+    """Returns the kernel called `name`: a version, an identity or its beginning, or both joined as `list` prints it.
+
+    Raises:
+        RequestError: there is none, or more than one.
+    """
+    built = [kernel for kernel, _ in list_built()]
+    matching = [kernel for kernel in built if _is_called(kernel, name)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = ", ".join(kernel.name for kernel in matching)
+        raise RequestError(f"more than one kernel is called {name!r}: {names}; use one of these names")
+    names = ", ".join(kernel.name for kernel in built) or "none yet; `plait kernel build` makes one"
+    raise RequestError(f"no kernel is called {name!r}; there are: {names}")
+
+
+def default(recipe_sha256: str) -> Kernel | None:
+    """Returns the kernel of that recipe that `ensure()` uses when no source is given, or None."""
+    for kernel, record in list_built():
+        if record.chosen_by_default and record.recipe_sha256 == recipe_sha256:
+            return kernel
+    return None
+
+
+def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
+    """Returns the kernel of that identity, or None; `by_default` makes it the one for those who give no source."""
+    folder = kernels_root() / identity
+    entry = _read(folder)
+    if entry is None:
+        return None
+    kernel, record = entry
+    if by_default and not record.chosen_by_default:
+        write_record(folder, record.model_copy(update={"chosen_by_default": True}))
+    return kernel
+
+
+def write_record(folder: Path, record: BuildRecord) -> None:
+    """Writes `build.json` into `folder`."""
+    write_atomically(folder / "build.json", record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
+
+
+@contextlib.contextmanager
+def building(progress: Progress) -> Iterator[None]:
+    """Holds the cache's build lock; waits while another process holds it, and says so.
+
+    Raises:
+        KernelBuildError: the cache cannot be written.
+    """
+    root = kernels_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise KernelBuildError(
+            f"making {root}: {error.strerror}; PLAIT_CACHE may name another folder"
+        ) from error
+    try:
+        _lock(descriptor, progress)
+        for stale in root.glob(".building-*"):  # whoever made it does not hold the lock any more
+            shutil.rmtree(stale, ignore_errors=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """Yields an empty folder in the cache (the lock is held), which is removed in the end, whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix=".building-", dir=kernels_root()))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def install(folder: Path, identity: str) -> Kernel:
+    """Moves a finished folder to its place (the lock is held), and returns the kernel in it."""
+    place = kernels_root() / identity
+    shutil.rmtree(place, ignore_errors=True)  # a damaged one; a sound one would have been used
+    folder.chmod(0o755)
+    folder.rename(place)
+    entry = _read(place)
+    if entry is None:
+        raise KernelBuildError(f"the kernel in {place} cannot be read back; is the disk full?")
+    return entry[0]
+
+
+def _lock(descriptor: int, progress: Progress) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        progress(f"waiting for another plait (process {holder}) that is building a kernel", None)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def _folders() -> list[Path]:
+    root = kernels_root()
+    return [path for path in root.iterdir() if not path.name.startswith(".")] if root.is_dir() else []
+
+
+def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
+    """Returns the kernel in `folder`, or None when there is no complete one."""
+    try:
+        record = BuildRecord.model_validate_json((folder / "build.json").read_bytes())
+        binary = folder / "linux"
+        if binary.stat().st_size != record.binary_bytes:
+            return None
+    except (OSError, ValidationError):
+        return None
+    return Kernel(record.identity, record.version, binary, record.binary_sha256, record.hz), record
+
+
+def _is_called(kernel: Kernel, name: str) -> bool:
+    by_identity = len(name) >= SHORTEST_PREFIX and kernel.identity.startswith(name)
+    return by_identity or name in (kernel.version, kernel.name)
+
+
+def _natural(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdigit() else -1 for part in version.replace("-", ".").split("."))

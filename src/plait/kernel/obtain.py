@@ -1,0 +1,160 @@
+"""Returns the laboratory kernel, building it when the cache does not have it: the steps in their order."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from plait.errors import KernelBuildError
+from plait.kernel import cache, fetch, recipe, unpack
+from plait.kernel.build import build, check_tools
+from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
+from plait.run.files import cache_root
+
+if TYPE_CHECKING:
+    from plait.kernel.build import Built
+    from plait.kernel.recipe import Recipe
+
+Kind = Literal["given", "installed", "distribution", "kernel.org"]
+Fetch = Callable[[Path, Progress], Path]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where to look for the source when none is given, in this order."""
+
+    installed: tuple[Path, ...] = (Path("/usr/src"),)
+    """Folders that may hold the distribution's `linux-source-6.12.tar.*`."""
+    fetched: tuple[tuple[Kind, Fetch], ...] = (
+        ("distribution", fetch.package),
+        ("kernel.org", lambda folder, progress: fetch.download(fetch.KERNEL_ORG, folder, progress)),
+    )
+
+
+def ensure(
+    *, source: Path | None = None, progress: Progress | None = None, sources: Sources | None = None
+) -> Kernel:
+    """Returns the laboratory kernel: at once when it is in the cache, else after building it (minutes).
+
+    Args:
+        source: a Linux source tree, or an archive of one. None: the kernel built last without a source, else the
+            distribution's source, else kernel.org's.
+        progress: told of each step.
+        sources: where to look when `source` is None.
+
+    Raises:
+        MachineError: programs for the build are missing.
+        KernelBuildError: no source was found, or a step of the build failed.
+    """
+    tell = progress or silent
+    if source is None:
+        kernel = cache.default(recipe.load().sha256)
+        if kernel is not None:
+            return kernel
+    check_tools()
+    with cache.building(tell):
+        if source is None:
+            # somebody else may have built it while this process waited
+            return cache.default(recipe.load().sha256) or _build(
+                _any_source(sources or Sources(), tell), tell
+            )
+        return _build(_given(source), tell)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source that was found."""
+
+    kind: Kind
+    path: Path
+    """An archive, or a folder."""
+
+
+def _given(path: Path) -> _Source:
+    if not path.exists():
+        raise KernelBuildError(f"the source {path} does not exist")
+    return _Source("given", path.resolve())
+
+
+def _any_source(sources: Sources, progress: Progress) -> _Source:
+    for folder in sources.installed:
+        for path in sorted(folder.glob(f"{fetch.PACKAGE}.tar.*")):
+            return _Source("installed", path)
+    reasons = []
+    for kind, get in sources.fetched:
+        try:
+            return _Source(kind, get(cache_root() / "sources", progress))
+        except KernelBuildError as error:
+            reasons.append(f"{kind}: {error}")
+    raise KernelBuildError(
+        "no source of the laboratory kernel could be found:\n"
+        + "\n".join(f"  {reason}" for reason in reasons)
+        + f"\n`apt-get install {fetch.PACKAGE}` brings it on Debian; "
+        "`plait kernel build --source FILE` takes any linux-6.12 archive or tree"
+    )
+
+
+def _build(source: _Source, progress: Progress) -> Kernel:
+    """Builds a kernel of `source` unless the cache has it (the lock is held)."""
+    started = time.monotonic()
+    with cache.workplace() as work:
+        tree = work / "source"
+        tree.mkdir()
+        progress(f"unpacking {source.path.name}", None)
+        content = _unpack(source.path, tree)
+        version = unpack.version(tree)
+        chosen = recipe.load(version)
+        identity = chosen.identity(content)
+        kernel = cache.of_identity(identity, by_default=source.kind != "given")
+        if kernel is None:
+            built = _compile(tree, chosen, identity, progress)
+            record = BuildRecord(
+                schema_version=1, identity=identity, version=version, hz=chosen.hz, recipe_sha256=chosen.sha256,
+                chosen_by_default=source.kind != "given",
+                source=SourceRecord(kind=source.kind, name=source.path.name, content_sha256=content),
+                compiler=built.compiler, binary_sha256=unpack.file_sha256(built.binary),
+                binary_bytes=built.binary.stat().st_size, built_at=_now(),
+                build_s=round(time.monotonic() - started, 1), jobs=built.jobs,
+            )  # fmt: skip
+            kernel = cache.install(_finished(work / "finished", built, record), identity)
+    if source.path.parent == cache_root() / "sources":
+        source.path.unlink(missing_ok=True)  # it was fetched for this
+    return kernel
+
+
+def _unpack(path: Path, tree: Path) -> str:
+    """Fills `tree` from a source, and returns the SHA-256 of its content."""
+    if path.is_dir():
+        unpack.tree(path, tree)
+        return unpack.tree_sha256(tree)
+    unpack.archive(path, tree)
+    return unpack.file_sha256(path)
+
+
+def _compile(tree: Path, chosen: Recipe, identity: str, progress: Progress) -> Built:
+    log = tree.parent / "build.log"
+    try:
+        return build(tree, chosen, log, progress)
+    except KernelBuildError as error:
+        kept = cache.kernels_root() / "logs" / f"{identity[:16]}.log"
+        kept.parent.mkdir(exist_ok=True)
+        shutil.copyfile(log, kept)
+        raise KernelBuildError(f"building Linux in {tree.name}: {error}\nthe whole log: {kept}") from error
+
+
+def _finished(folder: Path, built: Built, record: BuildRecord) -> Path:
+    folder.mkdir()
+    shutil.copyfile(built.binary, folder / "linux")
+    (folder / "linux").chmod(0o755)
+    shutil.copyfile(built.config, folder / "config")
+    cache.write_record(folder, record)
+    return folder
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,133 @@
+"""What goes into a laboratory kernel beside its source: patches, configuration, and the settings of its build.
+
+Reads the folder `kernel/` of the repository, runs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plait.errors import KernelBuildError
+
+LABORATORY = Path(__file__).parent / "laboratory"
+"""The patches and the configuration; a link to `kernel/` of the repository."""
+
+DEFAULT_SERIES = "6.12"
+"""The kernel that is built when no source is given."""
+
+# Whoever builds, wherever and whenever: the kernel names the same builder and date. All of it is part of the identity.
+PINNED = {
+    "ARCH": "um",
+    "KBUILD_BUILD_USER": "plait",
+    "KBUILD_BUILD_HOST": "plait",
+    "KBUILD_BUILD_TIMESTAMP": "2000-01-01 00:00:00 UTC",
+    "KBUILD_BUILD_VERSION": "1",
+}
+
+_OPTION = re.compile(
+    r"^(?P<line>(?P<name>CONFIG_\w+)=(?P<value>\S+)|# (?P<unset>CONFIG_\w+) is not set)"
+    r"(?:\s+# (?P<condition>from|until) (?P<version>\d+\.\d+))?$"
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One line of the configuration that was asked for. `value` is None for an option that must be off."""
+
+    name: str
+    value: str | None
+
+    @property
+    def line(self) -> str:
+        """The line as Kconfig writes it."""
+        return f"# {self.name} is not set" if self.value is None else f"{self.name}={self.value}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything beside the source, for one series of kernels."""
+
+    series: str
+    patches: tuple[Path, ...]
+    options: tuple[Option, ...]
+    sha256: str
+
+    @property
+    def fragment(self) -> str:
+        """The configuration to start from, as Kconfig reads it."""
+        return "".join(f"{option.line}\n" for option in self.options)
+
+    @property
+    def hz(self) -> int:
+        """Timer ticks per second that the configuration asks for."""
+        return next(int(option.value or 0) for option in self.options if option.name == "CONFIG_HZ")
+
+    def identity(self, source_sha256: str) -> str:
+        """Returns the identity of the kernel that this recipe makes of the source with that content."""
+        return hashlib.sha256(f"plait kernel 1\n{source_sha256}\n{self.sha256}\n".encode()).hexdigest()
+
+
+def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None) -> Recipe:
+    """Returns the recipe for a kernel of `version` (`6.12` or `6.12.117`).
+
+    Raises:
+        KernelBuildError: there are no patches for that version, or a line of the configuration cannot be read.
+    """
+    laboratory = laboratory or LABORATORY
+    major, minor = _numbers(version)
+    folder = _patches(laboratory / "patches", major, minor)
+    patches = tuple(sorted(folder.glob("*.patch")))
+    options = _options(laboratory / "config" / "laboratory.config", (major, minor))
+    digest = hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode())
+    for patch in patches:
+        digest.update(f"\n{patch.name}\n".encode() + patch.read_bytes())
+    for option in options:
+        digest.update(f"\n{option.line}".encode())
+    return Recipe(folder.name, patches, options, digest.hexdigest())
+
+
+def lost(options: tuple[Option, ...], config: str) -> list[Option]:
+    """Returns the options that `config`, the text of a complete `.config`, does not have as they were asked for."""
+    values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
+    return [option for option in options if values.get(option.name) != option.value]
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    match = re.match(r"(\d+)\.(\d+)(?:\D|$)", version)
+    if match is None:
+        raise KernelBuildError(f"cannot tell which Linux {version!r} is; expected something like 6.12.64")
+    return int(match[1]), int(match[2])
+
+
+def _patches(folder: Path, major: int, minor: int) -> Path:
+    for name in (f"{major}.{minor}", f"{major}.x"):
+        if (folder / name).is_dir():
+            return folder / name
+    known = ", ".join(sorted(path.name for path in folder.iterdir()))
+    raise KernelBuildError(
+        f"there are no patches for Linux {major}.{minor}; there are for {known}. "
+        "Give a source tree of one of these with `plait kernel build --source`."
+    )
+
+
+def _options(path: Path, version: tuple[int, int]) -> tuple[Option, ...]:
+    options = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = _OPTION.match(line.rstrip())
+        if match is None:
+            if line.startswith("CONFIG_") or line.rstrip().endswith("is not set"):
+                raise KernelBuildError(f"{path.name}:{number}: cannot read {line!r}")
+            continue
+        if _applies(match["condition"], match["version"], version):
+            options.append(Option(match["name"] or match["unset"], match["value"]))
+    return tuple(options)
+
+
+def _applies(condition: str | None, bound: str | None, version: tuple[int, int]) -> bool:
+    if condition is None or bound is None:
+        return True
+    return version >= _numbers(bound) if condition == "from" else version < _numbers(bound)

@@ -1,0 +1,118 @@
+"""Putting the part of a Linux source tree that User-Mode Linux needs into a folder, and naming what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from plait.errors import KernelBuildError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OTHER_ARCHITECTURES = (
+    "alpha", "arc", "arm", "arm64", "csky", "hexagon", "ia64", "loongarch", "m68k", "microblaze", "mips", "nios2",
+    "openrisc", "parisc", "powerpc", "riscv", "s390", "sh", "sparc", "xtensa",
+)  # fmt: skip
+_DRIVERS = (
+    "accel", "clk", "gpu", "iio", "infiniband", "media", "net/ethernet", "net/wireless", "pinctrl", "scsi", "staging",
+    "usb",
+)  # fmt: skip
+
+# Never compiled for ARCH=um, and three quarters of the tree. Kconfig files and Makefiles stay: they are read.
+LEFT_OUT = (
+    "*/Documentation/*/*",
+    "*/tools/perf/*",
+    "*/tools/testing/*",
+    "*/sound/*.[chS]",
+    "*/samples/*.[chS]",
+    *(f"*/drivers/{name}/*.[chS]" for name in _DRIVERS),
+    *(f"*/arch/{name}/*" for name in _OTHER_ARCHITECTURES),
+)
+
+# What a source tree may hold beside its sources: history, and what building in it has left behind.
+_PRODUCTS = (
+    "./.git", "./.config", "./.config.old", "./linux", "./vmlinux", "./Module.symvers", "./System.map",
+    "./include/config", "./include/generated", "./arch/*/include/generated",
+    "*/*.o", "*/*.ko", "*/*.a", "*/.*.cmd", "*/.*.d", "*/.tmp_*", "*/modules.order",
+)  # fmt: skip
+
+_MATCH = ("--anchored", "--wildcards", "--wildcards-match-slash")
+
+
+def archive(path: Path, target: Path) -> None:
+    """Unpacks the source archive `path` (tar, compressed or not) into the existing folder `target`.
+
+    Raises:
+        KernelBuildError: it cannot be read, or the disk is full.
+    """
+    _tar(["--extract", f"--file={path}", "--strip-components=1", *_patterns(LEFT_OUT)], target, path)
+
+
+def tree(path: Path, target: Path) -> None:
+    """Copies the source tree `path` into the existing folder `target`, without what was built in it."""
+    packed = ["tar", "--create", "--file=-", *_patterns((*LEFT_OUT, *_PRODUCTS)), f"--directory={path}", "."]
+    with subprocess.Popen(packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
+        _tar(["--extract", "--file=-"], target, path, reader)
+    if reader.returncode != 0:
+        raise KernelBuildError(f"reading the source tree {path}: tar failed; are all files readable?")
+
+
+def version(folder: Path) -> str:
+    """Returns the version that the source tree in `folder` names (`6.12.117`, `7.3.0-rc7`).
+
+    Raises:
+        KernelBuildError: it is not a Linux source tree.
+    """
+    try:
+        text = (folder / "Makefile").read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise KernelBuildError("the source is not a Linux source tree: it has no Makefile") from error
+    fields = dict(
+        re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text, re.MULTILINE)
+    )
+    if not fields.get("VERSION") or not fields.get("PATCHLEVEL"):
+        raise KernelBuildError("the source is not a Linux source tree: its Makefile names no version")
+    return f"{fields['VERSION']}.{fields['PATCHLEVEL']}.{fields.get('SUBLEVEL') or '0'}{fields.get('EXTRAVERSION', '')}"
+
+
+def file_sha256(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tree_sha256(folder: Path) -> str:
+    """Returns a SHA-256 over the names, executable bits and contents of all files in `folder`."""
+    files = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    with ThreadPoolExecutor() as pool:
+        contents = pool.map(_content, files, chunksize=256)
+        digest = hashlib.sha256()
+        for path, content in zip(files, contents, strict=True):
+            digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def _content(path: Path) -> str:
+    if path.is_symlink():
+        return f"link {path.readlink()}"
+    kind = "program" if path.stat().st_mode & 0o100 else "file"
+    return f"{kind} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def _patterns(patterns: tuple[str, ...]) -> list[str]:
+    return [*_MATCH, *(f"--exclude={pattern}" for pattern in patterns)]
+
+
+def _tar(
+    arguments: list[str], target: Path, source: Path, reader: subprocess.Popen[bytes] | None = None
+) -> None:
+    command = ["tar", *arguments, f"--directory={target}", "--no-same-owner"]
+    stdin = reader.stdout if reader is not None else subprocess.DEVNULL
+    done = subprocess.run(command, stdin=stdin, capture_output=True, check=False)
+    if done.returncode != 0:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise KernelBuildError(f"unpacking {source}: {reason[0] if reason else 'tar failed'}")

@@ -69,15 +69,14 @@ fn push_end<P: Pusher>(
     mtu: u32,
 ) -> Result<PushLinkAttrs<P>> {
     let mac = parse_mac(&end.mac).attempt(|| format!("interface {} in {}", end.ifname, end.netns))?;
-    let netns = build.namespace(&end.netns)?.fd.as_raw_fd();
-    Ok(attributes
+    let namespace = build.namespace(&end.netns)?;
+    let attributes = attributes
         .push_ifname_bytes(end.ifname.as_bytes())
         .push_address(&mac)
         .push_mtu(mtu)
-        // A limit of one segment turns off TSO and every other kind of segmentation offload at once, for
-        // programs as for forwarded packets: one skb is one frame, which queues and losses count.
-        .push_gso_max_segs(1)
-        .push_net_ns_fd(netns.cast_unsigned()))
+        .push_net_ns_fd(namespace.fd.as_raw_fd().cast_unsigned());
+    // `offloads.rs` says why, and what happens where applications run.
+    Ok(if namespace.generic.is_some() { attributes } else { attributes.push_gso_max_segs(1) })
 }
 
 /// Brings the loopback of every namespace up.

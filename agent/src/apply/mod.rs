@@ -6,6 +6,7 @@
 mod links;
 mod mptcp;
 mod namespace;
+mod offloads;
 mod routing;
 mod shaping;
 
@@ -61,6 +62,7 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     let mut build = Build::new(network, namespaces)?;
 
     links::add_veths(&mut build, &network.veths, &home)?;
+    offloads::turn_off(&mut build, &network.veths)?;
     links::add_loopbacks(&mut build);
     links::add_bridges(&mut build, &network.bridges)?;
     links::add_addresses(&mut build, &network.veths)?;

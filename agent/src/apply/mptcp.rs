@@ -10,7 +10,6 @@ use crate::netlink::{Batch, GenericFamily};
 use crate::plan::{Endpoint, EndpointFlag, Mptcp};
 
 const FAMILY: &str = "mptcp_pm";
-const EVENTS: &str = "mptcp_pm_events";
 
 /// Sets limits and endpoints, and finds the numbers of the path manager. None: there is no host.
 pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<GenericFamily>> {
@@ -20,7 +19,7 @@ pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<
             Some(mptcp) => Err(Error::new(format!("MPTCP settings for {}, which is no host", mptcp.netns))),
         };
     };
-    let family = GenericFamily::resolve(first, FAMILY, EVENTS)?;
+    let family = GenericFamily::resolve(first, FAMILY)?;
     for mptcp in planned {
         let batch = batch(build, mptcp, family.id)?;
         let netns = &mptcp.netns;

@@ -27,7 +27,7 @@ pub struct Namespace {
     pub fd: OwnedFd,
     /// For links, addresses, routes, rules and traffic control.
     pub route: Socket,
-    /// For the MPTCP path manager: its settings, then its events. Only where the plan has use for it.
+    /// For offloads and the MPTCP path manager: settings, then events. Only where applications run.
     pub generic: Option<Socket>,
     links: BTreeMap<&'static str, i32>,
 }

@@ -15,19 +15,21 @@ use crate::netlink::Socket;
 use crate::tables::Event;
 use crate::traffic::Traffic;
 
+const GROUP: &str = "mptcp_pm_events";
 /// `struct genlmsghdr`: command, version, reserved.
 const GENERIC_HEADER_BYTES: usize = 4;
 
 /// Subscribes every host to its path manager's events, and starts the thread that reads them. Called when all
 /// sockets listen, so that what was set up before the trial is not told.
 pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
-    let Some(family) = network.path_manager else { return Ok(()) };
+    let Some(family) = network.path_manager.take() else { return Ok(()) };
     let what = || "watching path-manager events";
+    let group = family.group(GROUP)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(what)?;
     let mut nodes: Vec<(&'static str, Socket)> = Vec::new();
     for namespace in &mut network.namespaces {
         let Some(socket) = namespace.generic.take() else { continue };
-        socket.join(family.group)?;
+        socket.join(group)?;
         let data = epoll::EventData::new_u64(nodes.len() as u64);
         epoll::add(&epoll, socket.fd(), data, epoll::EventFlags::IN).attempt(what)?;
         nodes.push((namespace.name, socket));

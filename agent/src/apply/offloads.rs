@@ -1,0 +1,119 @@
+//! Offloads: no interface may carry more than one frame in one skb, because queues, rates and losses count skbs.
+//!
+//! Where applications run, the devices lose every kind of transmit segmentation but keep the kernel's own: TCP
+//! works on large buffers, and they are cut into frames before the device, as on a host whose card cannot do it.
+//! That is a quarter less work for each byte than large buffers forbidden altogether, which is what the other
+//! namespaces get (a limit of one segment, set with the interface itself): they only pass frames on.
+
+use netlink_bindings::ethtool::{OpFeaturesSetDo, PushFeatures};
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+
+use super::Build;
+use crate::error::Result;
+use crate::netlink::{Batch, GenericFamily};
+use crate::plan::Veth;
+
+const FAMILY: &str = "ethtool";
+/// Every transmit segmentation of a veth, as `ethtool -k` names them.
+const SEGMENTATION: [&str; 13] = [
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-udp-segmentation",
+    "tx-sctp-segmentation",
+    "tx-gso-list",
+    "tx-gre-segmentation",
+    "tx-gre-csum-segmentation",
+    "tx-ipxip4-segmentation",
+    "tx-ipxip6-segmentation",
+    "tx-udp_tnl-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+];
+/// `ETHTOOL_FLAG_OMIT_REPLY`: an acknowledgement is enough.
+const OMIT_REPLY: u32 = 2;
+/// `linux/ethtool_netlink.h`.
+const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
+const FAMILY_VERSION: u8 = 1;
+
+type Trace = (Vec<(&'static str, usize)>, Option<&'static str>);
+
+/// Turns segmentation off on every veth end in a namespace where applications run.
+pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
+    let Some(socket) = build.namespaces.iter_mut().find_map(|namespace| namespace.generic.as_mut()) else {
+        return Ok(());
+    };
+    let family = GenericFamily::resolve(socket, FAMILY)?;
+    let mut batches: Vec<_> = build.namespaces.iter().map(|_| Batch::default()).collect();
+    for end in veths.iter().flat_map(|veth| [&veth.a, &veth.b]) {
+        let place = build.index(&end.netns)?;
+        if build.namespaces[place].generic.is_none() {
+            continue;
+        }
+        let index = build.ifindex(&end.netns, &end.ifname)?;
+        let request = SetFeatures::clear_segmentation(index.cast_unsigned());
+        let what = format_args!("turning segmentation off on {} in {}", end.ifname, end.netns);
+        batches[place].add_as(&request, family.id, what);
+    }
+    for (namespace, batch) in build.namespaces.iter_mut().zip(batches) {
+        if let Some(socket) = &mut namespace.generic {
+            socket.apply(batch)?;
+        }
+    }
+    Ok(())
+}
+
+/// A request to change features, with the command number that the kernel expects. The bindings (0.3.5) count the
+/// commands of this family as if requests and answers were numbered together, and would set ring sizes.
+struct SetFeatures(Vec<u8>);
+
+impl SetFeatures {
+    fn clear_segmentation(ifindex: u32) -> Self {
+        let header = [ETHTOOL_MSG_FEATURES_SET, FAMILY_VERSION, 0, 0];
+        let mut payload = header.to_vec();
+        {
+            let attributes = PushFeatures::new(&mut payload);
+            let header = attributes.nested_header().push_dev_index(ifindex).push_flags(OMIT_REPLY);
+            // A bit that is named but has no value is to be cleared.
+            let mut bits = header.end_nested().nested_wanted().nested_bits();
+            for name in SEGMENTATION {
+                bits = bits.nested_bit().push_name_bytes(name.as_bytes()).end_nested();
+            }
+        }
+        Self(payload)
+    }
+}
+
+impl NetlinkRequest for SetFeatures {
+    fn protocol(&self) -> Protocol {
+        Protocol::Generic(FAMILY.as_bytes())
+    }
+
+    fn flags(&self) -> u16 {
+        0
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.0
+    }
+
+    type ReplyType<'buf> = ();
+    fn decode_reply(_: &[u8]) {}
+
+    fn lookup(buf: &[u8], offset: usize, missing: Option<u16>) -> Trace {
+        OpFeaturesSetDo::lookup(buf, offset, missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_says_set_features() {
+        let request = SetFeatures::clear_segmentation(7);
+        assert_eq!(request.payload()[..4], [12, 1, 0, 0]);
+        // ETHTOOL_A_FEATURES_HEADER (nested) with ETHTOOL_A_HEADER_DEV_INDEX = 7 comes first.
+        assert_eq!(request.payload()[8..16], [8, 0, 1, 0, 7, 0, 0, 0]);
+    }
+}

@@ -21,6 +21,6 @@ def build(study_dir: Path) -> tuple[Caution, ...]:
         DataError: the folder is no result folder, or a file in it is damaged.
     """
     # Imported here: a command that shows no report should not wait for the tables' library.
-    from plait.report.build import build as build_now
+    from plait.report.assemble import assemble
 
-    return build_now(study_dir)
+    return assemble(study_dir)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plait.report.study import StudyData
 
 
-def build(study_dir: Path) -> tuple[Caution, ...]:
+def assemble(study_dir: Path) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     study = read_study(study_dir)
     summary = summary_of(study)

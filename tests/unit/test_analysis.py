@@ -1,0 +1,262 @@
+"""The arithmetic of the analysis, on cases computed by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from plait.analysis.ideal import ideal_goodput_bps, payload_ratio, single_path_goodputs_bps
+from plait.analysis.metrics import Metrics, jain_index, trial_metrics
+from plait.analysis.observe import cautions, observe
+from plait.analysis.series import MOST_SERIES, POINTS, trial_series
+from plait.testing.plans import FakeFlow, FakePath, fake_plan
+from plait.testing.tables import fake_tables, make_tables
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
+
+BULK = {"flow": 0, "kind": "bulk", "start_us": 500_000, "end_us": 10_500_000, "completed": True}
+TCP = fake_plan(FakeFlow(transport="tcp"))
+MPTCP = fake_plan()
+
+
+def subflow(number: int, t_us: int = 10_500_000, side: str = "client", **columns: Any) -> dict[str, Any]:
+    here, there = (f"10.0.{number}.1", f"10.0.{number}.2")
+    if side == "server":
+        here, there = there, here
+    addresses = {"local_address": here, "remote_address": there, "local_port": 1, "remote_port": 2}
+    if side == "server":
+        addresses |= {"local_port": 2, "remote_port": 1}
+    return {"t_us": t_us, "flow": 0, "side": side, "subflow": number, **addresses, **columns}
+
+
+def metrics(plan: Plan, **rows: list[dict[str, Any]]) -> Metrics:
+    return trial_metrics(plan, make_tables(rows))
+
+
+def test_bulk_goodput_counts_received_bytes_over_exactly_the_duration() -> None:
+    found = metrics(TCP, flows=[BULK | {"received_bytes": 6_000_000}])
+    assert found["goodput_bps"] == 6_000_000 * 8 / 10
+    assert found["completion_s"] is None
+
+
+def test_transfer_goodput_counts_from_connect_to_the_last_byte() -> None:
+    plan = fake_plan(FakeFlow(transport="tcp", bytes=45_000_000))
+    row = {"flow": 0, "start_us": 0, "end_us": 36_000_000, "completed": True, "received_bytes": 45_000_000}
+    found = metrics(plan, flows=[row])
+    assert found["goodput_bps"] == 10_000_000
+    assert found["completion_s"] == 36
+    unfinished = metrics(plan, flows=[row | {"completed": False, "end_us": None}])
+    assert unfinished["goodput_bps"] is None
+    assert unfinished["completion_s"] is None
+
+
+def test_several_transfers_complete_with_the_last_one() -> None:
+    plan = fake_plan(FakeFlow(bytes=1000), FakeFlow(bytes=1000, start_us=2_000_000))
+    rows = [
+        {"flow": 0, "start_us": 0, "end_us": 4_000_000, "completed": True, "received_bytes": 1_000_000},
+        {
+            "flow": 1,
+            "start_us": 2_000_000,
+            "end_us": 5_000_000,
+            "completed": True,
+            "received_bytes": 1_500_000,
+        },
+    ]
+    found = metrics(plan, flows=rows)
+    assert found["completion_s"] == 5
+    assert found["goodput_bps"] == 2_000_000 + 4_000_000
+    assert found["flow1.completion_s"] == 4
+    assert found["flow2.goodput_bps"] == 4_000_000
+    assert found["jain_index"] == pytest.approx(36 / (2 * 20))
+    assert found["ideal_goodput_bps"] is None, "flows that compete have no ceiling of their own"
+    assert metrics(plan, flows=rows[:1])["goodput_bps"] is None, "a sum with an unknown part is not known"
+
+
+def test_what_was_not_measured_is_null_and_never_zero() -> None:
+    found = metrics(MPTCP)
+    ideal = {"ideal_goodput_bps"}  # known from the plan
+    assert {name for name, value in found.items() if value is not None} == ideal
+    assert "jain_index" in found
+
+
+@pytest.mark.parametrize(
+    ("plan", "transport", "expected"),
+    [
+        (TCP, "tcp", 1448 / 1514),
+        (MPTCP, "mptcp", 1424 / 1514),
+        (fake_plan(mtu=9000), "tcp", 8948 / 9014),
+    ],
+)
+def test_payload_of_a_full_frame(plan: Plan, transport: str, expected: float) -> None:
+    assert payload_ratio(plan, plan.flows[0], transport=transport) == pytest.approx(expected)
+
+
+def test_ipv6_and_missing_time_stamps_change_the_payload() -> None:
+    flow = TCP.flows[0]
+    v6 = flow.model_copy(update={"server": flow.server.model_copy(update={"address": "fd00::2"})})
+    assert payload_ratio(TCP, v6, transport="tcp") == pytest.approx(1428 / 1514)
+    spaces = [
+        space.model_copy(update={"sysctls": (("net.ipv4.tcp_timestamps", "0"),)})
+        if space.name == "h1"
+        else space
+        for space in TCP.network.namespaces
+    ]
+    plan = TCP.model_copy(update={"network": TCP.network.model_copy(update={"namespaces": tuple(spaces)})})
+    assert payload_ratio(plan, flow, transport="tcp") == pytest.approx(1460 / 1514)
+
+
+def test_ideals_of_one_and_two_paths() -> None:
+    assert ideal_goodput_bps(TCP, TCP.flows[0]) == pytest.approx(5e6 * 1448 / 1514)
+    assert ideal_goodput_bps(MPTCP, MPTCP.flows[0]) == pytest.approx(10e6 * 1424 / 1514)
+    assert single_path_goodputs_bps(MPTCP, MPTCP.flows[0]) == pytest.approx([5e6 * 1448 / 1514] * 2)
+    unlimited = fake_plan(paths=(FakePath(None), FakePath()))
+    assert ideal_goodput_bps(unlimited, unlimited.flows[0]) is None
+    assert single_path_goodputs_bps(unlimited, unlimited.flows[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("share_of_best", "expected"),
+    [(1.0, 0.0), (1.5, 1.0), (1.25, 0.5), (0.5, -0.5)],
+)
+def test_aggregation_benefit(share_of_best: float, expected: float) -> None:
+    """Paths of 10 and 5 Mbit/s: the best alone gives 1 (in shares of it), both give 1.5."""
+    plan = fake_plan(paths=(FakePath(10_000_000), FakePath(5_000_000)))
+    best = 10e6 * 1448 / 1514
+    received = round(share_of_best * best * 10 / 8)
+    found = metrics(plan, flows=[BULK | {"received_bytes": received}])
+    assert found["aggregation_benefit"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_aggregation_benefit_needs_more_than_one_path_and_a_gain_to_make() -> None:
+    row = BULK | {"received_bytes": 1_000_000}
+    assert metrics(TCP, flows=[row])["aggregation_benefit"] is None
+    flow = MPTCP.flows[0].model_copy(update={"ideal_rate_bps": 5_000_000})
+    shared = MPTCP.model_copy(update={"flows": (flow,)})  # both paths cross one bottleneck
+    assert metrics(shared, flows=[row])["aggregation_benefit"] is None
+
+
+def test_shares_of_paths_and_retransmissions_come_from_the_sender_before_the_end() -> None:
+    rows = [
+        subflow(0, 1_000_000, acked_bytes=100, retransmitted_segments=1),
+        subflow(0, acked_bytes=6000, retransmitted_segments=3),
+        subflow(1, acked_bytes=2000, retransmitted_segments=0),
+        subflow(1, 11_000_000, acked_bytes=9000, retransmitted_segments=9),  # after the flow's end
+        subflow(0, side="server", acked_bytes=5, retransmitted_segments=7),
+    ]
+    found = metrics(MPTCP, flows=[BULK], subflows=rows)
+    assert found["path_share_max"] == 0.75
+    assert found["h1-s1-h2.path_share"] == 0.75
+    assert found["h1-s2-h2.path_share"] == 0.25
+    assert found["retransmits"] == 3
+    assert found["subflows_used"] == 2
+
+
+def test_a_subflow_that_only_opened_and_closed_was_not_used() -> None:
+    rows = [subflow(0, acked_bytes=6000), subflow(1, acked_bytes=2)]
+    found = metrics(MPTCP, flows=[BULK], subflows=rows)
+    assert found["subflows_used"] == 1
+    assert found["path_share_max"] == 1
+    assert found["h1-s2-h2.path_share"] == 0
+
+
+def test_round_trip_times_are_over_samples_of_sending_subflows_with_data() -> None:
+    rows = [subflow(0, t, acked_bytes=100, rtt_us=rtt) for t, rtt in ((1, 10_000), (2, 30_000), (3, 20_000))]
+    rows += [
+        subflow(1, 1, acked_bytes=0, rtt_us=90_000),
+        subflow(0, 1, side="server", acked_bytes=9, rtt_us=1),
+    ]
+    found = metrics(MPTCP, flows=[BULK], subflows=rows)
+    assert (found["rtt_median_us"], found["rtt_max_us"]) == (20_000, 30_000)
+
+
+def test_queues_and_drops() -> None:
+    rows = [
+        {"t_us": t, "link": link, "queue_bytes": queue, "dropped_packets": drops}
+        for t, link, queue, drops in (
+            (0, "a", 0, 0), (1, "a", 3000, 2), (0, "b", 900, 1), (1, "b", 900, 1), (0, "c", None, 4), (1, "c", None, 4),
+        )
+    ]  # fmt: skip
+    found = metrics(MPTCP, links=rows)
+    assert (found["queue_mean_bytes"], found["queue_max_bytes"]) == (1500, 3000)
+    assert found["dropped_packets"] == 2 + 1 + 4
+
+
+def test_reinjections_are_those_of_mptcp() -> None:
+    rows = [{"t_us": 1, "flow": 0, "side": "client", "retransmitted_bytes": 1448}]
+    assert metrics(MPTCP, connections=rows)["reinjected_bytes"] == 1448
+    assert metrics(TCP, connections=rows)["reinjected_bytes"] is None
+
+
+@pytest.mark.parametrize(
+    ("goodputs", "expected"),
+    [([1, 1, 1], 1.0), ([1, 0], 0.5), ([3, 1], 16 / 20), ([1], None), ([0, 0], None), ([1, None], None)],
+)
+def test_jain_index(goodputs: list[float | None], expected: float | None) -> None:
+    assert jain_index(goodputs) == (None if expected is None else pytest.approx(expected))
+
+
+def test_series_recover_rates_from_counters() -> None:
+    """A receiver's counter that grows by 125 000 bytes in each 100 ms is 10 Mbit/s in every bin."""
+    samples = range(500_000, 10_500_001, 100_000)
+    rows = [
+        subflow(0, t, side="server", received_bytes=(t - 500_000) * 125_000 // 100_000, acked_bytes=0)
+        for t in samples
+    ]
+    rows += [subflow(0, t, acked_bytes=1, received_bytes=0, rtt_us=t, cwnd_segments=10) for t in samples]
+    found = trial_series(TCP, make_tables({"flows": [BULK], "subflows": rows}))
+    (series,) = found.subflows
+    assert found.duration_s == 10
+    assert [value for _, value in series.goodput_bps] == pytest.approx([10e6] * 100)
+    assert series.rtt_us[0] == (0.0, 500_000.0)
+    assert (series.label, series.colour) == ("h1-s1-h2", 0)
+
+
+def test_series_stay_small_whatever_the_length() -> None:
+    plan = fake_plan(FakeFlow(duration_us=120_000_000))
+    found = trial_series(plan, fake_tables(plan))
+    assert len(found.subflows) == 2
+    for series in found.subflows:
+        assert 50 < len(series.goodput_bps) <= 101
+        assert 50 < len(series.rtt_us) <= POINTS + 1
+    assert sum(value for _, value in found.subflows[0].goodput_bps) * found.bin_s == pytest.approx(
+        120 * 5e6 * 1424 / 1514, rel=0.02
+    )
+
+
+def test_many_subflows_are_reduced_to_those_that_carried_most() -> None:
+    plan = fake_plan(*(FakeFlow(duration_us=1_000_000) for _ in range(6)))
+    found = trial_series(plan, fake_tables(plan))
+    assert len(found.subflows) == MOST_SERIES
+    assert found.left_out == 4
+    assert len({series.colour for series in found.subflows}) == MOST_SERIES
+
+
+def test_series_of_nothing_are_empty() -> None:
+    found = trial_series(TCP, make_tables({}))
+    assert (found.subflows, found.queues, found.duration_s) == ((), (), 0.0)
+
+
+def test_data_that_should_not_be_trusted_are_observed() -> None:
+    def codes(plan: Plan, flow: dict[str, Any], subflows: list[dict[str, Any]]) -> list[str]:
+        return [seen.code for seen in observe(plan, make_tables({"flows": [flow], "subflows": subflows}))]
+
+    both = [subflow(0, acked_bytes=6000), subflow(1, acked_bytes=6000)]
+    assert codes(MPTCP, BULK | {"fallback": False}, both) == []
+    assert codes(MPTCP, BULK | {"fallback": True}, both) == ["FELL_BACK"]
+    assert codes(MPTCP, BULK | {"fallback": False}, both[:1]) == ["IDLE_PATH"]
+    assert codes(MPTCP, BULK | {"completed": False, "error": "connect: EHOSTUNREACH"}, []) == ["FLOW_FAILED"]
+    assert codes(TCP, BULK | {"sent_sha256": "a", "received_sha256": "b"}, []) == ["CHECKSUM"]
+    (seen,) = observe(MPTCP, make_tables({}))
+    (caution,) = cautions("case", 10, {seen: [0, 3]})
+    assert caution.message == "case: flow flow1 did not complete (it left no record) in 2 of 10 trials"
+
+
+def test_fake_data_are_believable() -> None:
+    """The builders serve tests far from here: what they make has to look like a trial."""
+    found = trial_metrics(MPTCP, fake_tables(MPTCP))
+    assert 0.95 < (found["efficiency"] or 0) <= 1
+    assert found["h1-s1-h2.path_share"] == pytest.approx(0.5, abs=0.02)
+    assert isinstance(fake_tables(TCP)["flows"], pl.DataFrame)

@@ -1,0 +1,175 @@
+"""Summaries and comparisons: intervals, pairs, identical repeats, and words that hold the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plait.analysis import wording
+from plait.analysis.compare import compare
+from plait.analysis.model import Comparison, Summary
+from plait.analysis.statistics import describe, paired_difference, paired_ratio, t_quantile
+from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow, summarise
+
+
+def case(transport: str, goodputs: list[float | None], *, first_seed: int = 0, **settings: Any) -> CaseRows:
+    rows = tuple(
+        TrialRow(index, first_seed + index, f"sha256:{index}", {"goodput_bps": value})
+        for index, value in enumerate(goodputs)
+    )
+    name = "-".join([transport, *map(str, settings.values())])
+    return CaseRows(name, {"transport": transport, **settings}, rows)
+
+
+def compared(*cases: CaseRows) -> list[Comparison]:
+    return compare(cases, cases[0].name)
+
+
+def test_statistics_of_four_values() -> None:
+    found = describe([2.0, 4.0, None, 4.0, 6.0])
+    assert (found.n, found.mean, found.median, found.min, found.max) == (4, 4, 4, 2, 6)
+    assert found.stdev == pytest.approx((8 / 3) ** 0.5)
+    half = 3.182446305 * (8 / 3) ** 0.5 / 2  # the t quantile of three degrees of freedom, from any table
+    assert found.ci95 == pytest.approx((4 - half, 4 + half))
+
+
+def test_t_quantiles_are_those_of_the_tables() -> None:
+    assert [round(t_quantile(n), 3) for n in (1, 2, 9, 30)] == [12.706, 4.303, 2.262, 2.042]
+
+
+def test_there_is_no_interval_without_a_spread() -> None:
+    assert describe([]).model_dump() == {"n": 0} | dict.fromkeys(
+        ("mean", "median", "min", "max", "stdev", "ci95")
+    )
+    assert describe([None]).mean is None
+    one = describe([5.0])
+    assert (one.n, one.mean, one.stdev, one.ci95) == (1, 5, None, None)
+    alike = describe([0.1] * 10)
+    assert (alike.mean, alike.stdev, alike.ci95) == (0.1, 0, None)
+
+
+def test_paired_differences_and_ratios() -> None:
+    assert paired_difference([1, 2, 3], [2, 4, 6]).value == 2
+    ratio = paired_ratio([10, 20, 30], [20, 40, 60])
+    assert ratio is not None
+    assert ratio.value == 2
+    assert ratio.ci95 is None, "the residuals are all zero"
+    # Cochran's estimator by hand: R = 12/6 = 2, residuals 3-2*1 = 1, 3-2*2 = -1, 6-2*3 = 0; sd 1, mean x 2.
+    ratio = paired_ratio([1, 2, 3], [3, 3, 6])
+    assert ratio is not None
+    half = t_quantile(2) * 1 / (3**0.5 * 2)
+    assert ratio.ci95 == pytest.approx((2 - half, 2 + half))
+    assert paired_ratio([0, 0], [1, 1]) is None
+
+
+def test_comparison_in_words_and_numbers() -> None:
+    (found,) = compared(case("tcp", [4.78e6, 4.80e6, 4.76e6]), case("mptcp", [9.16e6, 9.22e6, 9.19e6]))
+    assert (found.case, found.baseline, found.metric, found.pairs) == ("mptcp", "tcp", "goodput_bps", 3)
+    assert found.verdict == "more"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(9.19 / 4.78)
+    assert found.sentence.startswith(
+        "MPTCP gives 1.92 times the goodput of TCP (+92.3 %, 95 % interval +90.4 % to +94.1 %)"
+    )
+    assert found.sentence.endswith("over 3 pairs of trials.")
+
+
+def test_identical_repeats_are_said_to_be_so() -> None:
+    (found,) = compared(case("tcp", [4.0] * 10), case("mptcp", [8.0] * 10))
+    assert found.identical
+    assert found.ratio is not None
+    assert found.ratio.ci95 is None
+    assert found.sentence == (
+        "MPTCP gives 2.00 times the goodput of TCP (+100.0 %); all 10 repeats are identical, so there is no interval."
+    )
+    (same,) = compared(case("tcp", [4.0] * 3), case("mptcp", [4.0] * 3))
+    assert same.verdict == "same"
+    assert "exactly the goodput of TCP" in same.sentence
+
+
+def test_a_difference_within_chance_is_not_called_one() -> None:
+    (found,) = compared(case("tcp", [4, 5, 6]), case("mptcp", [5, 4.5, 5.9]))
+    assert found.verdict == "unclear"
+    assert found.sentence.endswith("over 3 pairs no difference can be told from chance.")
+    assert compared(case("tcp", [6, 6.1, 6]), case("mptcp", [3, 3.1, 3.05]))[0].verdict == "less"
+
+
+def test_only_common_seeds_are_compared() -> None:
+    (found,) = compared(case("tcp", [4, None, 4.5, 4]), case("mptcp", [8, 8, 9, None]))
+    assert found.pairs == 2
+    (one,) = compared(case("tcp", [4]), case("mptcp", [8]))
+    assert one.sentence.endswith("one pair of trials, so no interval.")
+    (none,) = compared(case("tcp", [4]), case("mptcp", [8], first_seed=7))
+    assert none.ratio is None
+    assert none.sentence == "MPTCP cannot be compared with TCP: no seed was measured with both."
+
+
+def test_in_a_sweep_each_case_is_compared_at_the_same_settings() -> None:
+    cases = [case(t, [v, v + 1]) for t, v in (("tcp", 4), ("mptcp", 8))]
+    cases = [case(t, [v, v + 1], rate=r) for r, v in (("5mbit", 4), ("10mbit", 8)) for t in ("tcp", "mptcp")]
+    pairs = {found.case: found.baseline for found in compared(*cases)}
+    assert pairs == {"mptcp-5mbit": "tcp-5mbit", "mptcp-10mbit": "tcp-10mbit", "tcp-10mbit": "tcp-5mbit"}
+
+
+def test_a_summary_is_json_with_the_promised_fields() -> None:
+    failing = CaseRows("mptcp", {"transport": "mptcp"}, (), (FailedTrial(0, "the guest panicked"),))
+    cases = [case("tcp", [4.0, 5.0]), failing]
+    summary = summarise(cases, scenario="two-paths", digest="sha256:0", baseline="tcp")
+    text = summary.model_dump_json()
+    assert Summary.model_validate_json(text) == summary
+    dump = summary.model_dump(mode="json")
+    assert list(dump) == ["schema", "scenario", "digest", "cases", "comparisons"]
+    assert list(dump["cases"][0]) == ["name", "settings", "trials", "failed", "metrics"]
+    assert list(dump["cases"][0]["metrics"]["goodput_bps"]) == [
+        "n",
+        "mean",
+        "median",
+        "min",
+        "max",
+        "stdev",
+        "ci95",
+    ]
+    assert (dump["cases"][1]["trials"], dump["cases"][1]["failed"]) == (1, 1)
+    assert dump["cases"][1]["metrics"]["goodput_bps"] == {"n": 0} | dict.fromkeys(
+        ("mean", "median", "min", "max", "stdev", "ci95")
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (wording.rate, 4_782_034, "4.78 Mbit/s"),
+        (wording.rate, 999_700, "1.00 Mbit/s"),
+        (wording.rate, 9_996_000, "10.0 Mbit/s"),
+        (wording.rate, 852e6, "852 Mbit/s"),
+        (wording.rate, 0.0, "0 bit/s"),
+        (wording.rate, None, "\N{EN DASH}"),
+        (wording.size, 151_400, "151 kB"),
+        (wording.seconds, 37.94, "37.9 s"),
+        (wording.seconds, 0.42, "420 ms"),
+        (wording.micros, 20_350, "20.4 ms"),
+        (wording.percent, 0.956, "95.6 %"),
+        (wording.change, 1.9182, "+91.8 %"),
+        (wording.change, 0.487, "\N{MINUS SIGN}51.3 %"),
+        (wording.count, 12.0, "12"),
+        (wording.count, 12.4, "12.4"),
+        (wording.significant, 1240.0, "1240"),
+    ],
+)
+def test_numbers_as_a_person_reads_them(function, value: float | None, text: str) -> None:
+    assert function(value) == text
+
+
+def test_means_with_intervals_and_ranges_share_one_unit() -> None:
+    assert (
+        wording.with_interval("goodput_bps", 9.2e6, (9.1e6, 9.3e6)) == "9.20 \N{PLUS-MINUS SIGN} 0.10 Mbit/s"
+    )
+    assert wording.with_interval("goodput_bps", 9.2e6, (9.1999e6, 9.2001e6)).startswith(
+        "9.20 \N{PLUS-MINUS SIGN} <0.01"
+    )
+    assert wording.with_interval("goodput_bps", 9.2e6, None) == "9.20 Mbit/s"
+    assert wording.with_interval("goodput_bps", None, None) == "\N{EN DASH}"
+    assert wording.span("goodput_bps", 4.7e6, 4.9e6) == "4.70 to 4.90 Mbit/s"
+    assert wording.span("goodput_bps", 0.9e6, 4.9e6) == "900 kbit/s to 4.90 Mbit/s"
+    assert wording.span("goodput_bps", 4.7001e6, 4.7002e6) == "4.70 Mbit/s"

@@ -1,0 +1,196 @@
+"""What the dataset promises: checked conversion, errors that name file and column, digests of content alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from plait.dataset import Provenance, convert, read_trial, study_digest, trial_digest
+from plait.dataset.model import TABLES
+from plait.errors import DataError
+from plait.testing.folders import write_arrow, write_trial
+from plait.testing.plans import fake_plan
+from plait.testing.tables import fake_tables, make_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAN = fake_plan()
+DATA = fake_tables(PLAN)
+
+
+@pytest.fixture
+def arrow(tmp_path: Path) -> Path:
+    write_arrow(tmp_path / "data", DATA)
+    return tmp_path / "data"
+
+
+def test_conversion_keeps_every_cell(arrow: Path, tmp_path: Path) -> None:
+    returned = convert(arrow, tmp_path / "out")
+    for name, frame in DATA.items():
+        assert pl.read_parquet(tmp_path / "out" / f"{name}.parquet").equals(frame)
+        assert returned[name].equals(frame)
+
+
+def test_a_table_without_rows_converts(tmp_path: Path) -> None:
+    write_arrow(tmp_path / "data", make_tables({}))
+    assert all(frame.is_empty() for frame in convert(tmp_path / "data", tmp_path / "out").values())
+
+
+def test_a_missing_table_is_named(arrow: Path, tmp_path: Path) -> None:
+    (arrow / "links.arrow").unlink()
+    with pytest.raises(DataError, match=r"links\.arrow: the table `links` is missing"):
+        convert(arrow, tmp_path / "out")
+    assert not (tmp_path / "out").exists(), "nothing is written when anything is wrong"
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, -8, -1])
+def test_a_stream_that_was_cut_short_is_named(arrow: Path, tmp_path: Path, kept: int) -> None:
+    stream = arrow / "subflows.arrow"
+    data = stream.read_bytes()
+    stream.write_bytes(data[:kept])
+    with pytest.raises(DataError, match=r"subflows\.arrow: .* cut short"):
+        convert(arrow, tmp_path / "out")
+
+
+def test_a_damaged_stream_is_named(arrow: Path, tmp_path: Path) -> None:
+    stream = arrow / "flows.arrow"
+    data = bytearray(stream.read_bytes())
+    data[8:200] = bytes(192)
+    stream.write_bytes(data)
+    with pytest.raises(DataError, match=r"flows\.arrow: this is not a readable Arrow stream"):
+        convert(arrow, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.drop("rtt_us"), "column `rtt_us` of table `subflows` is missing"),
+        (lambda frame: frame.cast({"rtt_us": pl.Float64}), "column `rtt_us` .* is Float64, expected Int64"),
+        (lambda frame: frame.with_columns(extra=1), "column `extra` does not belong to table `subflows`"),
+        (lambda frame: frame.select(reversed(frame.columns)), "are in the order"),
+    ],
+)
+def test_other_columns_than_the_contract_are_refused(
+    arrow: Path, tmp_path: Path, change, message: str
+) -> None:
+    change(DATA["subflows"]).write_ipc_stream(arrow / "subflows.arrow")
+    with pytest.raises(DataError, match=rf"subflows\.arrow: .*{message}"):
+        convert(arrow, tmp_path / "out")
+
+
+def test_a_trial_reads_back(tmp_path: Path) -> None:
+    write_trial(tmp_path, PLAN, DATA)
+    trial = read_trial(tmp_path)
+    assert trial.plan == PLAN
+    assert trial.provenance.status == "ok"
+    assert set(trial.tables) == set(TABLES)
+    assert trial_digest(trial.tables) == trial_digest(DATA) == trial.provenance.digest
+
+
+def test_a_failed_trial_needs_no_tables(tmp_path: Path) -> None:
+    write_trial(tmp_path, PLAN, None, "the guest panicked")
+    trial = read_trial(tmp_path)
+    assert (trial.provenance.status, trial.provenance.error) == ("failed", "the guest panicked")
+    with pytest.raises(
+        DataError, match=r"flows\.parquet: the table `flows` is missing; delete the trial's folder"
+    ):
+        trial.tables["flows"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("flows.parquet", b"PAR1 this is not Parquet PAR1", "this is not a readable Parquet file"),
+        ("flows.parquet", b"", "this is not a readable Parquet file"),
+        ("plan.json", b"{}", r"not a plan of this version of plait: .*(and \d+ more)"),
+        ("plan.json", b"\xff\xfe", "not a plan"),
+    ],
+)
+def test_damaged_files_are_named_with_the_remedy(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    write_trial(tmp_path, PLAN, DATA)
+    (tmp_path / name).write_bytes(content)
+    trial = read_trial(tmp_path)
+    with pytest.raises(DataError, match=rf"{name}: {message}"):
+        _ = (trial.plan, trial.tables["flows"])
+
+
+def test_a_folder_without_provenance_is_no_trial(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"provenance\.json: cannot be read"):
+        read_trial(tmp_path)
+    (tmp_path / "provenance.json").write_text('{"schema": 2}')
+    with pytest.raises(DataError, match=r"provenance\.json: not a trial's provenance: schema"):
+        read_trial(tmp_path)
+
+
+def test_provenance_survives_its_file() -> None:
+    provenance = Provenance(status="ok", seed=1, identity="x", plait_version="0", host={"cores": 2})
+    text = provenance.model_dump_json()
+    assert '"schema":1' in text
+    assert Provenance.model_validate_json(text) == provenance
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_any_single_cell_changes_the_digest(table: str) -> None:
+    """Every column of every table: another value, a null for a value, a value for a null."""
+    rows = {name: [dict.fromkeys(schema)] * 2 for name, schema in TABLES.items()}
+    values = {pl.Int64: (0, 7), pl.String: ("", "x"), pl.Boolean: (False, True)}
+    digests = {trial_digest(make_tables(rows))}
+    for column, dtype in TABLES[table].items():
+        for value in values[type(dtype)]:
+            for row in (0, 1):
+                changed = {**rows, table: [dict(old) for old in rows[table]]}
+                changed[table][row][column] = value
+                digest = trial_digest(make_tables(changed))
+                assert digest not in digests, f"{table}.{column}[{row}] = {value!r}"
+                digests.add(digest)
+
+
+def test_moving_letters_between_cells_changes_the_digest() -> None:
+    def digest(*names: str | None) -> str:
+        return trial_digest(make_tables({"flows": [{"name": name} for name in names]}))
+
+    assert (
+        len({digest("ab", "c"), digest("a", "bc"), digest("abc", ""), digest("abc", None), digest("abc")})
+        == 5
+    )
+
+
+def test_the_digest_does_not_depend_on_how_the_file_is_written(tmp_path: Path) -> None:
+    digests = set()
+    for compression in ("zstd", "snappy", "uncompressed"):
+        path = tmp_path / f"{compression}.parquet"
+        DATA["subflows"].write_parquet(path, compression=compression, row_group_size=50)
+        digests.add(trial_digest(DATA | {"subflows": pl.read_parquet(path)}))
+    assert digests == {trial_digest(DATA)}
+
+
+def test_the_digest_does_not_depend_on_chunks_or_on_the_order_of_tables() -> None:
+    frame = DATA["subflows"]
+    chunked = pl.concat([frame[:100], frame[100:]], rechunk=False)
+    reordered = dict(reversed((DATA | {"subflows": chunked}).items()))
+    assert trial_digest(reordered) == trial_digest(DATA)
+
+
+def test_the_encoding_of_the_digest_is_what_it_was() -> None:
+    """Digests are compared across machines and years: this constant changes only with the encoding's number."""
+    tables = make_tables(
+        {
+            "flows": [
+                {"flow": 0, "name": "f\N{LATIN SMALL LETTER U WITH DIAERESIS}", "completed": True},
+                {"flow": None},
+            ]
+        }
+    )
+    assert trial_digest(tables) == "sha256:9195c0c361013973995641d91011538d6d6efa89d024f9f275522129ed5d64e6"
+
+
+def test_a_study_digest_covers_case_number_and_data_in_any_order() -> None:
+    trials = [("a", 0, "sha256:1"), ("a", 1, "sha256:2"), ("b", 0, "sha256:1")]
+    assert study_digest(trials) == study_digest(trials[::-1])
+    others = [trials[:2], [("a", 0, "sha256:1"), ("a", 1, "sha256:2"), ("b", 1, "sha256:1")], []]
+    assert len({study_digest(trials), *map(study_digest, others)}) == 4

@@ -1,0 +1,155 @@
+"""Figures: what they show of the data, the drawing of networks, the cache."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.analysis.series import trial_series
+from plait.analysis.summarise import TrialRow
+from plait.report import render
+from plait.report.layout import distinct_paths, layout
+from plait.report.network import DrawnPath, draw, link_label
+from plait.report.representatives import median_row
+from plait.report.theme import DARK, LIGHT, case_token, paint, path_token
+from plait.report.time_charts import KINDS, Panel, chart, frame_of
+from plait.testing.plans import FakeFlow, FakePath, fake_plan
+from plait.testing.tables import fake_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.plan.model import Plan
+
+MPTCP = fake_plan(paths=(FakePath(), FakePath(20_000_000, 15_000_000, loss_ratio=0.01)))
+PANEL = Panel("MPTCP", trial_series(MPTCP, fake_tables(MPTCP)), 23_500_000.0)
+
+
+def drawing(plan: Plan) -> str:
+    paths = [DrawnPath(path.forward, "#123456", path.name, "") for _, path in distinct_paths(plan)]
+    return draw(plan, paths, LIGHT, legend=True)
+
+
+def test_hosts_stand_at_the_ends_and_paths_beside_each_other() -> None:
+    places = layout(fake_plan(paths=(FakePath(), FakePath(), FakePath())))
+    assert (places.across["h1"], places.across["s2"], places.across["h2"]) == (0, 0.5, 1)
+    assert [places.down[name] for name in ("s1", "s2", "s3", "h1")] == [0, 1, 2, 1]
+    assert (places.columns, places.lanes, places.left_out) == (3, 2, 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 18])
+def test_no_two_nodes_of_a_column_overlap(count: int) -> None:
+    places = layout(fake_plan(paths=(FakePath(),) * count))
+    column = sorted(places.down[f"s{number + 1}"] for number in range(count))
+    assert all(lower - upper >= 0.9 for upper, lower in pairwise(column))
+
+
+def test_many_nodes_without_paths_are_left_out_and_counted() -> None:
+    plan = fake_plan(FakeFlow(transport="tcp"), paths=(FakePath(),) * 8)  # seven switches without a path
+    assert layout(plan).left_out == 7
+    assert "7 nodes that no path crosses are not drawn" in drawing(plan)
+    plan = fake_plan(FakeFlow(transport="tcp"), paths=(FakePath(),) * 3)
+    assert layout(plan).left_out == 0
+
+
+def test_links_say_what_they_do() -> None:
+    first, *_, last = MPTCP.links
+    assert link_label(first) == "5 Mbit/s, 5 ms"
+    assert link_label(last) == "20 Mbit/s, 15 ms, 1 % loss"
+    one, other = first.directions
+    adsl = first.model_copy(update={"directions": (one, other.model_copy(update={"rate_bps": 500_000}))})
+    assert link_label(adsl) == "5 Mbit/s / 500 kbit/s, 5 ms"
+    assert link_label(fake_plan(paths=(FakePath(None, 1),)).links[0]) == ""
+
+
+def test_a_label_that_all_of_many_links_share_is_said_once() -> None:
+    assert drawing(fake_plan(paths=(FakePath(),) * 6)).count("5 Mbit/s, 5 ms") == 1
+    assert drawing(fake_plan()).count("5 Mbit/s, 5 ms") == 4
+
+
+def test_names_in_drawings_are_escaped_and_shortened() -> None:
+    name = "<b>&" + "x" * 30
+    space = MPTCP.network.namespaces[0].model_copy(update={"name": name, "role": "router"})
+    network = MPTCP.network.model_copy(update={"namespaces": (*MPTCP.network.namespaces, space)})
+    svg = drawing(MPTCP.model_copy(update={"network": network}))
+    assert "<b>" not in svg
+    assert "&lt;b&gt;&amp;xxxxxxxxxxx\N{HORIZONTAL ELLIPSIS}<" in svg
+
+
+def test_charts_hold_the_points_of_the_series() -> None:
+    frame = frame_of([PANEL])
+    assert (frame.seconds, frame.goodput_unit) == (10, "Mbit/s")
+    for kind in KINDS:
+        spec = chart(PANEL, kind, frame)
+        assert spec is not None
+        header, *lines = spec["data"]["values"].splitlines()
+        assert header == "t,s0,s1"
+        assert len(lines) > 90
+    spec = chart(PANEL, "rtt", frame)
+    assert spec is not None
+    t, first, second = spec["data"]["values"].splitlines()[50].split(",")
+    assert dict(PANEL.series.subflows[0].rtt_us)[float(t)] / 1e3 == pytest.approx(float(first), rel=1e-4)
+    assert float(second) > 60
+
+
+def test_labels_of_people_are_never_part_of_a_formula() -> None:
+    series = PANEL.series
+    evil = "'];alert(1)//"
+    named = type(series)(
+        series.duration_s,
+        series.bin_s,
+        tuple(
+            type(s)(evil, s.colour, s.path, s.goodput_bps, s.rtt_us, s.cwnd_segments) for s in series.subflows
+        ),
+        series.queues,
+        0,
+    )
+    panel = Panel("x", named, None)
+    spec = chart(panel, "rtt", frame_of([panel]), legend=True)
+    assert spec is not None
+    labels = json.dumps({"s0": evil, "s1": evil})
+    assert spec["layer"][1]["encoding"]["color"]["legend"]["labelExpr"] == f"({labels})[datum.label]"
+    assert evil in render.draw_all({"x": spec})["x"].svg.replace("&apos;", "'")
+
+
+def test_themes_have_the_same_tokens_and_none_is_left_unpainted() -> None:
+    assert LIGHT.keys() == DARK.keys()
+    spec = render.standalone(chart(PANEL, "goodput", frame_of([PANEL])) or {})
+    assert not re.search(r"'@\w+'", str(spec))
+    assert paint({"a": ["@ink", "@nobody", 1]}, LIGHT) == {"a": [LIGHT["ink"], "@nobody", 1]}
+    assert path_token(8) == "@path0"
+    assert [case_token(number) for number in (0, 5, 6, 7)] == ["@case0", "@case5", "@case1", "@case2"]
+
+
+def test_the_median_trial_stands_for_a_case() -> None:
+    values = [5.0, None, 1.0, 9.0, 3.0]
+    rows = tuple(TrialRow(n, n, "", {"goodput_bps": value}) for n, value in enumerate(values))
+    assert median_row(rows, "goodput_bps").index == 4
+    assert median_row(rows, "completion_s").index == 0
+
+
+def test_a_figure_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    svg = drawing(MPTCP)
+    first = render.draw_all({"network": svg})["network"]
+    monkeypatch.setattr(render, "_png", lambda _: pytest.fail("drawn again"))
+    assert render.draw_all({"network": svg})["network"] == first
+    assert first.png.startswith(b"\x89PNG")
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "file"))
+    assert render.draw_all({"network": drawing(MPTCP)})["network"].png
+
+
+def test_the_cache_keeps_a_bounded_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(render, "KEPT", 4)
+    for number in range(5):
+        render.draw_all({"x": f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="{9 + number}"/>'})
+    assert len(list((tmp_path / "figures").iterdir())) <= 4

@@ -24,6 +24,12 @@ class Path_(ctypes.Structure):  # noqa: N801 - the C struct plait_path; Path is 
     )
 
 
+class Cap(ctypes.Structure):
+    """struct plait_cap: a share numerator / denominator, and the largest credit."""
+
+    _fields_ = (("numerator", ctypes.c_uint64), ("denominator", ctypes.c_uint64), ("most", ctypes.c_int64))
+
+
 class Num(ctypes.Structure):
     """struct plait_num: m * 2**e."""
 
@@ -68,4 +74,21 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     }.items():
         getattr(library, f"host_{name}").restype = result
     library.host_num.argtypes = [ctypes.c_uint64, ctypes.c_int32]
+    return library
+
+
+@pytest.fixture(scope="session")
+def choice(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The schedulers' arithmetic (kernel/schedulers/plait_choice.h), callable."""
+    library = _build("choice_host.c", tmp_path_factory.mktemp("choice") / "choice.so")
+    u32, u64, s64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
+    for name, result, arguments in (
+        ("ecf_waits", ctypes.c_bool, (u64, u32, u32, u32, u32, u32, ctypes.POINTER(ctypes.c_bool))),
+        ("blest_skips", ctypes.c_bool, (u64, u32, u32, u32, u32, u32, u32, u32)),
+        ("cap", Cap, (u32, u32, u32)),
+        ("cap_credit", s64, (Cap, s64, u64, u64)),
+        ("cap_grant", u32, (Cap, s64)),
+    ):
+        function = getattr(library, f"host_{name}")
+        function.restype, function.argtypes = result, arguments
     return library

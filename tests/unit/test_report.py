@@ -7,13 +7,18 @@ import json
 import re
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
+from plait.analysis.model import CaseSummary, Comparison
+from plait.analysis.observe import REMEDIES
 from plait.analysis.wording import MISSING, show
 from plait.cli import app
+from plait.dataset.model import TABLES
+from plait.dataset.provenance import Provenance
 from plait.errors import DataError
 from plait.report import build
 from plait.report.table import rows
@@ -24,9 +29,9 @@ from plait.testing.plans import FakeFlow, FakePath, fake_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOSTILE = '<script>alert("x")</script></title>&<img src=x onerror=alert(1)>'
+ROOT = Path(__file__).parents[2]
 FIGURES = {"network", "goodput", "goodput-over-time", "rtt-over-time", "cwnd-over-time", "queue-over-time"}
 
 
@@ -277,3 +282,17 @@ def test_the_command_rebuilds_and_prints(tmp_path: Path) -> None:
     assert "two paths MPTCP" in re.sub(r"\s+", " ", result.output)
     result = CliRunner().invoke(app, ["report", str(tmp_path), "--json"], standalone_mode=False)
     assert json.loads(result.output) == json.loads((tmp_path / "summary.json").read_text())
+
+
+def test_the_reference_names_every_column_metric_and_caution(study: Path) -> None:
+    text = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
+    names = {column for schema in TABLES.values() for column in schema}
+    names |= {name for case in read_summary(study).cases for name in case.metrics if "." not in name}
+    names |= (
+        set(REMEDIES)
+        | set(Comparison.model_fields)
+        | set(CaseSummary.model_fields)
+        | set(Provenance.model_fields)
+    )
+    names -= {"schema_version"}
+    assert not {name for name in names if f"`{name}`" not in text}

@@ -27,6 +27,10 @@ LETTER = 0.58
 """Mean width of a letter as a share of its height; widths are estimated, boxes have room."""
 SEPARATION = 5.0
 LONGEST_NAME = 16
+BEND = 36.0
+"""How far the handles of parallel links are apart."""
+BULGE = 0.75
+"""How much of that a cubic curve reaches in its middle."""
 FEW_LINKS = 8
 
 
@@ -46,6 +50,8 @@ class _Geometry:
 
     layout: Layout
     width: float
+    top: float
+    """Height of the uppermost lane."""
 
     @property
     def centre(self) -> float:
@@ -56,7 +62,7 @@ class _Geometry:
     def at(self, node: str) -> tuple[float, float]:
         """Return the centre of a node."""
         x = MARGIN + self.layout.across[node] * (self.width - 2 * MARGIN)
-        return x, 34 + self.layout.down[node] * LANE
+        return x, self.top + self.layout.down[node] * LANE
 
 
 def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, legend: bool) -> str:
@@ -66,8 +72,11 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
     same = _common_label(drawn)
     longest = 0 if same is not None else max((len(link_label(link)) for link in drawn), default=0)
     column = min(max(longest * TEXT * LETTER + 100, COLUMN[0]), COLUMN[1])
-    geometry = _Geometry(places, max(440.0, 2 * MARGIN + column * max(places.columns - 1, 1)))
-    height = 68 + places.lanes * LANE
+    pairs = [frozenset(_ends(link)) for link in drawn]
+    bulge = max((pairs.count(pair) - 1) / 2 * BEND for pair in pairs) if pairs else 0.0
+    top = 34 + max(bulge - BEND / 2, 0.0) * BULGE
+    geometry = _Geometry(places, max(440.0, 2 * MARGIN + column * max(places.columns - 1, 1)), top)
+    height = 2 * top + places.lanes * LANE
     legend_height = 22 * len(paths) + 8 if legend else 0
     parts = [_curves(drawn, geometry, paths, colours, labels=same is None)]
     parts += [
@@ -146,7 +155,7 @@ def _curves(
         pairs.setdefault(frozenset(_ends(link)), []).append(link)
     for parallel in pairs.values():
         for number, link in enumerate(parallel):
-            bend = (number - (len(parallel) - 1) / 2) * 34
+            bend = (number - (len(parallel) - 1) / 2) * BEND
             names = {direction.name for direction in link.directions}
             users = [path for path in paths if names & set(path.directions)]
             thick = max(5.0, SEPARATION * len(users) + 2)
@@ -180,7 +189,7 @@ def _label_place(geometry: _Geometry, link: Link, bend: float, half: float) -> t
     share = 0.5 if level else (0.64 if outwards > 0 else 0.36)
     y, inner = ((y1 + y2) / 2, geometry.centre + 1) if level else ((y2, y1) if outwards > 0 else (y1, y2))
     below = y + bend > inner
-    return x1 + share * (x2 - x1), y + bend * 0.75 + (half + TEXT + 2 if below else -half - 6)
+    return x1 + share * (x2 - x1), y + bend * BULGE + (half + TEXT + 2 if below else -half - 6)
 
 
 def _ends(link: Link) -> tuple[str, str]:

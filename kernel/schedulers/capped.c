@@ -12,9 +12,10 @@
  * of a window, at least n segments; for e > 0 the cap is lowered by as much, so that burst and cap together stay
  * within 1/n + e over a window.
  *
- * It cannot block itself. The credits of all subflows together are at least one burst, whatever was sent: a credit is
- * only cut off at the burst, and when one stands there the others' excesses add up to no more than what it lacks
- * (docs/decisions/0011-schedulers.md); with a burst of n segments some subflow can always afford one.
+ * It cannot block itself: with a burst of n segments some subflow can always afford one, whatever was granted before
+ * (docs/decisions/0011-schedulers.md has the argument, tests/kernel/ plays it). Retransmissions are not granted; when
+ * they have left nobody with the credit for a segment, all are forgiven as much as the richest lacks. That is the one
+ * way in which an interval can exceed the cap, by the bytes that were retransmitted in it.
  *
  * Goodput: what the cap allows of the paths' rates R is the largest T with sum of min(R_i, cap * T) = T; for two paths
  * min(R_1 + R_2, min(R) / (1 - cap)). Reached when the slow path never idles. Hence the order: of the subflows with
@@ -79,11 +80,22 @@ static u32 capped_burst(struct capped_state *state, u32 window, u32 least)
 	return clamp_t(u64, burst, least, INT_MAX / 2);
 }
 
+static u32 capped_mss(const struct plait_option *option, int n)
+{
+	u32 mss = 1;
+	int i;
+
+	for (i = 0; i < n; i++)
+		mss = max(mss, option[i].mss);
+	return mss;
+}
+
 /* Brings all credits up to date; anew when subflows have come or gone. */
-static void capped_account(struct mptcp_sock *msk, struct capped_state *state, const struct plait_cap *cap,
+static void capped_account(struct capped_state *state, const struct plait_cap *cap,
 			   const struct plait_option *option, int n)
 {
 	u32 set = plait_set_id(option, n);
+	s64 highest = 0, lack;
 	struct capped_credit *own;
 	u64 all = 0;
 	int i;
@@ -100,6 +112,12 @@ static void capped_account(struct mptcp_sock *msk, struct capped_state *state, c
 		own = plait_subflow(option[i].subflow, struct capped_credit);
 		own->credit = plait_cap_credit(cap, own->credit, all, option[i].carried - own->seen);
 		own->seen = option[i].carried;
+		highest = i ? max(highest, own->credit) : own->credit;
+	}
+	lack = plait_cap_lack(cap, highest, capped_mss(option, n));
+	for (i = 0; lack && i < n; i++) {
+		own = plait_subflow(option[i].subflow, struct capped_credit);
+		own->credit = min(own->credit + lack, cap->most);
 	}
 	state->bytes += all;
 	state->set = set;
@@ -131,9 +149,9 @@ static struct mptcp_subflow_context *capped_pick(struct mptcp_sock *msk)
 		state->set = 0;
 		return capped_alone(msk, option);
 	}
-	burst = capped_burst(state, msecs_to_jiffies(capped_get(net, CAPPED_WINDOW)), n * option[0].mss);
+	burst = capped_burst(state, msecs_to_jiffies(capped_get(net, CAPPED_WINDOW)), n * capped_mss(option, n));
 	cap = plait_cap(n, e - min(e / 2, CAPPED_BURST), burst);
-	capped_account(msk, state, &cap, option, n);
+	capped_account(state, &cap, option, n);
 
 	for (i = 0; i < n; i++) {
 		credit = plait_subflow(option[i].subflow, struct capped_credit)->credit;

@@ -85,6 +85,14 @@ static inline s64 plait_cap_credit(const struct plait_cap *cap, s64 credit, u64 
 	return credit < cap->most ? credit : cap->most;
 }
 
+/* What all credits lack for the highest of them to afford so many bytes; 0 when it can. */
+static inline s64 plait_cap_lack(const struct plait_cap *cap, s64 highest, u32 bytes)
+{
+	s64 needed = bytes * (cap->denominator - cap->numerator);
+
+	return highest < needed ? needed - highest : 0;
+}
+
 /* Bytes that a subflow of this credit may carry now: of s bytes it spends s and gains s * cap. */
 static inline u32 plait_cap_grant(const struct plait_cap *cap, s64 credit)
 {

@@ -14,3 +14,4 @@ bool host_blest_skips(u64 window, u32 mss_f, u32 cwnd_f, u32 rtt_f, u32 mss_s, u
 struct plait_cap host_cap(u32 n, u32 e, u32 burst) { return plait_cap(n, e, burst); }
 s64 host_cap_credit(struct plait_cap cap, s64 credit, u64 all, u64 own) { return plait_cap_credit(&cap, credit, all, own); }
 u32 host_cap_grant(struct plait_cap cap, s64 credit) { return plait_cap_grant(&cap, credit); }
+s64 host_cap_lack(struct plait_cap cap, s64 highest, u32 bytes) { return plait_cap_lack(&cap, highest, bytes); }

@@ -88,6 +88,7 @@ def choice(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         ("cap", Cap, (u32, u32, u32)),
         ("cap_credit", s64, (Cap, s64, u64, u64)),
         ("cap_grant", u32, (Cap, s64)),
+        ("cap_lack", s64, (Cap, s64, u32)),
     ):
         function = getattr(library, f"host_{name}")
         function.restype, function.argtypes = result, arguments

@@ -109,7 +109,7 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
             )
         partial.rename(target)
     except (urllib.error.URLError, HTTPException, OSError) as error:
-        reason = getattr(error, "reason", error)
+        reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
         raise KernelBuildError(f"downloading {pinned.url}: {reason}") from error
     finally:
         partial.unlink(missing_ok=True)
@@ -127,6 +127,8 @@ def _receive(pinned: Pinned, partial: Path, progress: Progress) -> str:
             file.write(chunk)
             done += len(chunk)
             progress(f"downloading {pinned.name}", done / total if total else None)
+    if total and done < total:
+        raise ConnectionError(f"the connection ended after {done} of {total} bytes")
     return digest.hexdigest()
 
 

@@ -112,7 +112,7 @@ def _build(source: _Source, progress: Progress) -> Kernel:
         identity = chosen.identity(content)
         kernel = cache.of_identity(identity, by_default=source.kind != "given")
         if kernel is None:
-            built = _compile(tree, chosen, identity, progress)
+            built = _compile(tree, version, chosen, identity, progress)
             record = BuildRecord(
                 schema_version=1, identity=identity, version=version, hz=chosen.hz, recipe_sha256=chosen.sha256,
                 chosen_by_default=source.kind != "given",
@@ -136,7 +136,7 @@ def _unpack(path: Path, tree: Path) -> str:
     return unpack.file_sha256(path)
 
 
-def _compile(tree: Path, chosen: Recipe, identity: str, progress: Progress) -> Built:
+def _compile(tree: Path, version: str, chosen: Recipe, identity: str, progress: Progress) -> Built:
     log = tree.parent / "build.log"
     try:
         return build(tree, chosen, log, progress)
@@ -144,7 +144,7 @@ def _compile(tree: Path, chosen: Recipe, identity: str, progress: Progress) -> B
         kept = cache.kernels_root() / "logs" / f"{identity[:16]}.log"
         kept.parent.mkdir(exist_ok=True)
         shutil.copyfile(log, kept)
-        raise KernelBuildError(f"building Linux in {tree.name}: {error}\nthe whole log: {kept}") from error
+        raise KernelBuildError(f"building Linux {version}: {error}\nthe whole log: {kept}") from error
 
 
 def _finished(folder: Path, built: Built, record: BuildRecord) -> Path:

@@ -30,7 +30,7 @@ LEFT_OUT = (
     "*/sound/*.[chS]",
     "*/samples/*.[chS]",
     *(f"*/drivers/{name}/*.[chS]" for name in _DRIVERS),
-    *(f"*/arch/{name}/*" for name in _OTHER_ARCHITECTURES),
+    *(f"*/arch/{name}/*{end}" for name in _OTHER_ARCHITECTURES for end in (".[chS]", ".dts*", "defconfig")),
 )
 
 # What a source tree may hold beside its sources: history, and what building in it has left behind.

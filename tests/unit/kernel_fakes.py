@@ -1,0 +1,67 @@
+"""A Linux source tree of a few lines that "builds" in no time, and a laboratory of one patch and three options."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAKEFILE = """VERSION = 6
+PATCHLEVEL = 12
+SUBLEVEL = 7
+EXTRAVERSION =
+allnoconfig:
+\tcp $(KCONFIG_ALLCONFIG) .config
+linux:
+\t@echo '  CC      one.o'
+{steps}\tcp /bin/true linux
+"""
+
+CONFIG = """# The tick.
+CONFIG_HZ=250
+CONFIG_MPTCP=y
+# CONFIG_UML_RANDOM is not set
+CONFIG_NEW=y # from 7.0
+CONFIG_OLD=y # until 7.0
+"""
+
+PATCH = """Subject: a change
+
+Why, and when it can be dropped.
+---
+--- a/file.c
++++ b/file.c
+@@ -1 +1 @@
+-before
++after
+"""
+
+
+def make_laboratory(folder: Path) -> Path:
+    """Makes patches for 6.12 and 7.x and a configuration in `folder`."""
+    for series in ("6.12", "7.x"):
+        (folder / "patches" / series).mkdir(parents=True)
+        (folder / "patches" / series / "0001-change.patch").write_text(PATCH)
+    (folder / "config").mkdir()
+    (folder / "config" / "laboratory.config").write_text(CONFIG)
+    return folder
+
+
+def make_tree(folder: Path, *steps: str) -> Path:
+    """Makes a source tree whose build also runs `steps` (lines of shell)."""
+    folder.mkdir(parents=True)
+    (folder / "Makefile").write_text(MAKEFILE.format(steps="".join(f"\t{step}\n" for step in steps)))
+    (folder / "file.c").write_text("before\n")
+    (folder / "drivers" / "gpu").mkdir(parents=True)
+    (folder / "drivers" / "gpu" / "large.c").write_text("never compiled\n")
+    (folder / "drivers" / "gpu" / "Kconfig").write_text("but configured\n")
+    return folder
+
+
+def make_archive(tree: Path) -> Path:
+    """Packs a tree as a distribution does."""
+    archive = tree.with_name("linux-source-6.12.tar.xz")
+    subprocess.run(["tar", "-cJf", str(archive), "-C", str(tree.parent), tree.name], check=True)
+    return archive

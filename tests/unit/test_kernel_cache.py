@@ -1,0 +1,92 @@
+"""What the cache shows of its kernels, and how one is asked for by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.errors import RequestError
+from plait.kernel import cache, find, list_built
+from plait.kernel.model import BuildRecord, SourceRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
+    return tmp_path / "kernels"
+
+
+def add(kernels: Path, identity: str, version: str, *, default: bool = True, recipe: str = "r") -> Path:
+    """Puts a kernel of 5 bytes into the cache."""
+    folder = kernels / identity
+    folder.mkdir(parents=True)
+    (folder / "linux").write_bytes(b"linux")
+    record = BuildRecord(
+        schema_version=1, identity=identity, version=version, hz=1000, recipe_sha256=recipe, chosen_by_default=default,
+        source=SourceRecord(kind="given", name="linux.tar.xz", content_sha256="c"), compiler="gcc", binary_sha256="b",
+        binary_bytes=5, built_at="2026-01-01T00:00:00+00:00", build_s=1.0, jobs=2,
+    )  # fmt: skip
+    cache.write_record(folder, record)
+    return folder
+
+
+def test_an_empty_cache_holds_nothing() -> None:
+    assert list_built() == []
+    with pytest.raises(RequestError, match="plait kernel build"):
+        find("6.12")
+
+
+def test_kernels_are_listed_by_version_as_numbers(kernels: Path) -> None:
+    for number, version in enumerate(["6.12.9", "7.2.13", "6.12.117"]):
+        add(kernels, f"{number}" * 64, version)
+    assert [kernel.version for kernel, _ in list_built()] == ["7.2.13", "6.12.117", "6.12.9"]
+
+
+@pytest.mark.parametrize("name", ["6.12.117", "abcd", "abcd" * 16, "6.12.117-abcdabcd"])
+def test_a_kernel_is_found_by_version_identity_prefix_or_both(kernels: Path, name: str) -> None:
+    add(kernels, "abcd" * 16, "6.12.117")
+    add(kernels, "ef01" * 16, "7.2.13")
+    assert find(name).identity == "abcd" * 16
+
+
+@pytest.mark.parametrize("name", ["abc", "6.12", "nothing"])
+def test_what_is_not_a_name_is_refused_with_the_names_there_are(kernels: Path, name: str) -> None:
+    add(kernels, "abcd" * 16, "6.12.117")
+    with pytest.raises(RequestError, match=r"6\.12\.117-abcdabcd"):
+        find(name)
+
+
+def test_an_ambiguous_name_is_refused_with_the_candidates(kernels: Path) -> None:
+    add(kernels, "a" * 64, "6.12.117")
+    add(kernels, "b" * 64, "6.12.117")
+    with pytest.raises(RequestError, match=r"6\.12\.117-[ab]{8}, 6\.12\.117-[ab]{8}"):
+        find("6.12.117")
+
+
+@pytest.mark.parametrize("damage", ["no record", "half a record", "half a binary", "no binary"])
+def test_a_damaged_kernel_does_not_count(kernels: Path, damage: str) -> None:
+    folder = add(kernels, "a" * 64, "6.12.117")
+    match damage:
+        case "no record":
+            (folder / "build.json").unlink()
+        case "half a record":
+            (folder / "build.json").write_bytes((folder / "build.json").read_bytes()[:100])
+        case "half a binary":
+            (folder / "linux").write_bytes(b"li")
+        case "no binary":
+            (folder / "linux").unlink()
+    assert list_built() == []
+
+
+def test_only_kernels_built_of_the_default_source_and_this_recipe_are_the_default(kernels: Path) -> None:
+    add(kernels, "a" * 64, "6.12.117", default=False)
+    add(kernels, "b" * 64, "6.12.117", recipe="another")
+    assert cache.default("r") is None
+    assert cache.of_identity("a" * 64, by_default=True) is not None
+    found = cache.default("r")
+    assert found is not None
+    assert found.identity == "a" * 64

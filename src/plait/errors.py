@@ -48,7 +48,9 @@ class Mistake:
 
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
-        return ": ".join(part for part in (place, self.path, self.what) if part)
+        line = ": ".join(part for part in (place, self.path, self.what) if part)
+        # a file's control characters must neither break the line nor reach the terminal
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 class ScenarioError(RequestError):

@@ -25,11 +25,9 @@ def found_in(wrong: ValidationError) -> list[Found]:
         if error["type"] == "scenario":
             found += error["ctx"]["mistakes"]
             continue
-        where = tuple(
-            part
-            for part in error["loc"]
-            if not (isinstance(part, str) and part.startswith(("[", "function-")))
-        )
+        where = error["loc"]
+        if where and where[-1] == "[key]" and error["type"] != "extra_forbidden":
+            where = where[:-1]  # pydantic's mark for a mistake in the key itself
         found.append((where, _worded(error, where)))
     return found
 

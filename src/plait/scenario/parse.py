@@ -111,7 +111,7 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
                 break
             found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
             wheres = [where for where, _ in now]
-            if any(where[:2] in NAMED or where in ((), ("network",), ("traffic",)) for where in wheres):
+            if any(where[:2] in NAMED or where in ((), ("network",)) for where in wheres):
                 break  # without a node, links and flows would be called wrong that are not
             rest = _repaired(rest, wheres)
         else:
@@ -131,6 +131,9 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
     for where in sorted(wheres, key=len, reverse=True):
         holder, key = _innermost(rest, where)
         field = str(where[-1])
+        if where == ("traffic",):
+            rest["traffic"] = [_harmless_entry(rest, where)]
+            continue
         if field in _HARMLESS and (holder is None or isinstance(holder, dict)):
             target = rest if holder is None else holder if key == field else holder[key]
             target[field] = _HARMLESS[field]

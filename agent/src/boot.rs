@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use rustix::fs::Mode;
 use rustix::mount::{MountFlags, mount};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::error::{Attempt, Error, Result};
@@ -14,6 +15,8 @@ use crate::sys;
 pub const JOB: &str = "/job";
 /// Names of the network namespaces.
 const NETNS: &str = "/run/netns";
+/// `fs.nr_open`, the most that the kernel allows unasked.
+const DESCRIPTORS: u64 = 1 << 20;
 
 /// Prepares the guest: mounts, and sleeps that end on time.
 pub fn prepare() -> Result<()> {
@@ -26,8 +29,12 @@ pub fn prepare() -> Result<()> {
     mount_at("tmpfs", "tmpfs", "/run", c"mode=0755")?;
     mount_at("tmpfs", "tmpfs", "/tmp", c"mode=1777")?;
     rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {NETNS}"))?;
+    // A namespace takes four descriptors, and there may be thousands.
+    let descriptors = Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) };
+    setrlimit(Resource::Nofile, descriptors).attempt(|| format!("allowing {DESCRIPTORS} open files"))?;
     // Sleeps of ordinary threads may end 50 us late, to save the power of a real machine.
-    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).attempt(|| "setting the timer slack")
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
+        .attempt(|| "setting the timer slack")
 }
 
 /// Mounts the trial's folder, without which there is nothing to do and nobody to tell.
@@ -36,7 +43,8 @@ pub fn mount_job() -> Result<()> {
 }
 
 fn mount_at(source: &str, kind: &str, target: &str, options: &CStr) -> Result<()> {
-    mount(source, target, kind, MountFlags::empty(), options).attempt(|| format!("mounting {kind} on {target}"))
+    mount(source, target, kind, MountFlags::empty(), options)
+        .attempt(|| format!("mounting {kind} on {target}"))
 }
 
 /// Reads /job/plan.json. The plan lives as long as the machine.

@@ -38,7 +38,9 @@ fn deadline(t_us: i64) -> Timespec {
 /// Sleeps until `t_us` of the trial.
 pub fn sleep_until(t_us: i64) {
     let until = deadline(t_us);
-    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR) {}
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR)
+    {
+    }
 }
 
 /// A bell that threads ring for the main thread, which otherwise sleeps until the next point of its schedule.

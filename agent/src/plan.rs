@@ -368,7 +368,8 @@ fn default_table() -> u32 {
 
 /// Reads a plan and checks what its types cannot say.
 pub fn parse(json: &[u8]) -> Result<Plan> {
-    let plan: Plan = serde_json::from_slice(json).map_err(|error| Error::because("reading plan.json", error))?;
+    let plan: Plan =
+        serde_json::from_slice(json).map_err(|error| Error::because("reading plan.json", error))?;
     if plan.schema != SCHEMA {
         return Err(Error::new(format!("plan.json has schema {}; this agent reads {SCHEMA}", plan.schema)));
     }

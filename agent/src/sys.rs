@@ -21,6 +21,12 @@ pub const SUBFLOW_INFO_BYTES: usize = 264;
 /// The kernel allows 8 subflows in addition to the initial one; closing ones may linger beside them.
 pub const SUBFLOWS_MAX: usize = 32;
 
+/// A size as the kernel takes it.
+#[allow(clippy::cast_possible_truncation)] // sizes of a few structures, known when this is compiled
+const fn size32(bytes: usize) -> u32 {
+    bytes as u32
+}
+
 fn check(result: i32) -> Result<()> {
     if result < 0 { Err(last_errno()) } else { Ok(()) }
 }
@@ -31,9 +37,11 @@ fn last_errno() -> Errno {
 
 /// `getsockopt` of plain data. Returns how many bytes of `value` the kernel filled.
 fn getsockopt(fd: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> Result<usize> {
-    let mut length = libc::socklen_t::try_from(value.len()).map_err(|_| Errno::INVAL)?;
+    let mut length = size32(value.len());
     // SAFETY: the kernel writes at most `length` bytes, the size of `value`; options of plain data hold no pointers.
-    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length) })?;
+    check(unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length)
+    })?;
     Ok(length as usize)
 }
 
@@ -96,16 +104,16 @@ impl FullInfo {
     pub fn read(&mut self, fd: BorrowedFd<'_>) -> Result<()> {
         let mut header = FullInfoHeader {
             size_tcpinfo_kernel: 0,
-            size_tcpinfo_user: TCP_INFO_BYTES as u32,
+            size_tcpinfo_user: size32(TCP_INFO_BYTES),
             size_sfinfo_kernel: 0,
-            size_sfinfo_user: SUBFLOW_INFO_BYTES as u32,
+            size_sfinfo_user: size32(SUBFLOW_INFO_BYTES),
             num_subflows: 0,
-            size_arrays_user: SUBFLOWS_MAX as u32,
+            size_arrays_user: size32(SUBFLOWS_MAX),
             subflow_info: self.identities.as_mut_ptr().expose_provenance() as u64,
             tcp_info: self.tcp.as_mut_ptr().expose_provenance() as u64,
             mptcp_info: [0; MPTCP_INFO_BYTES],
         };
-        let mut length = size_of::<FullInfoHeader>() as libc::socklen_t;
+        let mut length = size32(size_of::<FullInfoHeader>());
         // SAFETY: the kernel writes at most `length` bytes of `header`, and through its two pointers at most
         // `size_arrays_user` elements of at most `size_sfinfo_user` and `size_tcpinfo_user` bytes, which is what
         // the two boxes hold; it keeps none of the pointers.
@@ -161,7 +169,7 @@ pub fn enable_extended_acks(fd: impl AsFd) -> Result<()> {
             libc::SOL_NETLINK,
             libc::NETLINK_EXT_ACK,
             (&raw const on).cast(),
-            size_of::<u32>() as libc::socklen_t,
+            size32(size_of::<u32>()),
         )
     })
 }
@@ -175,7 +183,7 @@ pub fn join_netlink_group(fd: impl AsFd, group: u32) -> Result<()> {
             libc::SOL_NETLINK,
             libc::NETLINK_ADD_MEMBERSHIP,
             (&raw const group).cast(),
-            size_of::<u32>() as libc::socklen_t,
+            size32(size_of::<u32>()),
         )
     })
 }

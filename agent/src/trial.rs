@@ -79,7 +79,12 @@ struct Trial<'a> {
 }
 
 /// Runs the traffic of `plan` over `network`, and fills `tables`.
-pub fn run(plan: &'static Plan, mut network: Applied, prepared: Vec<Prepared>, tables: &mut Tables) -> Result<()> {
+pub fn run(
+    plan: &'static Plan,
+    mut network: Applied,
+    prepared: Vec<Prepared>,
+    tables: &mut Tables,
+) -> Result<()> {
     tables.links.attach(plan, &mut network)?;
     let mut progress = Progress::create()?;
     let counters = Counters::before(&network)?;
@@ -143,7 +148,7 @@ impl Trial<'_> {
         self.tables.links.sample(t_us)?;
         self.progress.tell(t_us)?;
         self.samples += 1;
-        if self.samples % SAMPLES_PER_BATCH == 0 {
+        if self.samples.is_multiple_of(SAMPLES_PER_BATCH) {
             self.write_events(t_us)?;
             self.tables.flush()?;
         }
@@ -206,7 +211,9 @@ impl Trial<'_> {
             self.end(index, now_us, now_us, false, Shutdown::Both)?;
         }
         for flow in &self.traffic.flows {
-            for socket in [SideName::Client, SideName::Server].into_iter().filter_map(|side| flow.socket(side)) {
+            for socket in
+                [SideName::Client, SideName::Server].into_iter().filter_map(|side| flow.socket(side))
+            {
                 let _ = shutdown(&*socket, Shutdown::Both);
             }
         }
@@ -314,5 +321,6 @@ fn still_counting(flow: &FlowState) -> bool {
         SideName::Client => (&progress.client, &progress.server),
         SideName::Server => (&progress.server, &progress.client),
     };
-    sender.is_some() && !progress.sender_done || receiver.is_some() && !progress.receiver_done
+    sender.is_some() && progress.sent_bytes.is_none()
+        || receiver.is_some() && progress.received_bytes.is_none()
 }

@@ -24,7 +24,8 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     let mut socket = Socket::open(Family::Route)?;
     let mut batch = Batch::default();
     for veth in veths {
-        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a, UP)?);
+        let mut request =
+            rt_link::Request::new().set_create().set_excl().op_newlink_do(&header(build, &veth.a, UP)?);
         {
             let attributes = push_end(build, request.encode(), &veth.a, veth.mtu)?;
             let mut info = attributes.nested_linkinfo().push_kind(c"veth");
@@ -59,7 +60,10 @@ fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfo
 
 fn bring_up(batch: &mut Batch, index: i32, ifname: &str, netns: &str) {
     let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
-    batch.add(&rt_link::Request::new().op_setlink_do(&header), format_args!("bringing {ifname} up in {netns}"));
+    batch.add(
+        &rt_link::Request::new().op_setlink_do(&header),
+        format_args!("bringing {ifname} up in {netns}"),
+    );
 }
 
 fn push_end<P: Pusher>(

@@ -42,8 +42,7 @@ impl Namespace {
         let what = || format!("making namespace {name}");
         sys::unshare_network().attempt(what)?;
         let path = format!("{NAMED}/{name}");
-        rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR)
-            .attempt(what)?;
+        rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR).attempt(what)?;
         mount_bind(OWN, &path).attempt(what)?;
         let fd = current().attempt(what)?;
         for (path, value) in &planned.sysctls {

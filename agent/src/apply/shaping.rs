@@ -23,6 +23,8 @@ const LINKLAYER_ETHERNET: u8 = 1;
 /// `TCA_EGRESS_REDIR`, `TC_ACT_STOLEN`.
 const EGRESS_REDIRECT: u32 = 1;
 const ACT_STOLEN: u32 = 4;
+/// Every protocol (`linux/if_ether.h`).
+const ETH_P_ALL: u16 = 3;
 /// Position of the only action in the list; the kernel counts from 1.
 const FIRST_ACTION: u16 = 1;
 
@@ -99,7 +101,7 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
         batch.add(&request, format_args!("{what}: adding clsact"));
 
         // The upper half is the priority (the kernel would choose one), the lower the protocol in network order.
-        let every_protocol = u32::from((libc::ETH_P_ALL as u16).to_be());
+        let every_protocol = u32::from(ETH_P_ALL.to_be());
         let header =
             Tcmsg { ifindex, parent: CLSACT_INGRESS, info: 1 << 16 | every_protocol, ..Default::default() };
         let mut request = tc::Request::new().set_create().set_excl().op_newtfilter_do(&header);
@@ -108,9 +110,7 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
             // The bindings would number the action 0, which the kernel skips.
             let bytes = list.as_vec_mut();
             let entry = push_nested_header(bytes, FIRST_ACTION);
-            PushActAttrs::new(&mut *bytes)
-                .nested_options_mirred()
-                .push_parms(&mirred(target_index));
+            PushActAttrs::new(&mut *bytes).nested_options_mirred().push_parms(&mirred(target_index));
             finalize_nested_header(bytes, entry);
         }
         batch.add(&request, format_args!("{what}: adding the filter"));

@@ -5,7 +5,7 @@ use std::fmt;
 use netlink_bindings::traits::{LookupFn, NetlinkRequest};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{Answer, Socket, answers, kernel_type, push_message};
+use super::{Answer, NLM_F_ACK, Socket, answers, kernel_type, push_message};
 use crate::error::{Attempt, Error, Result};
 
 /// Bytes of messages for one system call; well below the kernel's limit for one datagram (212 992).
@@ -42,12 +42,7 @@ impl Batch {
         let chunk = self.chunks.last_mut().expect("a chunk was pushed when there was none");
         let offset = chunk.len();
         push_message(chunk, request, kernel_type, false, 0);
-        self.entries.push(Entry {
-            what: what.to_string(),
-            lookup: R::lookup,
-            last_of_chunk: true,
-            offset,
-        });
+        self.entries.push(Entry { what: what.to_string(), lookup: R::lookup, last_of_chunk: true, offset });
     }
 }
 
@@ -69,7 +64,7 @@ impl Socket {
             }
             if let Some(last) = of_chunk.last() {
                 let flags = last.offset + 6;
-                let with_ack = u16::from_ne_bytes([chunk[flags], chunk[flags + 1]]) | libc::NLM_F_ACK as u16;
+                let with_ack = u16::from_ne_bytes([chunk[flags], chunk[flags + 1]]) | NLM_F_ACK;
                 chunk[flags..flags + 2].copy_from_slice(&with_ack.to_ne_bytes());
             }
             send(&self.fd, chunk, SendFlags::empty())
@@ -84,7 +79,8 @@ impl Socket {
             let (_, got) = recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::empty())
                 .attempt(|| "reading netlink acknowledgements")?;
             // The request that failed decides which attribute names apply, so look at the number first.
-            let seq = self.buffer.get(8..12).and_then(|seq| seq.try_into().ok()).map_or(0, u32::from_ne_bytes);
+            let seq =
+                self.buffer.get(8..12).and_then(|seq| seq.try_into().ok()).map_or(0, u32::from_ne_bytes);
             let Some(entry) = seq.checked_sub(first).and_then(|index| entries.get(index as usize)) else {
                 continue;
             };

@@ -1,6 +1,6 @@
 //! Turns a netlink error message into words: errno, the kernel's extended ack, and the attribute it points at.
 
-use netlink_bindings::builtin::{Nlmsghdr, NlmsgerrAttrs};
+use netlink_bindings::builtin::{NlmsgerrAttrs, Nlmsghdr};
 use netlink_bindings::traits::LookupFn;
 use rustix::io::Errno;
 
@@ -30,9 +30,9 @@ pub fn failure(header: &Nlmsghdr, payload: &[u8], errno: Errno, lookup: LookupFn
         let (trace, missing) = lookup(request, offset - HEADER_BYTES, missing);
         let names: Vec<_> = trace.iter().map(|(name, _)| *name).collect();
         if let Some(missing) = missing {
-            text += &format!(" [{missing} is missing in {}]", names.join(" in "));
+            text += &[" [", missing, " is missing in ", &names.join(" in "), "]"].concat();
         } else if !names.is_empty() {
-            text += &format!(" [attribute {}]", names.join(" in "));
+            text += &[" [attribute ", &names.join(" in "), "]"].concat();
         }
     }
     text

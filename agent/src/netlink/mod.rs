@@ -23,6 +23,9 @@ use crate::error::{Attempt, Error, Result};
 use crate::sys;
 
 const HEADER_BYTES: usize = 16;
+/// Flags of a message (`linux/netlink.h`).
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
 /// The largest piece in which the kernel hands out a dump.
 const RECEIVE_BYTES: usize = 32 * 1024;
 
@@ -170,11 +173,11 @@ fn no_lookup(_: &[u8], _: usize, _: Option<u16>) -> (Vec<(&'static str, usize)>,
 /// Appends one message: header, payload, padding.
 fn push_message(out: &mut Vec<u8>, request: &impl NetlinkRequest, kernel_type: u16, ack: bool, seq: u32) {
     let payload = request.payload();
-    let ack = if ack { libc::NLM_F_ACK } else { 0 };
+    let ack = if ack { NLM_F_ACK } else { 0 };
     let header = Nlmsghdr {
         len: u32::try_from(HEADER_BYTES + payload.len()).unwrap_or(u32::MAX),
         r#type: kernel_type,
-        flags: request.flags() | (libc::NLM_F_REQUEST | ack) as u16,
+        flags: request.flags() | NLM_F_REQUEST | ack,
         seq,
         pid: 0,
     };

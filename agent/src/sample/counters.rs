@@ -33,7 +33,8 @@ impl Counters {
         let mut nodes = Vec::new();
         for namespace in &network.namespaces {
             enter(&namespace.fd)?;
-            let open = |path: &&str| File::open(path).attempt(|| format!("opening {path} in {}", namespace.name));
+            let open =
+                |path: &&str| File::open(path).attempt(|| format!("opening {path} in {}", namespace.name));
             let files = FILES.iter().map(open).collect::<Result<Vec<_>>>()?;
             let before = read(namespace.name, &files)?.into_iter().collect();
             nodes.push(Node { name: namespace.name, files, before });

@@ -58,7 +58,9 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic)
     let t_us = clock::trial_us();
     loop {
         let more = socket.receive_events(|kind, payload| {
-            if kind == family && let Some(event) = decode(payload) {
+            if kind == family
+                && let Some(event) = decode(payload)
+            {
                 traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
             }
         });
@@ -123,6 +125,6 @@ fn name(kind: EventType) -> Option<&'static str> {
         EventType::SubPriority => "sub_priority",
         EventType::ListenerCreated => "listener_created",
         EventType::ListenerClosed => "listener_closed",
-        _ => return None,
+        EventType::Unspec => return None,
     })
 }

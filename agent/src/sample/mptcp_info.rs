@@ -91,7 +91,7 @@ mod tests {
         let mut bytes = [0; crate::sys::SUBFLOW_INFO_BYTES];
         bytes[0..4].copy_from_slice(&2_u32.to_ne_bytes());
         for (offset, last) in [(LOCAL_OFFSET, 1), (REMOTE_OFFSET, 2)] {
-            bytes[offset..offset + 2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+            bytes[offset..offset + 2].copy_from_slice(&2_u16.to_ne_bytes());
             bytes[offset + 2..offset + 4].copy_from_slice(&5001_u16.to_be_bytes());
             bytes[offset + 4..offset + 8].copy_from_slice(&[10, 0, 1, last]);
         }

@@ -83,8 +83,18 @@ fn bits(bytes_ps: u64) -> Option<i64> {
 /// `enum` of `net/tcp_states.h`.
 fn state(value: u8) -> Option<&'static str> {
     let names = [
-        "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2", "TIME_WAIT", "CLOSE", "CLOSE_WAIT",
-        "LAST_ACK", "LISTEN", "CLOSING", "NEW_SYN_RECV",
+        "ESTABLISHED",
+        "SYN_SENT",
+        "SYN_RECV",
+        "FIN_WAIT1",
+        "FIN_WAIT2",
+        "TIME_WAIT",
+        "CLOSE",
+        "CLOSE_WAIT",
+        "LAST_ACK",
+        "LISTEN",
+        "CLOSING",
+        "NEW_SYN_RECV",
     ];
     names.get(usize::from(value).checked_sub(1)?).copied()
 }

@@ -118,7 +118,8 @@ impl<R: Row> Table<R> {
         let schema = Arc::new(Schema::new(fields));
         let file = File::create(folder.join(format!("{}.arrow", R::NAME))).attempt(what)?;
         let buffered = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let writer = StreamWriter::try_new(buffered, &schema).map_err(|error| Error::because(what(), error))?;
+        let writer =
+            StreamWriter::try_new(buffered, &schema).map_err(|error| Error::because(what(), error))?;
         let columns = columns.into_iter().map(|(_, _, column)| column).collect();
         Ok(Self { columns, rows: 0, schema, writer, row: std::marker::PhantomData })
     }
@@ -138,8 +139,8 @@ impl<R: Row> Table<R> {
         let what = || format!("writing table {}", R::NAME);
         let arrays = self.columns.iter_mut().map(Column::finish).collect();
         self.rows = 0;
-        let batch =
-            RecordBatch::try_new(self.schema.clone(), arrays).map_err(|error| Error::because(what(), error))?;
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays)
+            .map_err(|error| Error::because(what(), error))?;
         self.writer.write(&batch).map_err(|error| Error::because(what(), error))?;
         self.writer.get_mut().flush().attempt(what)
     }

@@ -9,7 +9,7 @@ macro_rules! row {
     ($(#[$doc:meta])* $name:ident = $table:literal { $($field:ident: $kind:ty,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Default, PartialEq)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, clippy::struct_field_names)] // the columns are named in the contract
         pub struct $name {
             $(pub $field: Option<$kind>,)*
         }

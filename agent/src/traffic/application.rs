@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, connect as connect_to};
+use rustix::net::{
+    SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, connect as connect_to,
+};
 use rustix::net::{sendmsg, shutdown};
 
 use super::sockets::address;
@@ -60,10 +62,8 @@ pub fn connect(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
 fn play(traffic: &Traffic, flow: &FlowState, side: SideName, socket: &OwnedFd) {
     if side == flow.plan.sender {
         send(traffic, flow, socket);
-        flow.progress().sender_done = true;
     } else {
         receive(traffic, flow, socket);
-        flow.progress().receiver_done = true;
     }
     traffic.bell.ring();
 }
@@ -109,11 +109,13 @@ fn send_pattern(socket: &OwnedFd, bytes: u64, sent: &mut u64) -> Result<(), Stri
 fn receive(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
     let mut received = 0;
     let result = match &flow.plan.file {
-        Some(planned) => file::receive(planned, socket, &mut received, || first_byte(flow)).map(|(sha256, last_us)| {
-            let mut progress = flow.progress();
-            progress.received_sha256 = Some(sha256);
-            progress.last_byte_us = last_us;
-        }),
+        Some(planned) => {
+            file::receive(planned, socket, &mut received, || first_byte(flow)).map(|(sha256, last_us)| {
+                let mut progress = flow.progress();
+                progress.received_sha256 = Some(sha256);
+                progress.last_byte_us = last_us;
+            })
+        }
         None => receive_anything(flow, socket, &mut received),
     };
     let mut progress = flow.progress();

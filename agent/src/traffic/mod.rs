@@ -53,9 +53,9 @@ pub struct Progress {
     pub first_byte_us: Option<i64>,
     /// When the receiver had the last byte of a transfer.
     pub last_byte_us: Option<i64>,
-    /// Application bytes handed to the sender's socket. None: it has not sent, or not come back yet.
+    /// Application bytes handed to the sender's socket. None: its thread is still at it.
     pub sent_bytes: Option<u64>,
-    /// Application bytes that the receiver has read. None: as above.
+    /// Application bytes that the receiver has read. None: its thread is still at it.
     pub received_bytes: Option<u64>,
     /// The receiver saw the end of the stream.
     pub stream_ended: bool,
@@ -69,10 +69,6 @@ pub struct Progress {
     pub failed_us: Option<i64>,
     /// The main thread has ended the flow: what calls return from now on is no failure.
     pub stopped: bool,
-    /// Threads of this flow that have come to their end.
-    pub sender_done: bool,
-    /// See `sender_done`.
-    pub receiver_done: bool,
 }
 
 impl FlowState {

@@ -3,9 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt};
 
 use super::file;
 use crate::apply::{Applied, enter};

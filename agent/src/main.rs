@@ -34,6 +34,7 @@ fn main() {
 /// From the plan to complete tables.
 fn run() -> error::Result<()> {
     enter_phase("plan");
+    status::reserve()?;
     let plan = boot::read_plan()?;
     let mut tables = trial::Tables::create(plan)?;
     let outcome = run_trial(plan, &mut tables);

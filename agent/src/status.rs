@@ -1,6 +1,6 @@
 //! What the host learns while the trial runs and when it ends: `progress`, `status.json`, the console.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +12,9 @@ use crate::clock;
 use crate::error::{Attempt, Result};
 
 const US_PER_S: i64 = 1_000_000;
+/// What status.json is called until it is complete, and how much room is kept for it.
+const UNFINISHED: &str = "status.json.new";
+const RESERVED_BYTES: usize = 2048;
 
 static PHASE: Mutex<&'static str> = Mutex::new("boot");
 static BOOT_US: AtomicI64 = AtomicI64::new(0);
@@ -62,11 +65,22 @@ pub fn write(error: Option<&str>) {
     }
 }
 
+/// Takes the room for status.json while there is some, so that a full disk can still be told.
+pub fn reserve() -> Result<()> {
+    std::fs::write(format!("{JOB}/{UNFINISHED}"), [b' '; RESERVED_BYTES])
+        .attempt(|| "making room for status.json")
+}
+
 fn save(status: &Status<'_>) -> Result<()> {
     let what = || "writing status.json";
-    let json = serde_json::to_string(status).map_err(std::io::Error::from).attempt(what)?;
-    std::fs::write(format!("{JOB}/status.json.new"), json + "\n").attempt(what)?;
-    std::fs::rename(format!("{JOB}/status.json.new"), format!("{JOB}/status.json")).attempt(what)
+    let mut json = serde_json::to_vec(status).map_err(std::io::Error::from).attempt(what)?;
+    // Blanks up to the reserved length: cutting the file short would give the room away before it is used.
+    json.resize(json.len().max(RESERVED_BYTES - 1), b' ');
+    json.push(b'\n');
+    let path = format!("{JOB}/{UNFINISHED}");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).attempt(what)?;
+    file.write_all(&json).attempt(what)?;
+    std::fs::rename(path, format!("{JOB}/status.json")).attempt(what)
 }
 
 /// Says something on the guest's console, which the host keeps as a log.

@@ -112,7 +112,8 @@ fn receive(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
         Some(planned) => {
             file::receive(planned, socket, &mut received, || first_byte(flow)).map(|(sha256, last_us)| {
                 let mut progress = flow.progress();
-                progress.received_sha256 = Some(sha256);
+                // The hash of a part says nothing.
+                progress.received_sha256 = last_us.map(|_| sha256);
                 progress.last_byte_us = last_us;
             })
         }

@@ -63,18 +63,14 @@ fn client(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
 /// A socket of `side` with the congestion control and the buffers of `flow`.
 fn socket(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
     enter(&network.namespace(&side.netns)?.fd)?;
-    let (family, protocol) = (
-        if matches!(side.address, IpAddr::V4(_)) { AddressFamily::INET } else { AddressFamily::INET6 },
-        match flow.transport {
-            Transport::Tcp => ipproto::TCP,
-            Transport::Mptcp => ipproto::MPTCP,
-        },
-    );
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, Some(protocol))
-        .attempt(|| format!("making a {} socket in {}", flow.transport.name(), side.netns))?;
+    let socket = open(flow.transport, side)?;
     if let Some(name) = &flow.congestion_control {
-        sockopt::set_tcp_congestion(&socket, name)
-            .attempt(|| format!("choosing congestion control {name} in {}", side.netns))?;
+        let what = || format!("choosing congestion control {name} in {}", side.netns);
+        if flow.transport == Transport::Mptcp {
+            // An MPTCP socket takes any name and falls back to the default later; a TCP socket says no at once.
+            sockopt::set_tcp_congestion(&open(Transport::Tcp, side)?, name).attempt(what)?;
+        }
+        sockopt::set_tcp_congestion(&socket, name).attempt(what)?;
     }
     // The forms that ignore the machine's limits: a plan's figure is either what happens or a failure.
     if let Some(bytes) = flow.send_buffer {
@@ -86,6 +82,17 @@ fn socket(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
             .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))?;
     }
     Ok(socket)
+}
+
+/// A socket in the current namespace, which is that of `side`.
+fn open(transport: Transport, side: &Side) -> Result<OwnedFd> {
+    let family = if side.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let protocol = match transport {
+        Transport::Tcp => ipproto::TCP,
+        Transport::Mptcp => ipproto::MPTCP,
+    };
+    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, Some(protocol))
+        .attempt(|| format!("making a {} socket in {}", transport.name(), side.netns))
 }
 
 /// Where a side of a flow is.

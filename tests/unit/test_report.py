@@ -234,7 +234,10 @@ def test_a_sweep_names_the_best_case_and_the_range(tmp_path: Path) -> None:
     build(tmp_path)
     printed = re.sub(r"\s+", " ", terminal(tmp_path))
     assert "Of six cases, MPTCP, rate 10mbit has the highest goodput, 18." in printed
-    assert page_data(tmp_path)["figures"].keys() >= {"goodput", "goodput-5", "queue-0"}
+    assert "Against TCP with the same settings otherwise: 1.9" in printed
+    assert page_data(tmp_path)["figures"].keys() >= {"goodput", "goodput-sweep", "goodput-5", "queue-0"}
+    assert (tmp_path / "figures" / "goodput-sweep.png").exists()
+    assert "As in case MPTCP, rate 2mbit; links differ between cases." in html(tmp_path)
     assert 'data-panel="panel-5" aria-pressed="false"' in html(tmp_path)
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.analysis.series import trial_series
-from plait.analysis.summarise import TrialRow
+from plait.analysis.summarise import CaseRows, TrialRow
 from plait.report import render
 from plait.report.layout import distinct_paths, layout
 from plait.report.network import DrawnPath, draw, link_label
 from plait.report.representatives import median_row
+from plait.report.sweep_chart import Sweep, sweep_of
 from plait.report.theme import DARK, LIGHT, case_token, paint, path_token
 from plait.report.time_charts import KINDS, Panel, chart, frame_of
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
@@ -153,3 +154,38 @@ def test_the_cache_keeps_a_bounded_number_of_files(tmp_path: Path, monkeypatch: 
     for number in range(5):
         render.draw_all({"x": f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="{9 + number}"/>'})
     assert len(list((tmp_path / "figures").iterdir())) <= 4
+
+
+def swept(*settings: dict[str, object]) -> Sweep | None:
+    return sweep_of([CaseRows(str(number), given, ()) for number, given in enumerate(settings)])
+
+
+def test_a_sweep_is_found_where_a_setting_takes_steps() -> None:
+    rates = swept(
+        *({"transport": t, "rate": r} for r in ("500kbit", "5mbit", "1gbit") for t in ("tcp", "mptcp"))
+    )
+    assert rates is not None
+    assert (rates.setting, rates.unit) == ("rate", "Mbit/s")
+    assert list(rates.values.values()) == [0.5, 0.5, 5, 5, 1000, 1000]
+    assert set(rates.lines.values()) == {"TCP", "MPTCP"}
+    delays = swept({"delay": "1ms"}, {"delay": "500us"}, {"delay": "2s"})
+    assert delays is not None
+    assert list(delays.values.values()) == [1, 0.5, 2000]
+    loss = swept({"loss": "1%"}, {"loss": "0.5%"}, {"loss": "2%"})
+    assert loss is not None
+    assert list(loss.values.values()) == pytest.approx([1, 0.5, 2])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [{"transport": "tcp"}, {"transport": "mptcp"}],
+        [{"rate": "5mbit"}, {"rate": "10mbit"}],  # two points make no curve
+        [{"scheduler": name} for name in ("default", "blest", "ecf")],
+        [{"rate": rate} for rate in ("5mbit", "5mbit", "10mbit", "20mbit")],  # two cases on one point
+        [{"n": n, "name": name} for n in (1, 2, 3) for name in "abcdefg"],  # too many lines
+        [],
+    ],
+)
+def test_other_studies_are_no_sweep(settings: list[dict[str, object]]) -> None:
+    assert swept(*settings) is None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.model import Comparison, Estimate
 from plait.analysis.statistics import paired_difference, paired_ratio
 from plait.analysis.wording import case_label, change, change_interval, significant
@@ -42,12 +43,13 @@ def _partner(case: CaseRows, baseline: CaseRows, cases: Sequence[CaseRows]) -> C
     The main factor is the transport when it varies, else what is listed first under `vary`. So in a sweep of
     transport and rate, MPTCP at 10 Mbit/s is compared with TCP at 10 Mbit/s; TCP there, with the baseline.
     """
-    factor = "transport" if "transport" in case.settings else next(iter(case.settings), None)
+    factor = main_factor(cases)
     if factor is None:
         return baseline
-    wanted: dict[str, Any] = {**case.settings, factor: baseline.settings.get(factor)}
+    others, choice = other_settings(case, factor), baseline.settings.get(factor)
     for other in cases:
-        if other.settings == wanted and other is not case:
+        same = other_settings(other, factor) == others and other.settings.get(factor) == choice
+        if same and other is not case:
             return other
     return baseline
 

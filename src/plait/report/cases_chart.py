@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.factors import main_factor
 from plait.analysis.wording import case_label, show
 from plait.report.theme import case_token
 
@@ -28,7 +29,7 @@ _UNITS = {
     "goodput_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
     "completion_s": ((1.0, "s"), (1e-3, "ms")),
 }
-_TITLES = {"goodput_bps": "Goodput", "completion_s": "Completion time"}
+TITLES = {"goodput_bps": "Goodput", "completion_s": "Completion time"}
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,7 @@ def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
 
 def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
     """Return, for each case by name, which choice of the compared factor it makes; the first case makes choice 0."""
-    factor = next((key for case in cases for key in case.settings if key == "transport"), None)
-    if factor is None:
-        factor = next((key for case in cases for key in case.settings), None)
+    factor = main_factor(cases)
     order: list[Any] = []
     found = {}
     for case in cases:
@@ -105,7 +104,7 @@ def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metri
             "x": {
                 "type": "quantitative",
                 "scale": {"domain": [0, largest / divisor * 1.04], "nice": False},
-                "axis": {"title": f"{_TITLES[metric]}, {unit}", "grid": True, "tickCount": 6},
+                "axis": {"title": f"{TITLES[metric]}, {unit}", "grid": True, "tickCount": 6},
             },
         },
         "layer": [
@@ -170,7 +169,7 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
                 {"field": "case", "title": "case"},
                 {"field": "trial", "title": "trial"},
                 {"field": "seed", "title": "seed"},
-                {"field": "shown", "title": _TITLES[look.metric].lower()},
+                {"field": "shown", "title": TITLES[look.metric].lower()},
             ],
         },
     }

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.wording import micros, plain, rate
 from plait.report.cases_chart import SCHEMA, cases_spec
 from plait.report.layout import distinct_paths
-from plait.report.network import DrawnPath, draw
+from plait.report.network import DrawnPath, draw, link_label
+from plait.report.sweep_chart import sweep_of, sweep_spec
 from plait.report.theme import LIGHT, PATHS
 from plait.report.time_charts import KINDS, Frame, Panel, chart, frame_of
 
@@ -40,20 +41,22 @@ def static_figures(
         found["network"] = draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
     found |= case_figures(study, summary)
     panels = [panel_of(one) for one in shown[:SIDE_BY_SIDE]]
-    frame = frame_of(panels)
+    frames = frames_of(shown)[:SIDE_BY_SIDE]
     for kind in KINDS:
-        spec = side_by_side(panels, kind, frame)
+        spec = side_by_side(panels, kind, frames)
         if spec is not None:
             found[NAMES[kind]] = spec
     return found
 
 
 def case_figures(study: StudyData, summary: Summary) -> dict[str, Spec]:
-    """Return the figures with a line per case: goodput, and completion time when there were transfers."""
+    """Return the figures over cases: goodput, completion time when there were transfers; for a sweep, against it."""
     found = {}
+    sweep = sweep_of(summary.cases)
     for name, metric in (("goodput", "goodput_bps"), ("completion-time", "completion_s")):
-        spec = cases_spec(study.cases, summary.cases, metric)
-        if spec is not None:
+        if sweep is not None and (spec := sweep_spec(study.cases, summary.cases, metric, sweep)) is not None:
+            found[f"{name}-sweep"] = spec
+        if (spec := cases_spec(study.cases, summary.cases, metric)) is not None:
             found[name] = spec
     return found
 
@@ -63,10 +66,17 @@ def panel_of(one: Representative) -> Panel:
     return Panel(one.label, one.series, one.ideal_bps)
 
 
-def side_by_side(panels: Sequence[Panel], kind: str, frame: Frame) -> Spec | None:
-    """Return one kind of chart for several cases on the same axes; None when none has it."""
+def frames_of(shown: Sequence[Representative]) -> list[Frame]:
+    """Return the frame of each representative: the same for those that are compared with each other."""
+    groups = {one.group: [panel_of(other) for other in shown if other.group == one.group] for one in shown}
+    frames = {group: frame_of(panels) for group, panels in groups.items()}
+    return [frames[one.group] for one in shown]
+
+
+def side_by_side(panels: Sequence[Panel], kind: str, frames: Sequence[Frame]) -> Spec | None:
+    """Return one kind of chart for several cases side by side; None when none has it."""
     charts = []
-    for panel in panels:
+    for panel, frame in zip(panels, frames, strict=True):
         spec = chart(panel, kind, frame, legend=True)
         if spec is not None:
             charts.append({**spec, "title": {"text": panel.label, "subtitle": spec["title"]}})
@@ -91,19 +101,24 @@ def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[Draw
     by_path = {series.path: series.colour for series in one.series.subflows}
     several = len(one.plan.flows) > 1
     found = []
-    for number, (flow, path) in enumerate(distinct_paths(one.plan)):
-        colour = number if several else by_path.get(path.name, number)
+    for number, (_, path) in enumerate(distinct_paths(one.plan)):
+        # With several flows the colours of the charts tell flows apart, and paths have none of their own.
+        token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
         facts = [
             plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
             f"base RTT {plain(micros(path.base_rtt_us))}",
         ]
-        label = f"{flow.name}: {path.name}" if several else path.name
         found.append(
             DrawnPath(
                 directions=path.forward,
-                colour=colours[f"path{colour % PATHS}"],
-                label=label,
+                colour=colours[token],
+                label=path.name,
                 facts=", ".join(fact for fact in facts if fact),
             )
         )
     return found
+
+
+def links_differ(shown: Sequence[Representative]) -> bool:
+    """Return whether the links are not the same in all cases: then the drawing is that of one case."""
+    return len({tuple(link_label(link) for link in one.plan.links) for one in shown}) > 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.wording import change, number_word, show, significant
+from plait.analysis.factors import main_factor, other_settings
+from plait.analysis.wording import case_label, change, number_word, show, significant
 from plait.report.cases_chart import labels
 
 if TYPE_CHECKING:
@@ -84,24 +85,47 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     if efficiency is not None:
         found += [(" (", False), (show("efficiency", efficiency), True), (" of what the links allow)", False)]
     found.append((".", False))
-    ratios = [c.ratio.value for c in summary.comparisons if c.metric == metric and c.ratio is not None]
+    ratios = [c.ratio.value for c in matched(summary) if c.metric == metric and c.ratio is not None]
     if len(ratios) > 1:
         low, high = significant(min(ratios)), significant(max(ratios))
+        thing = "completion time" if metric == "completion_s" else "goodput"
         found += [
-            (" Against their baselines, cases reach ", False),
+            (f" Against {_baselines(summary)} with the same settings otherwise: ", False),
             (low if low == high else f"{low} to {high}", True),
-            (" times its value.", False),
+            (f" times the {thing}.", False),
         ]
     return found
 
 
+def matched(summary: Summary) -> list[Comparison]:
+    """Return the comparisons of cases that differ in the main factor alone; all of them when there is none such."""
+    factor = main_factor(summary.cases)
+    cases = {case.name: case for case in summary.cases}
+    found = [
+        c
+        for c in summary.comparisons
+        if other_settings(cases[c.case], factor) == other_settings(cases[c.baseline], factor)
+    ]
+    return found or list(summary.comparisons)
+
+
+def _baselines(summary: Summary) -> str:
+    """Return what is compared with: "TCP" when that is the baselines' choice of the main factor."""
+    factor = main_factor(summary.cases)
+    cases = {case.name: case for case in summary.cases}
+    chosen = {str(cases[c.baseline].settings.get(factor or "")) for c in matched(summary)}
+    if factor is None or len(chosen) != 1:
+        return "their baselines"
+    return case_label("", {factor: next(iter(chosen))})
+
+
 def _notable(summary: Summary) -> list[Comparison]:
     """Return the comparisons worth words: all of few, else those with the extreme ratios of the main metric."""
-    if len(summary.comparisons) <= 3:
-        return list(summary.comparisons)
+    if len(matched(summary)) <= 3:
+        return matched(summary)
     metric = primary_metric(summary)
     ranked = sorted(
-        (c for c in summary.comparisons if c.metric == metric and c.ratio is not None),
+        (c for c in matched(summary) if c.metric == metric and c.ratio is not None),
         key=lambda c: c.ratio.value if c.ratio is not None else 0.0,
     )
     return [ranked[-1], ranked[0]] if len(ranked) > 1 else ranked

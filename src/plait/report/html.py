@@ -13,13 +13,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from plait.report import sections
-from plait.report.figures import case_figures, coloured_paths, most_paths, panel_of
+from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.layout import distinct_paths
 from plait.report.network import draw
 from plait.report.table import rows
 from plait.report.theme import DARK, LIGHT, config
-from plait.report.time_charts import KINDS, chart, frame_of
+from plait.report.time_charts import KINDS, chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,8 +114,10 @@ def _network(shown: Sequence[Representative]) -> str:
         f'<li><i style="background:{path.colour}"></i>{escape(path.label)} <span>{escape(path.facts)}</span></li>'
         for path in paths
     )
+    words = f"As in case {escape(drawn.label)}; links differ between cases."
+    note = f'<p class="note">{words}</p>' if links_differ(shown) else ""
     return (
-        '<section id="network"><h2>Network</h2>'
+        f'<section id="network"><h2>Network</h2>{note}'
         f'<figure class="network">{draw(drawn.plan, paths, colours, legend=False)}</figure>'
         f'<ul class="key">{key}</ul></section>'
     )
@@ -126,14 +127,12 @@ def _over_time(shown: Sequence[Representative]) -> _Charts:
     """Return the section with a panel of charts per case, all on the same axes."""
     if not shown:
         return _Charts("", {})
-    panels = [panel_of(one) for one in shown]
-    frame = frame_of(panels)
     figures: dict[str, Any] = {}
     articles, picks = [], []
-    for number, (one, panel) in enumerate(zip(shown, panels, strict=True)):
+    for number, (one, frame) in enumerate(zip(shown, frames_of(shown), strict=True)):
         charts = []
         for kind in KINDS:
-            spec = chart(panel, kind, frame)
+            spec = chart(panel_of(one), kind, frame)
             if spec is not None:
                 name = f"{kind}-{number}"
                 figures[name] = _fluid(spec)
@@ -142,13 +141,18 @@ def _over_time(shown: Sequence[Representative]) -> _Charts:
         picks.append(sections.pick(number, one.label, pressed=not hidden))
         articles.append(sections.panel(number, one, "".join(charts), hidden=hidden))
     buttons = f'<div class="picks">{"".join(picks)}</div>' if len(shown) > OPEN_PANELS else ""
+    scales = (
+        "the same scales"
+        if len({one.group for one in shown}) == 1
+        else "the same scales where cases are compared"
+    )
     note = (
-        "One trial of each case, the one with the median result; the same scales throughout. "
-        f"Goodput is payload that arrived, stacked by subflow, in bins of {frame_bins(shown)}; "
+        f"One trial of each case, the one with the median result; {scales}. "
+        f"Goodput is payload that arrived, stacked by subflow, in bins of {bin_widths(shown)}; "
         "round-trip time (smoothed) and window are the sender's, and queues wait for a link's rate."
     )
-    several = any(len(distinct_paths(one.plan)) > 1 for one in shown)
-    hint = " Colours are those of the paths above." if several else ""
+    single = all(len(one.plan.flows) == 1 for one in shown)
+    hint = " Colours are those of the paths above." if single else ""
     html = (
         f'<section id="over-time"><h2>Over time</h2><p class="note">{escape(note + hint)}</p>'
         f'{buttons}<div class="panels">{"".join(articles)}</div></section>'
@@ -156,7 +160,7 @@ def _over_time(shown: Sequence[Representative]) -> _Charts:
     return _Charts(html, figures)
 
 
-def frame_bins(shown: Sequence[Representative]) -> str:
+def bin_widths(shown: Sequence[Representative]) -> str:
     """Return the width of the goodput bins in words."""
     widths = sorted({one.series.bin_s for one in shown if one.series.bin_s})
     texts = [f"{width:g} s" for width in widths]

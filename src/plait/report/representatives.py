@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.ideal import ideal_goodput_bps
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial
@@ -30,6 +32,8 @@ class Representative:
 
     case: str
     label: str
+    group: str
+    """Cases that agree in this differ in the main factor alone, and are drawn on the same scales."""
     index: int
     of: int
     """Completed trials that the median was taken of."""
@@ -43,6 +47,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     """Return the representative of each of the first `MOST` cases that have a completed trial (DataError)."""
     names = labels(summary.cases)
     metric = primary_metric(summary)
+    factor = main_factor(summary.cases)
     found = []
     for case in [case for case in study.cases if case.rows][:MOST]:
         row = median_row(case.rows, metric)
@@ -52,6 +57,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
             Representative(
                 case=case.name,
                 label=names[case.name],
+                group=json.dumps(other_settings(case, factor), sort_keys=True, default=str),
                 index=row.index,
                 of=len(case.rows),
                 plan=plan,

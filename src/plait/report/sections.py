@@ -86,11 +86,17 @@ def pick(number: int, label: str, *, pressed: bool) -> str:
 def panel(number: int, one: Representative, charts: str, *, hidden: bool) -> str:
     """Return the charts over time of one case."""
     which = f"trial {one.index:03d}" + (f", the median of {one.of}" if one.of > 1 else "")
+    several = len(one.plan.flows) > 1
+    names = "".join(
+        f'<li><i style="background:var(--path{series.colour % PATHS})"></i>{escape(series.label)}</li>'
+        for series in one.series.subflows
+    )
+    key = f'<ul class="key">{names}</ul>' if several else ""
     left_out = one.series.left_out
     more = f'<p class="note">{left_out} smaller subflows are not shown.</p>' if left_out else ""
     return (
         f'<article id="panel-{number}"{" hidden" * hidden}><h3>{escape(one.label)}<span>{which}</span></h3>'
-        f"{charts}{more}</article>"
+        f"{key}{charts}{more}</article>"
     )
 
 

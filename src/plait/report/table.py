@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
 from plait.report.cases_chart import labels
+from plait.report.headline import matched
 
 if TYPE_CHECKING:
     from plait.analysis.model import CaseSummary, Comparison, Summary
@@ -35,7 +36,7 @@ class Row:
     efficiency: str
     benefit: str
     shares: tuple[tuple[str, float], ...]
-    """Mean share of each path, by name; empty when not measured."""
+    """Mean share of each path, by name; empty when not measured, and for several flows."""
     retransmits: str
     rtt: str
     jain: str
@@ -49,7 +50,7 @@ class Row:
 def rows(summary: Summary) -> list[Row]:
     """Return a row for every case."""
     names = labels(summary.cases)
-    compared = {found.case: found for found in summary.comparisons if found.metric == "goodput_bps"}
+    compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
     return [_row(case, names, compared.get(case.name)) for case in summary.cases]
 
 
@@ -63,6 +64,7 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         return MISSING if found is None else with_interval(metric, found.mean, found.ci95)
 
     done = case.trials - case.failed
+    several = any(name.endswith(".goodput_bps") for name in case.metrics)
     goodput = case.metrics.get("goodput_bps")
     ratio = against.ratio if against is not None else None
     benefit, jain = mean("aggregation_benefit"), mean("jain_index")
@@ -81,7 +83,7 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         shares=tuple(
             (name.removesuffix(SHARE), stats.mean)
             for name, stats in case.metrics.items()
-            if name.endswith(SHARE) and stats.mean is not None
+            if name.endswith(SHARE) and stats.mean is not None and not several
         ),
         retransmits=show("retransmits", mean("retransmits")),
         rtt=show("rtt_us", mean("rtt_median_us")),

@@ -116,7 +116,7 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
     else:
         text = f"{name} {verb} {significant(ratio.value)} times {noun} of {other} ({change(ratio.value)}"
         if ratio.ci95 is not None:
-            text += f", 95 % interval {change_interval(*ratio.ci95)}"
+            text += f", {change_interval(*ratio.ci95)}"
         text += ")"
     if pairs == 1:
         return f"{text}; one pair of trials, so no interval."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model import Flow, Plan
 
-GOODPUT_BINS = 100
+GOODPUT_BINS = 50
 POINTS = 240
 MOST_SERIES = 8
 """More than so many lines cannot be told apart: of subflows and of queues, the largest are kept."""

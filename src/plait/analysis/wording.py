@@ -61,10 +61,12 @@ def change(ratio: float, decimals: int = 1) -> str:
 
 
 def change_interval(low: float, high: float) -> str:
-    """Return an interval of ratios as changes, with as many decimals as it takes to tell its ends apart."""
-    width = (high - low) * 100
-    decimals = 1 if width <= 0 else min(max(-math.floor(math.log10(width)), 1), 5)
-    return f"{change(low, decimals)} to {change(high, decimals)}"
+    """Return an interval of ratios as changes, with one or two decimals; said in words when they cannot show it."""
+    for decimals in (1, 2):
+        ends = change(low, decimals), change(high, decimals)
+        if ends[0] != ends[1]:
+            return f"95 % interval {ends[0]} to {ends[1]}"
+    return "95 % interval narrower than 0.01 %"
 
 
 def count(value: float | None) -> str:

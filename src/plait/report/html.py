@@ -148,7 +148,8 @@ def _over_time(shown: Sequence[Representative]) -> _Charts:
     )
     note = (
         f"One trial of each case, the one with the median result; {scales}. "
-        f"Goodput is payload that arrived, stacked by subflow, in bins of {bin_widths(shown)}; "
+        f"Goodput is payload that arrived in order, stacked by subflow, in bins of {bin_widths(shown)}: a lost segment "
+        "shows as a gap, and then as a peak with all that waited for it; "
         "round-trip time (smoothed) and window are the sender's, and queues wait for a link's rate."
     )
     single = all(len(one.plan.flows) == 1 for one in shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -131,7 +132,7 @@ def table(rows: Sequence[Row]) -> str:
 def _goodput(row: Row) -> str:
     if row.goodput == MISSING:
         return MISSING
-    return f"{escape(row.goodput)}<small>{escape(row.goodput_range)}</small>"
+    return escape(row.goodput) + (f"<small>{escape(row.goodput_range)}</small>" if row.goodput_range else "")
 
 
 def _against(row: Row) -> str:
@@ -196,11 +197,8 @@ def reproduce(study: StudyData) -> str:
     items = "".join(
         f"<dt>{escape(term)}</dt><dd><code>{escape(value)}</code></dd>" for term, value in facts if value
     )
-    source = (
-        f"<details><summary>The scenario</summary><pre><code>{escape(about.scenario_source)}</code></pre></details>"
-        if about.scenario_source
-        else ""
-    )
+    text = about.scenario_source or json.dumps(about.scenario, indent=2, ensure_ascii=False)
+    source = f"<details><summary>The scenario</summary><pre><code>{escape(text)}</code></pre></details>"
     return (
         '<section id="reproduce"><h2>Reproduce</h2><p class="note">The same scenario, seed and kernel give data with '
         "the same digest, on any machine.</p>"

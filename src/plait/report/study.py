@@ -47,7 +47,10 @@ class StudyFile(_Part):
     name: str | None = None
     title: str | None = None
     description: str | None = None
+    scenario: Any = None
+    """As resolved."""
     scenario_source: str | None = None
+    """As written, when it is known."""
     command: str
     seed: int
     repeat: int

@@ -10,7 +10,7 @@ from plait.report.cases_chart import labels
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
-    from plait.analysis.model import CaseSummary, Comparison, Summary
+    from plait.analysis.model import CaseSummary, Comparison, Statistics, Summary
 
 SHARE = ".path_share"
 
@@ -25,7 +25,7 @@ class Row:
     """"10", or "9 of 10" when some failed."""
     goodput: str
     goodput_range: str
-    """Least to greatest over the trials."""
+    """Least to greatest over the trials; empty when it would repeat the mean."""
     completion: str
     ratio: str
     """Goodput against the baseline case, "1.92"."""
@@ -73,7 +73,7 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         label=names[case.name],
         trials=str(case.trials) if case.failed == 0 else f"{done} of {case.trials}",
         goodput=interval("goodput_bps"),
-        goodput_range=MISSING if goodput is None else span("goodput_bps", goodput.min, goodput.max),
+        goodput_range="" if goodput is None else _range(goodput),
         completion=interval("completion_s"),
         ratio=MISSING if ratio is None else significant(ratio.value),
         change=MISSING if ratio is None else change(ratio.value),
@@ -89,3 +89,11 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
     )
+
+
+def _range(stats: Statistics) -> str:
+    """Return least to greatest of a metric's values, or that there is no difference."""
+    if stats.n > 1 and stats.min == stats.max:
+        return "all trials alike"
+    text = span("goodput_bps", stats.min, stats.max)
+    return "" if text == show("goodput_bps", stats.mean) else text

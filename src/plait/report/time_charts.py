@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Spec = dict[str, Any]
 
 HEIGHT = 120
+CLIP = 1.25
+"""Goodput is drawn up to so many times what the links allow."""
 _SYMBOLS: dict[bool, Spec] = {
     True: {"symbolType": "square", "symbolStrokeWidth": 0},
     False: {"symbolType": "stroke"},
@@ -73,6 +75,10 @@ def frame_of(panels: Sequence[Panel]) -> Frame:
             default=0.0,
         )
     seconds = max((panel.series.duration_s for panel in panels), default=0.0)
+    ideals = [panel.ideal_bps / divisor for panel in panels if panel.ideal_bps is not None]
+    if len(ideals) == len(panels) and ideals:
+        # Data that waited for a lost segment arrive in bursts far above the links' rate: they leave the chart.
+        tops["goodput"] = min(tops["goodput"], CLIP * max(ideals))
     # Above the stack there is room for the label of what the links allow.
     room = {kind: top * (1.2 if kind == "goodput" else 1.05) or 1.0 for kind, top in tops.items()}
     return Frame(seconds, divisor, unit, room)

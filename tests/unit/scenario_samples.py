@@ -72,11 +72,15 @@ def plan_of(text: str, *overrides: str, case: int = 0, seed: int = 1) -> Plan:
     return resolve(expand(parse(text, "t.yaml", overrides))[case].scenario, seed)
 
 
+def all_plans(text: str, *overrides: str) -> list[Plan]:
+    """The plans of all cases of a scenario's text."""
+    return [resolve(case.scenario, 1) for case in expand(parse(text, "t.yaml", overrides))]
+
+
 def mistakes(text: str, *overrides: str) -> list[Mistake]:
     """What is wrong with a scenario, wherever on the way to its plans it is found."""
     with pytest.raises(ScenarioError) as caught:
-        for case in expand(parse(text, "t.yaml", overrides)):
-            resolve(case.scenario, 1)
+        all_plans(text, *overrides)
     assert caught.value.exit_code == 2
     for mistake in caught.value.mistakes:
         assert "\n" not in str(mistake)

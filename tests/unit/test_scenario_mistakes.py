@@ -32,13 +32,25 @@ def changed(old: str, new: str) -> str:
         ("? [a]\n: b\n", "a mapping's key must be plain text"),
         (changed("h1-s1: {", "h1-s1: {<<: {}, "), "network.links.h1-s1.<<: merge keys (<<) are not read"),
         # fields
-        (changed("title:", "titel:"), "t.yaml:1:1: titel: there is no such field here; did you mean 'title'?"),
+        (
+            changed("title:", "titel:"),
+            "t.yaml:1:1: titel: there is no such field here; did you mean 'title'?",
+        ),
         (changed("title:", "titel:"), "title: this is missing; say in a line what the scenario is"),
-        (changed("h1-s1: {rate", "h1-s1: {rat"), "t.yaml:6:13: network.links.h1-s1.rat: there is no such field here; did you mean 'rate'?"),
+        (
+            changed("h1-s1: {rate", "h1-s1: {rat"),
+            "t.yaml:6:13: network.links.h1-s1.rat: there is no such field here; did you mean 'rate'?",
+        ),
         (changed("bulk: {from", "bulk: {form"), "did you mean 'from'?"),
         (changed("bulk:", "bulq:"), "traffic.0.bulq: there is no such field here; did you mean 'bulk'?"),
-        (changed(", duration: 10s", ""), "traffic.0.bulk.duration: this is missing; write for example duration: 10s"),
-        (changed("  - bulk: {from: h1, to: h2, duration: 10s}\n", "  - {}\n"), "write either bulk: {..} or transfer: {..}"),
+        (
+            changed(", duration: 10s", ""),
+            "traffic.0.bulk.duration: this is missing; write for example duration: 10s",
+        ),
+        (
+            changed("  - bulk: {from: h1, to: h2, duration: 10s}\n", "  - {}\n"),
+            "write either bulk: {..} or transfer: {..}",
+        ),
         (TWO + "repeat: 1.5\n", "t.yaml:12:1: repeat: 1.5 is not a whole number"),
         (TWO + "repeat: 0\n", "repeat: 0 is out of range; it must be at least 1"),
         (TWO + "repeat: true\n", "repeat: true is not a whole number"),
@@ -47,20 +59,41 @@ def changed(old: str, new: str) -> str:
         (TWO + "tcp: {congestion_control: not a name}\n", "cannot be a kernel name"),
         (TWO + "sysctls: {kernel.panic: 1}\n", "sysctls.kernel.panic: "),
         # units and bounds
-        (changed("rate: 5mbit, delay: 5ms}\n    s1", "rate: 5, delay: 5ms}\n    s1"), "network.links.h1-s1.rate: 5 has no unit; write for example 5mbit"),
+        (
+            changed("rate: 5mbit, delay: 5ms}\n    s1", "rate: 5, delay: 5ms}\n    s1"),
+            "network.links.h1-s1.rate: 5 has no unit; write for example 5mbit",
+        ),
         (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: -5mbit}\n    s1"), "'-5mbit' is negative"),
-        (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: 5mbps}\n    s1"), "some read it as bits and some as bytes"),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: 5mbps}\n    s1"),
+            "some read it as bits and some as bytes",
+        ),
         (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: .nan}\n    s1"), "nan is not a rate"),
-        (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{delay: 90s}\n    s1"), "'90s' is out of range; write something from 0s to 60s"),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{delay: 90s}\n    s1"),
+            "'90s' is out of range; write something from 0s to 60s",
+        ),
         (changed("10s", "9" * 500 + "s"), "far too many digits"),
         (TWO + "repeat: " + "9" * 6000 + "\n", "repeat: "),
-        (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{queue: 10pkt}\n    s1"), "a link without a rate has no queue; give a rate as well"),
-        (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: 5mbit, queue: 1KB}\n    s1"), "less than one frame (1514 bytes)"),
-        (changed("{rate: 5mbit, delay: 5ms}\n    s1", "{delay: 5ms, jitter: 6ms}\n    s1"), "jitter is greater than the delay"),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{queue: 10pkt}\n    s1"),
+            "a link without a rate has no queue; give a rate as well",
+        ),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: 5mbit, queue: 1KB}\n    s1"),
+            "less than one frame (1514 bytes)",
+        ),
+        (
+            changed("{rate: 5mbit, delay: 5ms}\n    s1", "{delay: 5ms, jitter: 6ms}\n    s1"),
+            "jitter is greater than the delay",
+        ),
         # names
         (changed("[h1, h2]", "[h1, h2, h1]"), "network.hosts: 'h1' stands here twice"),
         (changed("[s1, s2]", "[s1, s2, h1]"), "t.yaml:4:22: network.switches.h1: 'h1' is also under hosts"),
-        (changed("h1-s2", "h1-s1"), "t.yaml:8:5: network.links.h1-s1: this stands here twice, first in line 6"),
+        (
+            changed("h1-s2", "h1-s1"),
+            "t.yaml:8:5: network.links.h1-s1: this stands here twice, first in line 6",
+        ),
         (changed("h1-s2", "s1-h1"), "joins the same nodes as h1-s1; call a second link s1-h1#2"),
         (TWO.replace("h1", "h" * 33), "has 33 characters; a name has at most 32"),
         (TWO.replace("h1", "h 1"), "'h 1' cannot name a node"),
@@ -68,10 +101,16 @@ def changed(old: str, new: str) -> str:
         (TWO.replace("s1", "wire"), "'wire' is the name of plait's own namespace"),
         (changed("[h1, h2]", "h1"), "neither a list of names nor a mapping"),
         # references
-        (changed("h1-s1", "h1-s9"), "t.yaml:6:5: network.links.h1-s9: no node is called 's9'; there is: h1, h2, s1, s2"),
+        (
+            changed("h1-s1", "h1-s9"),
+            "t.yaml:6:5: network.links.h1-s9: no node is called 's9'; there is: h1, h2, s1, s2",
+        ),
         (changed("h1-s1", "h1s1"), "'h1s1' does not name a link; write NODE-NODE, such as h1-s1"),
         (changed("h1-s1", "h1-h1"), "joins h1 to itself"),
-        (changed("to: h2", "to: h3"), "t.yaml:11:22: traffic.0.bulk.to: no host is called 'h3'; there is: h1, h2"),
+        (
+            changed("to: h2", "to: h3"),
+            "t.yaml:11:22: traffic.0.bulk.to: no host is called 'h3'; there is: h1, h2",
+        ),
         (changed("to: h2", "to: s1"), "no host is called 's1'"),
         (changed("to: h2", "to: h1"), "'h1' sends to itself"),
         (changed("10s}", "10s, via: s1-h2}"), "h1 has no link 's1-h2'; did you mean 'h1-s2'?"),
@@ -79,14 +118,26 @@ def changed(old: str, new: str) -> str:
         (TWO + "mptcp: {limits: {h3: {subflows: 1}}}\n", "mptcp.limits.h3: no host is called 'h3'"),
         (TWO + "mptcp: {limits: {h1: {subflows: 9}}}\n", "9 is out of range; it must be at most 8"),
         (TWO + "mptcp: {endpoints: {h1: [{link: s1-h2, flags: [subflow]}]}}\n", "h1 has no link 's1-h2'"),
-        (TWO + "mptcp: {endpoints: {h1: [{address: 10.9.9.9, flags: [subflow]}]}}\n", "h1 has no address 10.9.9.9; it has 10.0.0.1, 10.0.1.1"),
-        (TWO + "mptcp: {endpoints: {h1: [{flags: [subflow]}]}}\n", "an endpoint has either a link or an address"),
+        (
+            TWO + "mptcp: {endpoints: {h1: [{address: 10.9.9.9, flags: [subflow]}]}}\n",
+            "h1 has no address 10.9.9.9; it has 10.0.0.1, 10.0.1.1",
+        ),
+        (
+            TWO + "mptcp: {endpoints: {h1: [{flags: [subflow]}]}}\n",
+            "an endpoint has either a link or an address",
+        ),
         # what cannot be resolved
-        (changed("    s1-h2: {rate: 5mbit, delay: 5ms}\n", "    s1-s2: {}\n    s1-s2#2: {}\n"), "t.yaml:8:5: network.links.s1-s2#2: this closes a cycle of switches"),
+        (
+            changed("    s1-h2: {rate: 5mbit, delay: 5ms}\n", "    s1-s2: {}\n    s1-s2#2: {}\n"),
+            "t.yaml:8:5: network.links.s1-s2#2: this closes a cycle of switches",
+        ),
         (changed("[h1, h2]", "[h1, h2, h3]"), "t.yaml:3:19: network.hosts.h3: no link leads to 'h3'"),
-        (changed("s1-h2: {rate: 5mbit, delay: 5ms}", "s1-h2: {mtu: 9000}"), "the MTU is 9000 but 1500 on h1-s1"),
+        (
+            changed("s1-h2: {rate: 5mbit, delay: 5ms}", "s1-h2: {mtu: 9000}"),
+            "the MTU is 9000 but 1500 on h1-s1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_located_and_says_what_would_be_right(text: str, expected: str) -> None:
     assert expected in said(text)
 
@@ -116,17 +167,23 @@ def test_names_with_dashes_are_read_against_the_declared_nodes() -> None:
 
 
 def test_address_clashes_name_both_sides() -> None:
-    clash = changed("[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.2/24}}, h2: {addresses: {s1-h2: 10.7.0.2/24}}}")
+    clash = changed(
+        "[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.2/24}}, h2: {addresses: {s1-h2: 10.7.0.2/24}}}"
+    )
     assert "10.7.0.2 is also the address of h1 on h1-s1" in said(clash)
     overlap = changed("[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/16, h1-s2: 10.7.3.1/24}}, h2: }")
     assert "the subnet 10.7.3.0/24 overlaps 10.7.0.0/16" in said(overlap)
-    differing = changed("[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/24}}, h2: {addresses: {s1-h2: 10.8.0.1/24}}}")
+    differing = changed(
+        "[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/24}}, h2: {addresses: {s1-h2: 10.8.0.1/24}}}"
+    )
     assert "'10.8.0.1/24' is not in 10.7.0.0/24" in said(differing)
     small = changed("[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/31}}, h2: }")
     assert "too small for the ports of its segment" in said(small)
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "300.1.1.1/24", "127.0.0.1/8", "224.0.0.1/24", "10.0.0.0/24", "x/24"])
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1", "300.1.1.1/24", "127.0.0.1/8", "224.0.0.1/24", "10.0.0.0/24", "x/24"]
+)
 def test_addresses_that_no_host_can_have_are_refused(address: str) -> None:
     assert "network.hosts.h1.addresses.h1-s1: " in said(TWO, f"network.hosts.h1.addresses.h1-s1={address}")
 
@@ -197,7 +254,16 @@ def test_an_alias_stands_for_its_value() -> None:
 
 
 def test_mistakes_in_options_name_the_option() -> None:
-    found = said(TWO, "repeat=0", "foo", "=", "network.links.*.rate=7", "a.b=3", "title=[", "network.links.x-y.rate=1mbit")
+    found = said(
+        TWO,
+        "repeat=0",
+        "foo",
+        "=",
+        "network.links.*.rate=7",
+        "a.b=3",
+        "title=[",
+        "network.links.x-y.rate=1mbit",
+    )
     assert "--set repeat=0: repeat: 0 is out of range" in found
     assert "--set foo: write PATH=VALUE" in found
     assert "--set =: '' is not a path of fields" in found
@@ -208,7 +274,9 @@ def test_mistakes_in_options_name_the_option() -> None:
 
 
 def test_mistakes_under_vary_name_the_value() -> None:
-    text = TWO + """\
+    text = (
+        TWO
+        + """\
 vary:
   transport: [tcp, udp]
   network.links.h1-*.rat: [1mbit]
@@ -218,12 +286,22 @@ vary:
   repeat: [1, 2]
   scheduler: []
 """
+    )
     found = said(text)
     assert "t.yaml:19:3: vary.scheduler: there are 0 here; at least 1" in found
     found = said(text.replace("  scheduler: []\n", ""))
     assert "t.yaml:13:20: vary.transport.1: transport: 'udp' is not possible" in found
-    assert "t.yaml:14:28: vary.network.links.h1-*.rat.0: network.links.h1-s1.rat: there is no such field" in found
+    assert (
+        "t.yaml:14:28: vary.network.links.h1-*.rat.0: network.links.h1-s1.rat: there is no such field"
+        in found
+    )
     assert "t.yaml:15:32: vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in found
-    assert "t.yaml:16:3: vary.network.links.h9-s1.rate: network.links has no 'h9-s1'; did you mean 'h1-s1'?" in found
-    assert "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; name one of its entries, 0 to 0" in found
+    assert (
+        "t.yaml:16:3: vary.network.links.h9-s1.rate: network.links has no 'h9-s1'; did you mean 'h1-s1'?"
+        in found
+    )
+    assert (
+        "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; name one of its entries, 0 to 0"
+        in found
+    )
     assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the study as a whole" in found

@@ -19,7 +19,9 @@ from plait.plan.shell import to_shell
 from plait.scenario import parse
 from plait.scenario.document import read
 
-FULL = TWO + """\
+FULL = (
+    TWO
+    + """\
 description: everything that a scenario can say
 transport: mptcp
 mptcp:
@@ -35,6 +37,7 @@ seed: 7
 sample: 50ms
 until: 20s
 """
+)
 BASES = [read(text).value for text in (TWO, MESH, ISLANDS, FULL)]
 ODD = st.one_of(
     st.none(),
@@ -42,7 +45,9 @@ ODD = st.one_of(
     st.integers(-(10**30), 10**30),
     st.floats(),
     st.text(max_size=20),
-    st.sampled_from(["5mbit", "10ms", "1%", "100pkt", "h1", "h1-s1", "1bdp", "64KiB", "10.0.0.1/24", "*", "a-b#2"]),
+    st.sampled_from(
+        ["5mbit", "10ms", "1%", "100pkt", "h1", "h1-s1", "1bdp", "64KiB", "10.0.0.1/24", "*", "a-b#2"]
+    ),
     st.lists(st.text(max_size=5), max_size=3),
     st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
 )
@@ -58,7 +63,9 @@ def yaml(value: Any) -> str:
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     found = [at] if at else []
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    entries = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
     for key, inner in entries:
         found += paths(inner, (*at, key))
     return found
@@ -73,13 +80,17 @@ def answer(text: str, overrides: tuple[str, ...] = ()) -> bool:
             assert to_shell(plan)
             lint(plan)
     except ScenarioError as wrong:
-        assert wrong.mistakes
-        for mistake in wrong.mistakes:
-            assert mistake.what
-            assert len(str(mistake).splitlines()) == 1
-            assert mistake.source.startswith(("t.yaml", "--set"))
+        located(wrong)
         return False
     return True
+
+
+def located(wrong: ScenarioError) -> None:
+    assert wrong.mistakes
+    for mistake in wrong.mistakes:
+        assert mistake.what
+        assert len(str(mistake).splitlines()) == 1
+        assert mistake.source.startswith(("t.yaml", "--set"))
 
 
 def test_the_bases_are_valid() -> None:

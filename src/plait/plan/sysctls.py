@@ -80,9 +80,10 @@ def _ipv6(*, on: bool) -> tuple[Setting, ...]:
 
 def _tcp(scenario: model.Scenario) -> list[Setting]:
     tcp = scenario.tcp
+    receive, send = int(tcp.receive_buffer_max), int(tcp.send_buffer_max)
     return [
-        ("net/ipv4/tcp_rmem", f"4096 131072 {max(131072, int(tcp.receive_buffer_max))}"),
-        ("net/ipv4/tcp_wmem", f"4096 16384 {max(16384, int(tcp.send_buffer_max))}"),
+        ("net/ipv4/tcp_rmem", f"4096 {min(131072, receive)} {receive}"),
+        ("net/ipv4/tcp_wmem", f"4096 {min(16384, send)} {send}"),
         (CONGESTION_CONTROL, tcp.congestion_control),
         # a flow must not start from what an earlier flow to the same host has learned
         ("net/ipv4/tcp_no_metrics_save", "1"),

@@ -38,7 +38,7 @@ MAX_SWEEP = 1000
 class Part(BaseModel):
     """A part of a scenario: unknown fields are refused, and nothing changes after it was made."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
 def _name(text: object) -> str:

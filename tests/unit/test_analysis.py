@@ -226,6 +226,14 @@ def test_series_stay_small_whatever_the_length() -> None:
     )
 
 
+@pytest.mark.parametrize(("seconds", "bins"), [(0.3, 3), (10, 50), (10.04, 50), (10.15, 51)])
+def test_bins_end_with_the_flow(seconds: float, bins: int) -> None:
+    plan = fake_plan(FakeFlow(transport="tcp", duration_us=round(seconds * 1e6)))
+    found = trial_series(plan, fake_tables(plan))
+    assert len(found.subflows[0].goodput_bps) == bins
+    assert found.duration_s == pytest.approx(seconds)
+
+
 def test_many_subflows_are_reduced_to_those_that_carried_most() -> None:
     plan = fake_plan(*(FakeFlow(duration_us=1_000_000) for _ in range(6)))
     found = trial_series(plan, fake_tables(plan))

@@ -21,7 +21,7 @@ from plait.dataset.model import TABLES
 from plait.dataset.provenance import Provenance
 from plait.errors import DataError
 from plait.report import build
-from plait.report.table import rows
+from plait.report.table import flow_rows, rows
 from plait.report.terminal import read_summary
 from plait.report.terminal import show as show_in_terminal
 from plait.testing.folders import FakeCase, two_paths, write_study
@@ -239,6 +239,25 @@ def test_a_sweep_names_the_best_case_and_the_range(tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "goodput-sweep.png").exists()
     assert "As in case MPTCP, rate 2mbit; links differ between cases." in html(tmp_path)
     assert 'data-panel="panel-5" aria-pressed="false"' in html(tmp_path)
+
+
+def test_several_flows_are_told_apart(tmp_path: Path) -> None:
+    def plan(transport: str) -> Any:
+        flows = [
+            FakeFlow(transport=transport, duration_us=2_000_000, start_us=start) for start in (0, 500_000)
+        ]
+        return lambda seed: fake_plan(*flows, seed=seed)
+
+    write_study(tmp_path, (one("tcp", plan("tcp")), one("mptcp", plan("mptcp"))), repeat=2)
+    build(tmp_path)
+    summary = read_summary(tmp_path)
+    page = html(tmp_path)
+    assert ", all flows together." in terminal(tmp_path)
+    for name, cells in flow_rows(summary):
+        assert f'<td class="case">{name}</td>' in page
+        assert all(f">{escape(cell)}<" in page for cell in cells)
+    assert summary.cases[0].metrics["jain_index"].n == 2
+    assert "flow2: h1-s2-h2</li>" in page
 
 
 def test_figures_of_an_earlier_state_are_removed(tmp_path: Path) -> None:

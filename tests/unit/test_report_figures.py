@@ -42,6 +42,14 @@ def test_hosts_stand_at_the_ends_and_paths_beside_each_other() -> None:
     assert (places.columns, places.lanes, places.left_out) == (3, 2, 0)
 
 
+def test_flows_in_both_directions_do_not_fold_the_drawing() -> None:
+    plan = fake_plan()
+    flow = plan.flows[0]
+    back = flow.model_copy(update={"id": 1, "client": flow.server, "server": flow.client})
+    places = layout(plan.model_copy(update={"flows": (flow, back)}))
+    assert (places.across["h1"], places.across["s1"], places.across["h2"]) == (0, 0.5, 1)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5, 18])
 def test_no_two_nodes_of_a_column_overlap(count: int) -> None:
     places = layout(fake_plan(paths=(FakePath(),) * count))

@@ -72,7 +72,7 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
     start_us, end_us = span
     interval = plan.sample_interval_us
     bin_us = interval * max(1, round((end_us - start_us) / GOODPUT_BINS / interval))
-    edges = np.arange(start_us, end_us + 1, bin_us)
+    edges = _edges(start_us, end_us, bin_us)
     found = [
         series for flow in plan.flows for series in _flow_series(plan, flow, tables["subflows"], edges, span)
     ]
@@ -84,6 +84,15 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
         queues=tuple(_queues(plan, tables["links"], span)),
         left_out=len(found) - len(shown),
     )
+
+
+def _edges(start_us: int, end_us: int, bin_us: int) -> np.ndarray:
+    """Return the edges of the bins; the last bin takes what is left over, or is shorter when that is much."""
+    edges = np.arange(start_us, end_us + 1, bin_us)
+    rest = end_us - int(edges[-1])
+    if rest == 0:
+        return edges
+    return np.append(edges[:-1] if rest < bin_us / 4 and len(edges) > 1 else edges, end_us)
 
 
 def _span(plan: Plan, flows: pl.DataFrame) -> tuple[int, int] | None:

@@ -58,12 +58,16 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     efficiency = _mean(measured[-1], "efficiency")
     if efficiency is not None:
         found += [("; ", False), (show("efficiency", efficiency), True), (" of what the links allow", False)]
+    if any(name.endswith(".goodput_bps") for case in measured for name in case.metrics):
+        found.append((", all flows together", False))
     return [*found, (".", False)]
 
 
 def sentences(summary: Summary) -> list[str]:
     """Return what follows the headline: the comparisons in words, at most three of them, and what failed."""
-    found = [comparison.sentence for comparison in _notable(summary)]
+    metric = primary_metric(summary)
+    ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
+    found = [comparison.sentence for comparison in ordered]
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:

@@ -16,7 +16,7 @@ from plait.report import sections
 from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.network import draw
-from plait.report.table import rows
+from plait.report.table import flow_rows, rows
 from plait.report.theme import DARK, LIGHT, config
 from plait.report.time_charts import KINDS, chart
 
@@ -63,6 +63,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         "</div>",
         over_time.html,
         sections.table(rows(summary)),
+        sections.flows(flow_rows(summary), rows(summary)),
         sections.cautions(study.cautions),
         sections.failures(study.cases),
         sections.reproduce(study),
@@ -132,7 +133,7 @@ def _over_time(shown: Sequence[Representative]) -> _Charts:
     for number, (one, frame) in enumerate(zip(shown, frames_of(shown), strict=True)):
         charts = []
         for kind in KINDS:
-            spec = chart(panel_of(one), kind, frame)
+            spec = chart(panel_of(one), kind, frame, legend=kind == "queue" and _needs_key(one))
             if spec is not None:
                 name = f"{kind}-{number}"
                 figures[name] = _fluid(spec)
@@ -159,6 +160,12 @@ def _over_time(shown: Sequence[Representative]) -> _Charts:
         f'{buttons}<div class="panels">{"".join(articles)}</div></section>'
     )
     return _Charts(html, figures)
+
+
+def _needs_key(one: Representative) -> bool:
+    """Return whether the key of paths does not tell the queues apart: some are shared, or several on one path."""
+    colours = [queue.colour for queue in one.series.queues]
+    return len(one.plan.flows) > 1 or None in colours or len(set(colours)) < len(colours)
 
 
 def bin_widths(shown: Sequence[Representative]) -> str:

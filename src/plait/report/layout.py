@@ -49,9 +49,8 @@ def layout(plan: Plan) -> Layout:
         if a in near and b in near:
             near[a].append(b)
             near[b].append(a)
-    clients = [flow.client.netns for flow in plan.flows] or nodes[:1]
-    servers = [flow.server.netns for flow in plan.flows] or nodes[-1:]
-    across = _across(nodes, _distances(near, clients), _distances(near, servers))
+    left, right = _sides(plan, nodes)
+    across = _across(nodes, _distances(near, left), _distances(near, right))
     down = _down(plan, nodes, near)
     _spread(across, down)
     top = min(down.values(), default=0.0)
@@ -74,6 +73,26 @@ def distinct_paths(plan: Plan) -> list[tuple[Flow, Path]]:
         for path in flow.paths:
             found.setdefault(frozenset((*path.forward, *path.backward)), (flow, path))
     return list(found.values())
+
+
+def _sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the hosts at the left and at the right: clients and servers, as the first flow has them.
+
+    A flow that runs against an earlier one has its server at the left.
+    """
+    if not plan.flows:
+        return list(nodes[:1]), list(nodes[-1:])
+    left: list[str] = []
+    right: list[str] = []
+    for flow in plan.flows:
+        one, other = flow.client.netns, flow.server.netns
+        if one in right or other in left:
+            one, other = other, one
+        if one not in right:
+            left.append(one)
+        if other not in left:
+            right.append(other)
+    return left, right
 
 
 def _distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, int]:

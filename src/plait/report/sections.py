@@ -129,6 +129,21 @@ def table(rows: Sequence[Row]) -> str:
     )
 
 
+def flows(found: Sequence[tuple[str, list[str]]], cases: Sequence[Row]) -> str:
+    """Return the table of flows, a column per case, when there are several flows."""
+    if not found:
+        return ""
+    head = "".join(f'<th class="n" scope="col">{escape(row.label)}</th>' for row in cases)
+    body = ""
+    for name, cells in found:
+        values = "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
+        body += f'<tr><td class="case">{escape(name)}</td>{values}</tr>'
+    return (
+        '<section id="flows"><h2>Flows</h2><p class="note">Goodput of each flow in each case.</p><div class="scroll">'
+        f'<table><thead><tr><th scope="col">Flow</th>{head}</tr></thead><tbody>{body}</tbody></table></div></section>'
+    )
+
+
 def _goodput(row: Row) -> str:
     if row.goodput == MISSING:
         return MISSING

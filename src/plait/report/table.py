@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import CaseSummary, Comparison, Statistics, Summary
 
 SHARE = ".path_share"
+FLOW = ".goodput_bps"
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,8 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         found = case.metrics.get(metric)
         return None if found is None else found.mean
 
-    def interval(metric: str) -> str:
-        found = case.metrics.get(metric)
-        return MISSING if found is None else with_interval(metric, found.mean, found.ci95)
-
     done = case.trials - case.failed
-    several = any(name.endswith(".goodput_bps") for name in case.metrics)
+    several = any(name.endswith(FLOW) for name in case.metrics)
     goodput = case.metrics.get("goodput_bps")
     ratio = against.ratio if against is not None else None
     benefit, jain = mean("aggregation_benefit"), mean("jain_index")
@@ -72,9 +69,9 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         name=case.name,
         label=names[case.name],
         trials=str(case.trials) if case.failed == 0 else f"{done} of {case.trials}",
-        goodput=interval("goodput_bps"),
+        goodput=_interval(case, "goodput_bps"),
         goodput_range="" if goodput is None else _range(goodput),
-        completion=interval("completion_s"),
+        completion=_interval(case, "completion_s"),
         ratio=MISSING if ratio is None else significant(ratio.value),
         change=MISSING if ratio is None else change(ratio.value),
         baseline="" if against is None else names[against.baseline],
@@ -89,6 +86,19 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
     )
+
+
+def flow_rows(summary: Summary) -> list[tuple[str, list[str]]]:
+    """Return for each flow by name its mean goodput in each case; nothing when every case has one flow."""
+    names = dict.fromkeys(
+        name.removesuffix(FLOW) for case in summary.cases for name in case.metrics if name.endswith(FLOW)
+    )
+    return [(name, [_interval(case, f"{name}{FLOW}") for case in summary.cases]) for name in names]
+
+
+def _interval(case: CaseSummary, metric: str) -> str:
+    found = case.metrics.get(metric)
+    return MISSING if found is None else with_interval(metric, found.mean, found.ci95)
 
 
 def _range(stats: Statistics) -> str:

@@ -115,7 +115,7 @@ def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bo
         "title": title,
         "width": width,
         "height": HEIGHT,
-        "data": _data(drawn, panel.series.bin_s if kind == "goodput" else None),
+        "data": _data(drawn, panel.series.duration_s if kind == "goodput" else None),
         "encoding": {
             "x": {
                 "field": "t",
@@ -156,15 +156,15 @@ def _stack_peak(panel: Panel) -> float:
     return max(totals.values(), default=0.0)
 
 
-def _data(drawn: Sequence[Line], bin_s: float | None) -> Spec:
-    """Return the lines as CSV columns over the union of their times; a bin is closed by a row at its end."""
+def _data(drawn: Sequence[Line], end_s: float | None) -> Spec:
+    """Return the lines as CSV columns over the union of their times; the last bin is closed by a row at its end."""
     columns = [dict(line.points) for line in drawn]
     times = sorted({t for column in columns for t in column})
     rows = ["t," + ",".join(f"s{number}" for number in range(len(drawn)))]
     rows += [",".join([_number(t), *(_number(column.get(t)) for column in columns)]) for t in times]
-    if bin_s is not None and times:
+    if end_s is not None and times:
         last = [_number(column.get(times[-1])) for column in columns]
-        rows.append(",".join([_number(times[-1] + bin_s), *last]))
+        rows.append(",".join([_number(end_s), *last]))
     parse = {"t": "number"} | {f"s{number}": "number" for number in range(len(drawn))}
     return {"values": "\n".join(rows), "format": {"type": "csv", "parse": parse}}
 

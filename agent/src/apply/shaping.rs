@@ -9,7 +9,7 @@ use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header
 
 use super::Build;
 use crate::error::{Attempt, Error, Result};
-use crate::plan::{Qdisc, QdiscOptions, Redirect};
+use crate::plan::{Bfifo, Netem, Pfifo, Qdisc, QdiscOptions, Redirect, Tbf};
 
 /// `TC_H_ROOT` of `linux/pkt_sched.h`.
 pub const ROOT: u32 = 0xffff_ffff;
@@ -48,7 +48,7 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
 fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions) -> Result<()> {
     let attributes = request.encode();
     match *options {
-        QdiscOptions::Netem { delay_ns, jitter_ns, loss_ratio, limit_packets, seed } => {
+        QdiscOptions::Netem(Netem { delay_ns, jitter_ns, loss_ratio, limit_packets, seed }) => {
             let fixed =
                 TcNetemQopt { limit: limit_packets, loss: loss_threshold(loss_ratio), ..Default::default() };
             attributes
@@ -57,7 +57,7 @@ fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions) -> Resul
                 .push_jitter64(jitter_ns)
                 .push_prng_seed(seed);
         }
-        QdiscOptions::Tbf { rate_bps, burst_bytes, limit_bytes } => {
+        QdiscOptions::Tbf(Tbf { rate_bps, burst_bytes, limit_bytes }) => {
             if rate_bps == 0 || rate_bps % 8 != 0 {
                 return Err(Error::new(format!(
                     "the kernel counts rates in whole bytes a second, and {rate_bps} bit/s is none; \
@@ -76,10 +76,10 @@ fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions) -> Resul
                 .push_rate64(bytes_ps)
                 .push_burst(burst_bytes);
         }
-        QdiscOptions::Pfifo { limit_packets } => {
+        QdiscOptions::Pfifo(Pfifo { limit_packets }) => {
             attributes.nested_options_pfifo(&TcFifoQopt { limit: limit_packets });
         }
-        QdiscOptions::Bfifo { limit_bytes } => {
+        QdiscOptions::Bfifo(Bfifo { limit_bytes }) => {
             attributes.nested_options_bfifo(&TcFifoQopt { limit: limit_bytes });
         }
     }
@@ -151,10 +151,10 @@ fn parse_handle(text: &str) -> Result<u32> {
 impl fmt::Display for Qdisc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.options {
-            QdiscOptions::Netem { .. } => "netem",
-            QdiscOptions::Tbf { .. } => "tbf",
-            QdiscOptions::Pfifo { .. } => "pfifo",
-            QdiscOptions::Bfifo { .. } => "bfifo",
+            QdiscOptions::Netem(_) => "netem",
+            QdiscOptions::Tbf(_) => "tbf",
+            QdiscOptions::Pfifo(_) => "pfifo",
+            QdiscOptions::Bfifo(_) => "bfifo",
         };
         let Self { handle, parent, ifname, netns, .. } = self;
         write!(f, "adding {kind} {handle} (parent {parent}) to {ifname} in {netns}")

@@ -157,3 +157,43 @@ row! {
         after: i64,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The columns of one table in model.py, which are written one a line.
+    fn python_columns(table: &str) -> Vec<(String, DataType)> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/plait/dataset/model.py");
+        let source = std::fs::read_to_string(path).unwrap();
+        let start = format!("{} = pl.Schema(", table.to_uppercase());
+        let body = source.split(&start).nth(1).unwrap();
+        let body = body.split("\n)").next().unwrap();
+        let column = |line: &str| {
+            let (name, rest) = line.trim().strip_prefix('"')?.split_once("\": _")?;
+            let kind = match rest.chars().next()? {
+                'I' => DataType::Int64,
+                'S' => DataType::Utf8,
+                'B' => DataType::Boolean,
+                other => panic!("{table}.{name}: no type is called _{other}"),
+            };
+            Some((name.to_owned(), kind))
+        };
+        body.lines().filter_map(column).collect()
+    }
+
+    fn assert_same<R: Row>() {
+        let rust: Vec<_> = R::columns().into_iter().map(|(name, kind, _)| (name.to_owned(), kind)).collect();
+        assert_eq!(rust, python_columns(R::NAME), "table {}", R::NAME);
+    }
+
+    #[test]
+    fn both_sides_of_the_data_know_the_same_columns() {
+        assert_same::<Flow>();
+        assert_same::<Connection>();
+        assert_same::<Subflow>();
+        assert_same::<Link>();
+        assert_same::<Event>();
+        assert_same::<Counter>();
+    }
+}

@@ -27,7 +27,7 @@ STEPS = 1057
 
 _TOOLS = {
     "gcc": "gcc", "ld": "binutils", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
-    "tar": "tar", "xz": "xz-utils", "perl": "perl-base",
+    "tar": "tar", "xz": "xz-utils", "perl": "perl-base", "setpriv": "util-linux",
 }  # fmt: skip
 _HEADERS = {"/usr/include/stdio.h": "libc6-dev"}
 _TAIL_LINES = 20
@@ -118,7 +118,9 @@ class _Make:
         self._output.write(f"$ {' '.join(command)}\n")
         self._output.flush()
         process = subprocess.Popen(
-            command, cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            # should plait be killed, make is told, and ends all its compilers
+            ["setpriv", "--pdeathsig=TERM", "--", *command],
+            cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
         try:

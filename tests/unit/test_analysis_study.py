@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from scipy import special
 
 from plait.analysis import wording
 from plait.analysis.compare import compare
@@ -34,8 +35,10 @@ def test_statistics_of_four_values() -> None:
     assert found.ci95 == pytest.approx((4 - half, 4 + half))
 
 
-def test_t_quantiles_are_those_of_the_tables() -> None:
-    assert [round(t_quantile(n), 3) for n in (1, 2, 9, 30)] == [12.706, 4.303, 2.262, 2.042]
+def test_t_quantiles_are_those_of_scipy_and_of_the_tables() -> None:
+    assert [round(t_quantile(n), 3) for n in (1, 2, 9, 30, 60)] == [12.706, 4.303, 2.262, 2.042, 2.000]
+    for n in range(1, 40):
+        assert t_quantile(n) == pytest.approx(float(special.stdtrit(n, 0.975)), abs=1e-8)
 
 
 def test_there_is_no_interval_without_a_spread() -> None:

@@ -90,7 +90,8 @@ def test_interfaces_have_the_planned_addresses(applied: Applied) -> None:
             (link,) = (link for link in applied.of(end.netns)["links"] if link["ifname"] == end.ifname)
             found = {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["scope"] == "global"}
             assert found == set(end.addresses)
-            assert (link["address"], link["mtu"], link["operstate"]) == (end.mac, veth.mtu, "UP")
+            assert (link["address"], link["mtu"]) == (end.mac, veth.mtu)
+            assert "UP" in link["flags"]
 
 
 def test_bridges_hold_the_planned_ports(applied: Applied) -> None:

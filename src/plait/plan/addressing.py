@@ -116,10 +116,9 @@ def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
     seen: dict[AnyAddress, Port] = {}
     for segment in topology.segments:
         for port in segment.ports:
-            assert port.address is not None  # _fill gave one to each
-            other = seen.setdefault(port.address.ip, port)
+            other = seen.setdefault(port.ip, port)
             if other is not port:
-                what = f"{port.address.ip} is also the address of {other.node} on {other.wired.key}; choose another"
+                what = f"{port.ip} is also the address of {other.node} on {other.wired.key}; choose another"
                 found.append((_field(topology, port), what))
     ranges = sorted(
         (

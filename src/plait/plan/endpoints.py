@@ -70,7 +70,7 @@ class PathManager:
             free = (number for number in range(1, 256) if number not in used)
             planned = tuple(
                 Endpoint(
-                    address=str(_ip(own.port)),
+                    address=str(own.port.ip),
                     id=next(free) if own.id is None else own.id,
                     flags=own.flags,  # type: ignore[arg-type]  # checked by the scenario
                     port=own.listen,
@@ -85,7 +85,7 @@ class PathManager:
         subflows, accepted = self._limits[ends.client]
         subflows = min(subflows, self._limits[ends.server][0])
         c0, s0 = ends.initial
-        family = _ip(c0).version
+        family = c0.ip.version
         found = [ends.initial]
         mesh = [own.port for own in self._endpoints[ends.client] if "fullmesh" in own.flags]
         plain = [
@@ -96,14 +96,14 @@ class PathManager:
         announced = [
             own.port
             for own in self._endpoints[ends.server]
-            if "signal" in own.flags and own.port is not s0 and _ip(own.port).version == family
+            if "signal" in own.flags and own.port is not s0 and own.port.ip.version == family
         ][:accepted]
         tried = [(port, s0) for port in (*plain, *mesh)]
         for target in announced:
             chosen = self._routing.main_source(ends.client, target)
             tried += [(port, target) for port in mesh] or ([(chosen, target)] if chosen is not None else [])
         for pair in tried:
-            if pair not in found and _ip(pair[0]).version == family and self.usable(pair):
+            if pair not in found and pair[0].ip.version == family and self.usable(pair):
                 found.append(pair)
         return found[: 1 + subflows]
 
@@ -137,10 +137,10 @@ class PathManager:
 
     def _given(self, host: str, i: int, spec: model.EndpointSpec) -> _Own:
         for port in self._topology.ports[host]:
-            by_address = spec.address is not None and ip_address(spec.address) == _ip(port)
+            by_address = spec.address is not None and ip_address(spec.address) == port.ip
             if by_address or port.wired.key == spec.link:
                 return _Own(port, tuple(spec.flags), spec.id, spec.port)
-        have = ", ".join(str(_ip(port)) for port in self._topology.ports[host])
+        have = ", ".join(str(port.ip) for port in self._topology.ports[host])
         what = f"{host} has no address {spec.address}; it has {have}"
         raise error_at(self._topology.scenario, [(("mptcp", "endpoints", host, i, "address"), what)])
 
@@ -161,8 +161,3 @@ class PathManager:
             subflows = subflows if given.subflows is None else given.subflows
             accepted = accepted if given.add_addr_accepted is None else given.add_addr_accepted
         return min(subflows, MAX_SUBFLOWS), min(accepted, MAX_SUBFLOWS)
-
-
-def _ip(port: Port):  # type: ignore[no-untyped-def]
-    assert port.address is not None  # given by plan.addressing
-    return port.address.ip

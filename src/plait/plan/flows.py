@@ -64,7 +64,7 @@ def _fits(pair: Pair, via: str) -> bool:
     if client.wired.key == via:
         return True
     try:
-        return server.address is not None and ip_address(via) == server.address.ip
+        return ip_address(via) == server.ip
     except ValueError:
         return False
 
@@ -74,11 +74,7 @@ def usable_pairs(topology: Topology, routing: Routing, client: str, server: str)
     return [
         (c, s)
         for c, s in product(topology.ports[client], topology.ports[server])
-        if c.address is not None
-        and s.address is not None
-        and c.address.version == s.address.version
-        and routing.walk(c, s) is not None
-        and routing.walk(s, c) is not None
+        if c.ip.version == s.ip.version and routing.walk(c, s) is not None and routing.walk(s, c) is not None
     ]
 
 
@@ -102,8 +98,8 @@ def flows(
                 name=name,
                 kind=entry.kind,
                 transport=entry.transport,
-                client=Side(netns=entry.ends.client, address=_ip(c0), port=0),
-                server=Side(netns=entry.ends.server, address=_ip(s0), port=FIRST_PORT + number),
+                client=Side(netns=entry.ends.client, address=str(c0.ip), port=0),
+                server=Side(netns=entry.ends.server, address=str(s0.ip), port=FIRST_PORT + number),
                 sender="server" if spec.reverse else "client",
                 start_us=spec.start.us + offset,
                 duration_us=spec.duration.us if isinstance(spec, Bulk) else None,
@@ -116,10 +112,6 @@ def flows(
                 ideal_rate_bps=ideal,
             )
             number += 1
-
-
-def _ip(port: Port) -> str:
-    return str(port.address.ip) if port.address is not None else ""
 
 
 def _file(entry: Entry, scenario: model.Scenario) -> File | None:
@@ -161,8 +153,8 @@ def _paths(entry: Entry, pairs: list[Pair], routing: Routing) -> tuple[Path, ...
         out.append(
             Path(
                 name=name,
-                client_address=_ip(pair[0]),
-                server_address=_ip(pair[1]),
+                client_address=str(pair[0].ip),
+                server_address=str(pair[1].ip),
                 forward=tuple(port.out for port in forward),
                 backward=tuple(port.out for port in backward),
                 rate_bps=min((int(rate) for rate in rates if rate is not None), default=None),

@@ -164,15 +164,18 @@ class Routing:
         """
         table = FIRST_TABLE + port.index
         version = self._subnets[port.segment].version
-        routes = [_route(port, str(self._subnets[port.segment]), table=table, source=_ip(port))]
+        routes = [_route(port, str(self._subnets[port.segment]), table=table, source=str(port.ip))]
         if (only := self._only_way([port], version)) is not None:
-            return [*routes, _route(port, _DEFAULT[version], via=_ip(only[1]), table=table, source=_ip(port))]
+            return [
+                *routes,
+                _route(port, _DEFAULT[version], via=str(only[1].ip), table=table, source=str(port.ip)),
+            ]
         others = [s for s in self._ends if s is not port.segment and self._subnets[s].version == version]
         remote = self._remote([port], others)
         if remote and len(remote) == len(others):
-            return routes + self._shortened(remote, table, _ip(port))
+            return routes + self._shortened(remote, table, str(port.ip))
         routes += [
-            _route(port, str(self._subnets[s]), via=_ip(gate), table=table, source=_ip(port))
+            _route(port, str(self._subnets[s]), via=str(gate.ip), table=table, source=str(port.ip))
             for s, (_, gate) in remote
         ]
         routes.append(Route(netns=port.node, destination=_DEFAULT[version], kind="unreachable", table=table))
@@ -183,11 +186,11 @@ class Routing:
         ports = self._topology.ports[node]
         version = self._subnets[ports[0].segment].version
         if shorten and (only := self._only_way(ports, version)) is not None:
-            return [_route(only[0], _DEFAULT[version], via=_ip(only[1]))]
+            return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
         own = {port.segment for port in ports}
         remote = self._remote(ports, [s for s in self._ends if s not in own])
         if not shorten:
-            return [_route(port, str(self._subnets[s]), via=_ip(gate)) for s, (port, gate) in remote]
+            return [_route(port, str(self._subnets[s]), via=str(gate.ip)) for s, (port, gate) in remote]
         families = ([r for r in remote if self._subnets[r[0]].version == version] for version in (4, 6))
         return [route for family in families if family for route in self._shortened(family, MAIN_TABLE, None)]
 
@@ -225,18 +228,12 @@ class Routing:
         usual = Counter(gate for _, gate in remote).most_common(1)[0][0]
         chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
         chosen.append((_DEFAULT[self._subnets[remote[0][0]].version], usual))
-        return [_route(port, to, via=_ip(gate), table=table, source=source) for to, (port, gate) in chosen]
-
-
-def _ip(port: Port) -> str:
-    assert port.address is not None  # given by plan.addressing
-    return str(port.address.ip)
+        return [_route(port, to, via=str(gate.ip), table=table, source=source) for to, (port, gate) in chosen]
 
 
 def _single(port: Port) -> str:
     """The port's address as a prefix of one address."""
-    assert port.address is not None  # given by plan.addressing
-    return f"{port.address.ip}/{port.address.max_prefixlen}"
+    return f"{port.ip}/{port.ip.max_prefixlen}"
 
 
 def _route(

@@ -17,7 +17,7 @@ from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from ipaddress import IPv4Interface, IPv6Interface
+    from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
     from plait.scenario import model
 
@@ -44,6 +44,12 @@ class Port:
         """`h1-eth0`, at most 15 characters."""
         tail = f"-eth{self.index}"
         return self.node[: IFNAME_MAX - len(tail)] + tail
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address:
+        """The address without its prefix, of a host's or router's port."""
+        assert self.address is not None  # plan.addressing gave one to each
+        return self.address.ip
 
     @property
     def at_a(self) -> bool:

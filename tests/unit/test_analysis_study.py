@@ -179,3 +179,10 @@ def test_means_with_intervals_and_ranges_share_one_unit() -> None:
     assert wording.span("goodput_bps", 4.7e6, 4.9e6) == "4.70 to 4.90 Mbit/s"
     assert wording.span("goodput_bps", 0.9e6, 4.9e6) == "900 kbit/s to 4.90 Mbit/s"
     assert wording.span("goodput_bps", 4.7001e6, 4.7002e6) == "4.70 Mbit/s"
+
+
+def test_cases_are_called_by_what_they_set() -> None:
+    assert wording.case_label("x", {"transport": "mptcp"}) == "MPTCP"
+    assert wording.case_label("x", {"transport": "tcp", "network.links.*.rate": "5mbit"}) == "TCP, rate 5mbit"
+    assert wording.case_label("default", {}) == "default"
+    assert len(wording.case_label("x", {"endpoints": ["10.0.0.1"] * 30})) < 45

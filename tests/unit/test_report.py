@@ -260,6 +260,13 @@ def test_several_flows_are_told_apart(tmp_path: Path) -> None:
     assert "flow2: h1-s2-h2</li>" in page
 
 
+def test_a_study_that_varies_nothing_has_a_headline(tmp_path: Path) -> None:
+    case = FakeCase("default", {}, lambda seed: fake_plan(seed=seed))
+    write_study(tmp_path, (case,), repeat=2)
+    build(tmp_path)
+    assert "Two paths 9.37 Mbit/s; 99.6 % of what the links allow." in re.sub(r"\s+", " ", terminal(tmp_path))
+
+
 def test_figures_of_an_earlier_state_are_removed(tmp_path: Path) -> None:
     write_study(tmp_path, two_paths(), repeat=1)
     (tmp_path / "figures").mkdir()

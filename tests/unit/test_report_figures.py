@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.analysis.series import trial_series
-from plait.analysis.summarise import CaseRows, TrialRow
+from plait.analysis.summarise import CaseRows, TrialRow, summarise
 from plait.report import render
+from plait.report.cases_chart import cases_spec
 from plait.report.layout import distinct_paths, layout
 from plait.report.network import DrawnPath, draw, link_label
 from plait.report.representatives import median_row
@@ -197,3 +198,14 @@ def test_a_sweep_is_found_where_a_setting_takes_steps() -> None:
 )
 def test_other_studies_are_no_sweep(settings: list[dict[str, object]]) -> None:
     assert swept(*settings) is None
+
+
+def test_a_figure_of_very_many_cases_is_bounded() -> None:
+    cases = [
+        CaseRows(f"n={n}", {"n": n}, (TrialRow(0, 0, "", {"goodput_bps": 1e6 + n}),)) for n in range(500)
+    ]
+    summary = summarise(cases, scenario="x", digest="", baseline="n=0")
+    spec = cases_spec(cases, summary.cases, "goodput_bps")
+    assert spec is not None
+    assert spec["height"] < 3000
+    assert len(spec["encoding"]["y"]["sort"]) == 120

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 MISSING = "\N{EN DASH}"
 """Stands for what was not measured."""
 
+LONGEST_VALUE = 28
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -121,11 +122,23 @@ def number_word(count: int) -> str:
 def case_label(name: str, settings: Mapping[str, Any]) -> str:
     """Return what to call a case in prose: "MPTCP" when only the transport varies, else its settings."""
     if set(settings) == {"transport"}:
-        return str(settings["transport"]).upper()
+        return _value(settings["transport"]).upper()
     parts = [
-        str(value).upper() if key == "transport" else f"{key} {value}" for key, value in settings.items()
+        _value(value).upper() if key == "transport" else f"{short_name(key)} {_value(value)}"
+        for key, value in settings.items()
     ]
     return ", ".join(parts) or name
+
+
+def short_name(setting: str) -> str:
+    """Return the end of a setting's path: `network.links.*.rate` is "rate"."""
+    return setting.rpartition(".")[2] or setting
+
+
+def _value(value: Any) -> str:
+    """Return a setting's value, short enough for a label."""
+    text = str(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _scaled(value: float | None, unit: str) -> str:

@@ -22,6 +22,9 @@ Spec = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ROW = 46
+DENSE_ROW = 22
+FEW_CASES = 24
+MOST_CASES = 120
 GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
 
@@ -74,7 +77,11 @@ def scale_of(metric: str, largest: float) -> tuple[float, str]:
 
 
 def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str) -> Spec | None:
-    """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it."""
+    """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.
+
+    Of very many cases it shows the first ones; the table has all.
+    """
+    rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
     names = labels(summaries)
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:
@@ -87,7 +94,7 @@ def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metri
     return {
         "$schema": SCHEMA,
         "width": 520,
-        "height": ROW * len(order),
+        "height": (ROW if len(order) <= FEW_CASES else DENSE_ROW) * len(order),
         "encoding": {
             "y": {
                 "type": "nominal",

@@ -45,7 +45,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     names = labels(summary.cases)
     found: list[Phrase] = []
     for case in measured:
-        text = _with_paths(names[case.name], paths.get(case.name))
+        text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
         text = text[0].upper() + text[1:] if not found else text
         found += [
             ("; " if found else "", False),
@@ -135,11 +135,11 @@ def _notable(summary: Summary) -> list[Comparison]:
     return [ranked[-1], ranked[0]] if len(ranked) > 1 else ranked
 
 
-def _with_paths(label: str, count: int | None) -> str:
-    """Return "single path TCP", "two paths MPTCP"."""
+def _with_paths(label: str, count: int | None, metric: str) -> str:
+    """Return "single path TCP", "two paths MPTCP"; without a label, "two paths", or what is measured."""
     if count is None:
-        return label
-    return f"single path {label}" if count == 1 else f"{number_word(count)} paths {label}"
+        return label or ("completion time" if metric == "completion_s" else "goodput")
+    return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()
 
 
 def _comparison(summary: Summary, case: str, metric: str) -> Comparison | None:

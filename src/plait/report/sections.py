@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from plait.analysis.wording import MISSING, number_word
+from plait.report.cases_chart import MOST_CASES
 from plait.report.theme import PATHS
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def by_case(names: Sequence[str], summary: Summary) -> str:
         (stats := case.metrics.get("ideal_goodput_bps")) is not None and stats.n for case in summary.cases
     ):
         note += "; the thin grey line is what the links allow"
+    if len(summary.cases) > MOST_CASES:
+        note += f"; the first {MOST_CASES} of {len(summary.cases)} cases"
     title = "Goodput by case" if len(names) == 1 and names[0] == "goodput" else "By case"
     charts = "".join(chart(name) for name in names)
     head = f'<h2>{title}</h2><p class="note">{escape(note)}.</p>'

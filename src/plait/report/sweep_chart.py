@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.factors import main_factor
-from plait.analysis.wording import case_label, show
+from plait.analysis.wording import case_label, short_name, show
 from plait.report.cases_chart import SCHEMA, TITLES, scale_of
 from plait.report.theme import case_token
 from plait.units import Duration, Rate, Ratio, Size
@@ -71,7 +71,8 @@ def sweep_spec(
     divisor, unit = scale_of(metric, max(values))
     order = list(dict.fromkeys(sweep.lines.values()))
     least, most = min(sweep.values.values()), max(sweep.values.values())
-    title = f"{sweep.setting}, {sweep.unit}" if sweep.unit else sweep.setting
+    name = short_name(sweep.setting)
+    title = f"{name}, {sweep.unit}" if sweep.unit else name
     scale = {"type": "log"} if least > 0 and most / least >= LOGARITHMIC else {"zero": False}
     return {
         "$schema": SCHEMA,
@@ -124,7 +125,7 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
             "y": {"field": "y"},
             "tooltip": [
                 {"field": "line", "title": "case"},
-                {"field": "x", "title": sweep.setting},
+                {"field": "x", "title": short_name(sweep.setting)},
                 {"field": "trial", "title": "trial"},
                 {"field": "shown", "title": TITLES[metric].lower()},
             ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plait.errors import RequestError
 from plait.plan.expand import expand, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model import Netem, Pfifo, Plan, Tbf
@@ -151,6 +152,12 @@ def test_the_same_scenario_and_seed_give_the_same_bytes(plan: Plan) -> None:
     again = resolve(expand(load("two-paths"))[1].scenario, trial_seed(1, 0))
     assert plan_bytes(again) == plan_bytes(plan)
     assert Plan.model_validate_json(plan_bytes(plan)) == plan
+
+
+@pytest.mark.parametrize("seed", [-1, 2**53])
+def test_a_seed_that_json_cannot_hold_is_refused(seed: int) -> None:
+    with pytest.raises(RequestError, match="a seed is a whole number from 0"):
+        resolve(expand(load("two-paths"))[0].scenario, seed)
 
 
 def test_the_identity_hangs_on_plan_kernel_and_agent(plans: dict[str, Plan]) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from plait.plan.endpoints import Ends, PathManager
 from plait.plan.maxflow import maximum_flow
 from plait.plan.model import File, Flow, Path, Side
-from plait.plan.seeds import derived
 from plait.plan.topology import delay_ns
 from plait.scenario.model import Bulk, Transfer
 from plait.scenario.source import error_at
@@ -78,10 +77,8 @@ def usable_pairs(topology: Topology, routing: Routing, client: str, server: str)
     ]
 
 
-def flows(
-    entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager, seed: int
-) -> Iterator[Flow]:
-    """The flows, in the order of the traffic; an entry with a count gives several."""
+def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
+    """The flows, in the order of the traffic and before any jitter of their start; a count gives several."""
     number = 0
     for entry in entries:
         spec = entry.spec
@@ -92,7 +89,6 @@ def flows(
         c0, s0 = entry.ends.initial
         for copy in range(spec.count):
             name = base if spec.count == 1 else f"{base}.{copy + 1}"
-            offset = derived(seed, "start", entry.index, copy) % (spec.start_jitter.us + 1)
             yield Flow(
                 id=number,
                 name=name,
@@ -101,7 +97,7 @@ def flows(
                 client=Side(netns=entry.ends.client, address=str(c0.ip), port=0),
                 server=Side(netns=entry.ends.server, address=str(s0.ip), port=FIRST_PORT + number),
                 sender="server" if spec.reverse else "client",
-                start_us=spec.start.us + offset,
+                start_us=spec.start.us,
                 duration_us=spec.duration.us if isinstance(spec, Bulk) else None,
                 bytes=_bytes(entry, topology.scenario),
                 file=_file(entry, topology.scenario),

@@ -10,7 +10,6 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from plait.plan.model import Bfifo, Link, LinkDirection, Netem, Pfifo, Qdisc, Redirect, Tbf, Veth, VethEnd
-from plait.plan.seeds import derived
 from plait.plan.topology import WIRE
 
 if TYPE_CHECKING:
@@ -89,8 +88,8 @@ def _queue(port: Port, rtts_ns: dict[Port, int]) -> tuple[int | None, int | None
     return max(packets, DEFAULT_QUEUE_PACKETS if given is None else 1), None
 
 
-def qdiscs(planned: Link, wired: Wired, seed: int) -> Iterator[Qdisc]:
-    """The qdiscs of both directions, each parent before its child."""
+def qdiscs(planned: Link, wired: Wired) -> Iterator[Qdisc]:
+    """The qdiscs of both directions, each parent before its child; see `reseeded` for their seeds."""
     frame = frame_bytes(wired)
     for direction in planned.directions:
         at = {"netns": WIRE, "ifname": direction.ifname}
@@ -99,7 +98,7 @@ def qdiscs(planned: Link, wired: Wired, seed: int) -> Iterator[Qdisc]:
             jitter_ns=direction.jitter_ns,
             loss_ratio=direction.loss_ratio,
             limit_packets=NETEM_LIMIT,
-            seed=derived(seed, "netem", direction.name),
+            seed=0,
         )
         yield Qdisc(**at, parent="root", handle="1:", options=delay)
         if direction.rate_bps is None:
@@ -114,3 +113,10 @@ def qdiscs(planned: Link, wired: Wired, seed: int) -> Iterator[Qdisc]:
             else Bfifo(limit_bytes=queued)
         )
         yield Qdisc(**at, parent="2:1", handle="3:", options=queue)
+
+
+def reseeded(qdisc: Qdisc, seed: int) -> Qdisc:
+    """The qdisc, with this seed if it has one."""
+    if not isinstance(qdisc.options, Netem):
+        return qdisc
+    return qdisc.model_copy(update={"options": qdisc.options.model_copy(update={"seed": seed})})

@@ -6,13 +6,16 @@ topology (segments, interfaces) -> addressing -> routing -> traffic's initial pa
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from plait.errors import RequestError
 from plait.plan import addressing, links, sysctls, topology
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows
 from plait.plan.model import Bridge, Machine, Namespace, Network, Plan
 from plait.plan.routing import Routing
+from plait.plan.seeds import SEED_BITS, derived
 from plait.scenario.check import MAX_LINKS
 from plait.scenario.source import error_at
 
@@ -33,6 +36,28 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     The scenario's `vary`, `repeat` and `seed` have no part in it. Raises ScenarioError when the scenario
     cannot be carried out: hosts that are not reachable, addresses that clash, cycles of switches, bounds.
     """
+    if not 0 <= seed < 2**SEED_BITS:
+        raise RequestError(f"seed {seed}: a seed is a whole number from 0 to 2**{SEED_BITS} - 1")
+    return _seeded(_unseeded(_Same(scenario)), scenario, seed)
+
+
+class _Same:
+    """A scenario as the key of a cache: equal to nothing but itself."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+
+    def __hash__(self) -> int:
+        return id(self.scenario)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.scenario is self.scenario
+
+
+@lru_cache(maxsize=16)
+def _unseeded(key: _Same) -> Plan:
+    """All of a plan that does not depend on the seed: the trials of a case share it."""
+    scenario = key.scenario
     _bounds(scenario)
     net = topology.build(scenario)
     subnets = addressing.assign(net)
@@ -40,33 +65,55 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     routes, rules = routing.routes()
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
     manager = PathManager(net, routing, [e.ends for e in entries if e.transport == "mptcp"])
-    planned_flows = tuple(flows(entries, net, routing, manager, seed))
+    planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     memory = _memory_mib(scenario, planned_flows)
     namespaces = _namespaces(net)
+    wires = list(zip(planned_links, net.wires, strict=True))
     network = Network(
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
-        qdiscs=tuple(
-            qdisc
-            for planned, wired in zip(planned_links, net.wires, strict=True)
-            for qdisc in links.qdiscs(planned, wired, seed)
-        ),
+        qdiscs=tuple(qdisc for planned, wired in wires for qdisc in links.qdiscs(planned, wired)),
         redirects=tuple(redirect for wired in net.wires for redirect in links.redirects(wired)),
         routes=tuple(routes),
         rules=tuple(rules),
         mptcp=tuple(manager.plan()),
     )
     return Plan(
-        seed=seed,
+        seed=0,
         machine=Machine(memory_mib=memory, sysctls=sysctls.of_kernel(memory, namespaces, planned_flows)),
         sample_interval_us=scenario.sample.us,
-        end_us=_end_us(scenario, planned_flows),
+        end_us=0,
         network=network,
         links=planned_links,
         flows=planned_flows,
+    )
+
+
+def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
+    """The plan with all that follows from the seed: netem's seeds, the flows' starts, and so the end."""
+    names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
+    qdiscs = tuple(
+        links.reseeded(qdisc, derived(seed, "netem", names[qdisc.ifname])) for qdisc in plan.network.qdiscs
+    )
+    specs = [
+        (i, copy, entry.flow) for i, entry in enumerate(scenario.traffic) for copy in range(entry.flow.count)
+    ]
+    started = tuple(
+        flow.model_copy(
+            update={"start_us": flow.start_us + derived(seed, "start", i, copy) % (spec.start_jitter.us + 1)}
+        )
+        for flow, (i, copy, spec) in zip(plan.flows, specs, strict=True)
+    )
+    return plan.model_copy(
+        update={
+            "seed": seed,
+            "end_us": _end_us(scenario, started),
+            "network": plan.network.model_copy(update={"qdiscs": qdiscs}),
+            "flows": started,
+        }
     )
 
 

@@ -43,6 +43,21 @@ def test_the_patches_are_applied_before_the_build(tmp_path: Path) -> None:
     ensure(source=make_tree(tmp_path / "linux", 'test "$$(cat file.c)" = after'))
 
 
+def test_added_sources_are_in_the_tree_below_a_makefile_that_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe, "ADDITIONS", ("schedulers", "include"))
+    for name, file in (("schedulers", "Makefile"), ("schedulers", "one.c"), ("include/plait", "one.h")):
+        (recipe.LABORATORY / name).mkdir(exist_ok=True, parents=True)
+        (recipe.LABORATORY / name / file).write_text("obj-y := one.o\n")
+    steps = ("test -e net/plait/schedulers/one.c", "test -e net/plait/include/plait/one.h")
+    ensure(
+        source=make_tree(
+            tmp_path / "linux", *steps, 'test "$$(cat net/plait/Makefile)" = "obj-y += schedulers/"'
+        )
+    )
+
+
 def test_another_content_is_another_kernel(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "linux")
     first = ensure(source=tree)

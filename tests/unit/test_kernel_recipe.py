@@ -58,6 +58,20 @@ def test_the_identity_changes_with_a_pinned_setting(
     assert identity(laboratory) != before
 
 
+def test_the_identity_changes_with_an_added_source(laboratory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = identity(laboratory)
+    monkeypatch.setattr(recipe, "ADDITIONS", ("schedulers",))
+    (laboratory / "schedulers").mkdir()
+    (laboratory / "schedulers" / "one.c").write_text("int one;\n")
+    (laboratory / "schedulers" / "notes.md").write_text("not a source\n")
+    added = identity(laboratory)
+    (laboratory / "schedulers" / "one.c").write_text("int two;\n")
+    changed = identity(laboratory)
+    assert len({before, added, changed}) == 3
+    (laboratory / "schedulers" / "notes.md").write_text("changed\n")
+    assert identity(laboratory) == changed
+
+
 def test_a_version_takes_its_own_patches_and_its_own_options(laboratory: Path) -> None:
     old, new = recipe.load("6.12.7", laboratory), recipe.load("7.3.0-rc7", laboratory)
     assert (old.series, new.series) == ("6.12", "7.x")

@@ -67,12 +67,25 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
         progress("patching", None)
         for patch in recipe.patches:
             make.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", f"--input={patch}"])
+        _add(tree, recipe)
         progress("configuring", None)
         _configure(make, recipe)
         make.compile(progress)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
     return Built(tree / "linux.stripped", tree / ".config", _compiler(), jobs)
+
+
+def _add(tree: Path, recipe: Recipe) -> None:
+    """Puts plait's own sources into the tree, below a Makefile that names their folders."""
+    for source, target in recipe.additions:
+        place = tree / target
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, place)
+    folder = tree / recipes.ADDED
+    if recipe.additions:
+        built = sorted(path.parent.name for path in folder.glob("*/Makefile"))
+        (folder / "Makefile").write_text("".join(f"obj-y += {name}/\n" for name in built), encoding="utf-8")
 
 
 def _configure(make: _Make, recipe: Recipe) -> None:

@@ -10,11 +10,24 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 LABORATORY = Path(__file__).parent / "laboratory"
 """The patches and the configuration; a link to `kernel/` of the repository."""
+
+PATCH_FOLDERS = ("patches",)
+"""Folders of the laboratory with patches, applied in this order; each has a folder for each series of kernels."""
+
+ADDITIONS: tuple[str, ...] = ()
+"""Folders of the laboratory whose sources and headers are copied to `ADDED`; those with a Makefile are built in."""
+
+ADDED = "net/plait"
+"""Where additions go in the source tree."""
 
 DEFAULT_SERIES = "6.12"
 """The kernel that is built when no source is given."""
@@ -53,6 +66,8 @@ class Recipe:
 
     series: str
     patches: tuple[Path, ...]
+    additions: tuple[tuple[Path, str], ...]
+    """Files to copy into the tree: (from, to)."""
     options: tuple[Option, ...]
     sha256: str
 
@@ -79,15 +94,18 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None) -> Recip
     """
     laboratory = laboratory or LABORATORY
     major, minor = _numbers(version)
-    folder = _patches(laboratory / "patches", major, minor)
-    patches = tuple(sorted(folder.glob("*.patch")))
+    folders = [_patches(laboratory / name, major, minor) for name in PATCH_FOLDERS]
+    patches = tuple(patch for folder in folders for patch in sorted(folder.glob("*.patch")))
+    additions = tuple(_additions(laboratory))
     options = _options(laboratory / "config" / "laboratory.config", (major, minor))
     digest = hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode())
     for patch in patches:
         digest.update(f"\n{patch.name}\n".encode() + patch.read_bytes())
+    for path, target in additions:
+        digest.update(f"\n{target}\n".encode() + path.read_bytes())
     for option in options:
         digest.update(f"\n{option.line}".encode())
-    return Recipe(folder.name, patches, options, digest.hexdigest())
+    return Recipe(folders[0].name, patches, additions, options, digest.hexdigest())
 
 
 def lost(options: tuple[Option, ...], config: str) -> list[Option]:
@@ -112,6 +130,13 @@ def _patches(folder: Path, major: int, minor: int) -> Path:
         f"there are no patches for Linux {major}.{minor}; there are for {known}. "
         "Give a source tree of one of these with `plait kernel build --source`."
     )
+
+
+def _additions(laboratory: Path) -> Iterator[tuple[Path, str]]:
+    for name in ADDITIONS:
+        for path in sorted((laboratory / name).rglob("*")):
+            if path.suffix in (".c", ".h") or path.name == "Makefile":
+                yield path, f"{ADDED}/{path.relative_to(laboratory).as_posix()}"
 
 
 def _options(path: Path, version: tuple[int, int]) -> tuple[Option, ...]:

@@ -102,7 +102,8 @@ def test_as_another_user(tmp_path: Path, reference: str) -> None:
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", str(interpreter), "-c"]
     program = "from plait.cli import main; main()"
     out = tmp_path / "out"
-    arguments = ["run", "two-paths", "--out", str(out), "--json", *SHORT]
+    scenario = shutil.copy(PLAIT.parents[2] / "scenarios" / "two-paths.yaml", tmp_path)
+    arguments = ["run", str(scenario), "--out", str(out), "--json", *SHORT]
     done = subprocess.run(
         [*command, program, *arguments],
         cwd=tmp_path,

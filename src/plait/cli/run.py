@@ -63,7 +63,7 @@ def command(
     study = study_of(loaded, Path(scenario).stem, seed=seed, repeat=repeat)
     folder = out or Path("results") / study.name
     place = _engine(engine, kernel, trial_timeout)
-    description = describe(loaded, study, place.identity(), shlex.join(["plait", *sys.argv[1:]]))
+    description = describe(loaded, study, place.identity(), _reproduce(scenario, seed, repeat, overrides))
     trials = cache_root() / "trials"
     runner = Runner(place, Store(trials), trials, jobs=jobs or len(os.sched_getaffinity(0)), fresh=fresh)
     with observer(study.total) as watching:
@@ -71,11 +71,11 @@ def command(
     _tell(outcome, folder)
     if outcome.interrupted:
         return 130
-    build(folder)
+    cautions = build(folder)
     if json_output:
         sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
     else:
-        show(folder)
+        show(folder, cautions)
     return 1 if outcome.failed else 0
 
 
@@ -84,6 +84,16 @@ def agent_path() -> Path:
     import plait
 
     return Path(plait.__file__).parent / "_bin" / "plait-agent"
+
+
+def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: list[str] | None) -> str:
+    """Returns the command that gives the same data: what decides them, and nothing of this machine."""
+    words = ["plait", "run", scenario]
+    words += ["--seed", str(seed)] if seed is not None else []
+    words += ["--repeat", str(repeat)] if repeat is not None else []
+    for override in overrides or ():
+        words += ["--set", override]
+    return shlex.join(words)
 
 
 def _engine(name: str, kernel: str | None, trial_timeout: float) -> Engine:

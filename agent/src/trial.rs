@@ -143,7 +143,7 @@ impl Trial<'_> {
 
     fn sample(&mut self, t_us: i64) -> Result<()> {
         for index in self.live() {
-            self.tables.samples.sample(index, &self.traffic.flows[index], t_us)?;
+            self.tables.samples.sample(index, &self.traffic, t_us)?;
         }
         self.tables.links.sample(t_us)?;
         self.progress.tell(t_us)?;
@@ -188,7 +188,7 @@ impl Trial<'_> {
     fn end(&mut self, index: usize, t_us: i64, now_us: i64, completed: bool, how: Shutdown) -> Result<()> {
         let flow = &self.traffic.flows[index];
         // The sample comes first: shutting down adds the end of the stream to some counters.
-        self.tables.samples.sample(index, flow, now_us)?;
+        self.tables.samples.sample(index, &self.traffic, now_us)?;
         let received_bytes = self.tables.samples.side(index, flow.receiver()).received_bytes;
         self.ends[index] = Some(End { t_us, completed, received_bytes });
         self.traffic.event(t_us, flow, "flow_end");

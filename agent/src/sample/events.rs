@@ -1,6 +1,6 @@
 //! Path-manager events: one thread waits for those of all hosts and stamps each with the time.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 
@@ -53,14 +53,17 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     Ok(())
 }
 
-/// Takes what one namespace has to tell. A read that fails (the kernel had to drop events) becomes an event, too.
+/// Takes what one namespace has to tell. The console hears when the kernel had to drop events.
 fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic) {
     let t_us = clock::trial_us();
     loop {
         let more = socket.receive_events(|kind, payload| {
             if kind == family
-                && let Some(event) = decode(payload)
+                && let Some((event, ends)) = decode(payload)
             {
+                if let (Some((local, remote)), Some(backup)) = (ends, event.backup) {
+                    traffic.priorities().told(local, remote, backup);
+                }
                 traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
             }
         });
@@ -72,14 +75,16 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic)
     }
 }
 
-/// An event of the path manager as a row, but for time, node and flow.
-fn decode(payload: &[u8]) -> Option<Event> {
+/// An event of the path manager as a row, but for time, node and flow; and the ends of the subflow it is about.
+fn decode(payload: &[u8]) -> Option<(Event, Option<(SocketAddr, SocketAddr)>)> {
     let command = *payload.first()?;
     let name = name(EventType::from_value(u64::from(command))?)?;
     let attributes = EventAttr::new(payload.get(GENERIC_HEADER_BYTES..)?);
     let local = address(attributes.get_saddr4().ok(), attributes.get_saddr6().ok());
     let remote = address(attributes.get_daddr4().ok(), attributes.get_daddr6().ok());
-    Some(Event {
+    let end = |address: Option<IpAddr>, port: Option<u16>| Some(SocketAddr::new(address?, port?));
+    let ends = end(local, attributes.get_sport().ok()).zip(end(remote, attributes.get_dport().ok()));
+    let event = Event {
         event: Some(name.into()),
         token: number(attributes.get_token()),
         local_id: number(attributes.get_loc_id()),
@@ -92,7 +97,8 @@ fn decode(payload: &[u8]) -> Option<Event> {
         error: error(&attributes),
         reset_reason: number(attributes.get_reset_reason()),
         ..Default::default()
-    })
+    };
+    Some((event, ends))
 }
 
 fn number<E>(value: std::result::Result<impl Into<i64>, E>) -> Option<i64> {

@@ -14,11 +14,14 @@ use crate::error::Result;
 use crate::plan::{SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
 use crate::tables::{Connection, Subflow, Table};
-use crate::traffic::FlowState;
+use crate::traffic::{Priorities, Traffic};
 
 /// `SK_MEMINFO_RCVBUF`, `SK_MEMINFO_SNDBUF` of `linux/sock_diag.h`.
 const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
+
+/// The kernel counts the subflows of a connection from 1.
+const INITIAL_ID: u32 = 1;
 
 /// Samples every flow into the tables `connections` and `subflows`.
 pub struct Sampler {
@@ -61,15 +64,16 @@ impl Sampler {
         &self.sides[index][place(name)]
     }
 
-    /// Samples both sides of `flow`, as far as they are connected. A side is sampled once at any one time.
-    pub fn sample(&mut self, index: usize, flow: &FlowState, t_us: i64) -> Result<()> {
+    /// Samples both sides of the flow at `index`, as far as they are connected. A side is sampled once at any one time.
+    pub fn sample(&mut self, index: usize, traffic: &Traffic, t_us: i64) -> Result<()> {
+        let flow = &traffic.flows[index];
         for name in [SideName::Client, SideName::Server] {
             if self.side(index, name).sampled_us == Some(t_us) {
                 continue;
             }
             if let Some(socket) = flow.socket(name) {
                 self.sides[index][place(name)].sampled_us = Some(t_us);
-                self.sample_side(index, flow, name, &socket, t_us)?;
+                self.sample_side(index, traffic, name, &socket, t_us)?;
             }
         }
         Ok(())
@@ -78,13 +82,13 @@ impl Sampler {
     fn sample_side(
         &mut self,
         index: usize,
-        flow: &FlowState,
+        traffic: &Traffic,
         name: SideName,
         socket: &OwnedFd,
         t_us: i64,
     ) -> Result<()> {
         let side = &mut self.sides[index][place(name)];
-        let plan = flow.plan;
+        let plan = traffic.flows[index].plan;
         let mptcp = plan.transport == Transport::Mptcp && self.full.read(socket.as_fd()).is_ok();
         let mut connection;
         if mptcp {
@@ -93,7 +97,7 @@ impl Sampler {
             side.fallback = info.fallback();
             side.received_bytes = info.received_bytes();
             connection = info.connection();
-            for row in side.mptcp_rows(&self.full) {
+            for row in side.mptcp_rows(&self.full, &traffic.priorities()) {
                 self.subflows.push(labelled(row, t_us, plan.id, name))?;
             }
         } else {
@@ -136,7 +140,7 @@ impl Sampler {
 
 impl Side {
     /// The rows of an MPTCP connection's live subflows, in order of their numbers.
-    fn mptcp_rows(&mut self, full: &FullInfo) -> Vec<Subflow> {
+    fn mptcp_rows(&mut self, full: &FullInfo, priorities: &Priorities) -> Vec<Subflow> {
         let mut live: Vec<_> = full
             .subflows()
             .filter_map(|(identity, tcp)| Some((SubflowInfo::read(identity)?, TcpInfo::new(tcp))))
@@ -144,8 +148,9 @@ impl Side {
         live.sort_by_key(|(identity, _)| identity.id);
         live.into_iter()
             .map(|(identity, tcp)| {
-                let row = tcp.subflow();
-                with_ends(row, self.number(identity.id), identity.local, identity.remote)
+                let SubflowInfo { id, local, remote } = identity;
+                let backup = priorities.backup(local, remote, id == INITIAL_ID);
+                with_ends(Subflow { backup, ..tcp.subflow() }, self.number(id), local, remote)
             })
             .collect()
     }

@@ -5,12 +5,14 @@
 
 mod application;
 mod file;
+mod priority;
 mod sockets;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+pub use priority::Priorities;
 pub use sockets::{Prepared, prepare};
 
 use crate::clock::Bell;
@@ -29,6 +31,8 @@ pub struct Traffic {
     pub flows: Vec<FlowState>,
     /// What happened, from all threads, nearly in order.
     pub events: Mutex<Vec<tables::Event>>,
+    /// What path-manager events have told about the priority of subflows.
+    pub priorities: Mutex<Priorities>,
 }
 
 /// A flow of the plan and what has become of it so far.
@@ -112,6 +116,11 @@ impl Traffic {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
+    /// Locks what is known of the priority of subflows.
+    pub fn priorities(&self) -> MutexGuard<'_, Priorities> {
+        self.priorities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the events so far.
     pub fn take_events(&self) -> Vec<tables::Event> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
@@ -121,7 +130,12 @@ impl Traffic {
 /// Starts the threads of every flow; each client sleeps until its start.
 pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
     let flows = prepared.iter().map(|p| FlowState { plan: p.flow, progress: Mutex::default() }).collect();
-    let traffic = Arc::new(Traffic { bell: Bell::default(), flows, events: Mutex::default() });
+    let traffic = Arc::new(Traffic {
+        bell: Bell::default(),
+        flows,
+        events: Mutex::default(),
+        priorities: Mutex::default(),
+    });
     for (index, Prepared { listener, client, .. }) in prepared.into_iter().enumerate() {
         let shared = Arc::clone(&traffic);
         spawn(move || application::serve(&shared, &shared.flows[index], &listener))?;

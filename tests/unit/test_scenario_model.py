@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
-from scenario_samples import TWO, direct, plan_of
+from scenario_samples import TWO, all_plans, direct, plan_of
 from test_scenario_properties import FULL
 
 from plait.errors import ScenarioError
@@ -183,3 +184,11 @@ def test_the_reference_documents_every_field() -> None:
     for part in (body, *body["$defs"].values()):
         for field in part.get("properties", {}):
             assert f"`{field}`" in text, f"docs/reference/scenario.md does not tell of {field}"
+
+
+def test_the_examples_of_the_reference_can_be_planned() -> None:
+    text = (ROOT / "docs/reference/scenario.md").read_text(encoding="utf-8")
+    examples = [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "title:" in block]
+    assert len(examples) == 2
+    for example in examples:
+        assert all_plans(example)

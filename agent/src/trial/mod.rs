@@ -1,64 +1,27 @@
 //! The trial: from the finished network to complete tables. One thread, one schedule.
 
-use std::path::Path;
+mod output;
+
 use std::sync::Arc;
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 
+pub use output::Tables;
+
 use crate::apply::Applied;
-use crate::boot::JOB;
 use crate::clock;
-use crate::error::{Attempt, Result};
+use crate::error::Result;
 use crate::plan::{FlowKind, Plan, SideName, Transport};
 use crate::sample::counters::Counters;
-use crate::sample::{events, flows, links};
+use crate::sample::events;
 use crate::status::{self, Progress};
-use crate::tables::{self, Table};
+use crate::tables;
 use crate::traffic::{self, FlowState, Prepared, Traffic};
 
 /// So many samples make one record batch of each table.
 const SAMPLES_PER_BATCH: u32 = 64;
 /// How long the agent waits, in virtual time, for threads whose sockets it has shut down.
 const PATIENCE_US: i64 = 1_000_000;
-
-/// All tables of the trial. Made first, so that a trial that fails leaves what it has, with its columns.
-pub struct Tables {
-    flows: Table<tables::Flow>,
-    events: Table<tables::Event>,
-    counters: Table<tables::Counter>,
-    samples: flows::Sampler,
-    links: links::Sampler,
-}
-
-impl Tables {
-    /// Creates the files below /job/data.
-    pub fn create(plan: &'static Plan) -> Result<Self> {
-        let folder = Path::new(JOB).join("data");
-        std::fs::create_dir_all(&folder).attempt(|| "making the folder for the tables")?;
-        Ok(Self {
-            flows: Table::create(&folder)?,
-            events: Table::create(&folder)?,
-            counters: Table::create(&folder)?,
-            samples: flows::Sampler::create(&folder, plan.flows.len())?,
-            links: links::Sampler::create(&folder, plan)?,
-        })
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.events.flush()?;
-        self.samples.flush()?;
-        self.links.flush()
-    }
-
-    /// Completes all files.
-    pub fn finish(self) -> Result<()> {
-        self.flows.finish()?;
-        self.events.finish()?;
-        self.counters.finish()?;
-        self.samples.finish()?;
-        self.links.finish()
-    }
-}
 
 /// How a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,277 @@
+//! The records of the plan, field by field; `src/plait/plan/model.py` says what each of them means.
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+
+use super::{EndpointFlag, FlowKind, QdiscOptions, Role, RouteKind, SideName, Transport};
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* })+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Deserialize)]
+            #[serde(deny_unknown_fields)]
+            #[allow(dead_code)] // the contract is read whole, also what only other engines use
+            pub struct $name {
+                $($(#[$attr])* pub $field: $kind,)*
+            }
+        )+
+
+        /// Every record with the names of its fields, for the comparison with the other side of the contract.
+        #[cfg(test)]
+        pub(super) const RECORDS: &[(&str, &[&str])] = &[$((stringify!($name), &[$(stringify!($field),)*]),)+];
+    };
+}
+
+records! {
+    /// The guest itself; the engine has applied it by the time the agent runs.
+    Machine {
+        #[serde(default = "default_memory")]
+        memory_mib: u32,
+        #[serde(default)]
+        syscall_ns: u64,
+        #[serde(default)]
+        sysctls: Vec<(String, String)>,
+    }
+
+    /// A network namespace.
+    Namespace {
+        name: String,
+        role: Role,
+        #[serde(default)]
+        sysctls: Vec<(String, String)>,
+    }
+
+    /// One end of a veth pair.
+    VethEnd {
+        netns: String,
+        ifname: String,
+        mac: String,
+        #[serde(default)]
+        addresses: Vec<String>,
+    }
+
+    /// A veth pair.
+    Veth {
+        a: VethEnd,
+        b: VethEnd,
+        #[serde(default = "default_mtu")]
+        mtu: u32,
+    }
+
+    /// A bridge and its ports.
+    Bridge {
+        netns: String,
+        ifname: String,
+        mac: String,
+        ports: Vec<String>,
+    }
+
+    /// Delay and loss.
+    Netem {
+        delay_ns: i64,
+        #[serde(default)]
+        jitter_ns: i64,
+        #[serde(default)]
+        loss_ratio: f64,
+        limit_packets: u32,
+        seed: u64,
+    }
+
+    /// A rate.
+    Tbf {
+        rate_bps: u64,
+        burst_bytes: u32,
+        limit_bytes: u32,
+    }
+
+    /// A queue of so many packets.
+    Pfifo {
+        limit_packets: u32,
+    }
+
+    /// A queue of so many bytes.
+    Bfifo {
+        limit_bytes: u32,
+    }
+
+    /// A queueing discipline.
+    Qdisc {
+        netns: String,
+        ifname: String,
+        parent: String,
+        handle: String,
+        options: QdiscOptions,
+    }
+
+    /// Everything that arrives on `source` leaves through `target`.
+    Redirect {
+        netns: String,
+        source: String,
+        target: String,
+    }
+
+    /// A policy routing rule.
+    Rule {
+        netns: String,
+        source: String,
+        table: u32,
+        priority: u32,
+    }
+
+    /// A route.
+    Route {
+        netns: String,
+        destination: String,
+        #[serde(default)]
+        kind: RouteKind,
+        #[serde(default)]
+        device: Option<String>,
+        #[serde(default)]
+        via: Option<IpAddr>,
+        #[serde(default)]
+        source: Option<IpAddr>,
+        #[serde(default = "default_table")]
+        table: u32,
+        #[serde(default)]
+        metric: Option<u32>,
+    }
+
+    /// An MPTCP endpoint.
+    Endpoint {
+        address: IpAddr,
+        #[serde(default)]
+        device: Option<String>,
+        id: u8,
+        flags: Vec<EndpointFlag>,
+        #[serde(default)]
+        port: Option<u16>,
+    }
+
+    /// The path manager of one namespace.
+    Mptcp {
+        netns: String,
+        subflows: u32,
+        add_addr_accepted: u32,
+        #[serde(default)]
+        endpoints: Vec<Endpoint>,
+    }
+
+    /// All kernel objects.
+    Network {
+        namespaces: Vec<Namespace>,
+        veths: Vec<Veth>,
+        #[serde(default)]
+        bridges: Vec<Bridge>,
+        #[serde(default)]
+        qdiscs: Vec<Qdisc>,
+        #[serde(default)]
+        redirects: Vec<Redirect>,
+        #[serde(default)]
+        routes: Vec<Route>,
+        #[serde(default)]
+        rules: Vec<Rule>,
+        #[serde(default)]
+        mptcp: Vec<Mptcp>,
+    }
+
+    /// One direction of a link, for the table of links.
+    LinkDirection {
+        name: String,
+        source: String,
+        target: String,
+        ifname: String,
+        rate_bps: Option<u64>,
+        delay_ns: u64,
+        #[serde(default)]
+        jitter_ns: u64,
+        #[serde(default)]
+        loss_ratio: f64,
+        #[serde(default)]
+        queue_packets: Option<u64>,
+        #[serde(default)]
+        queue_bytes: Option<u64>,
+    }
+
+    /// A link of the scenario.
+    Link {
+        name: String,
+        directions: [LinkDirection; 2],
+    }
+
+    /// A path that a flow can use.
+    Path {
+        name: String,
+        client_address: String,
+        server_address: String,
+        forward: Vec<String>,
+        backward: Vec<String>,
+        rate_bps: Option<u64>,
+        base_rtt_us: f64,
+    }
+
+    /// One side of a flow.
+    Side {
+        netns: String,
+        address: IpAddr,
+        port: u16,
+    }
+
+    /// A real file to transfer, at `input/NAME`.
+    File {
+        name: String,
+        bytes: u64,
+        sha256: String,
+    }
+
+    /// One transport connection.
+    Flow {
+        id: i64,
+        name: String,
+        kind: FlowKind,
+        transport: Transport,
+        client: Side,
+        server: Side,
+        sender: SideName,
+        start_us: i64,
+        #[serde(default)]
+        duration_us: Option<i64>,
+        #[serde(default)]
+        bytes: Option<u64>,
+        #[serde(default)]
+        file: Option<File>,
+        #[serde(default)]
+        congestion_control: Option<String>,
+        #[serde(default)]
+        send_buffer: Option<usize>,
+        #[serde(default)]
+        receive_buffer: Option<usize>,
+        paths: Vec<Path>,
+        ideal_rate_bps: Option<u64>,
+    }
+
+    /// One trial.
+    Plan {
+        schema: u32,
+        seed: u64,
+        machine: Machine,
+        sample_interval_us: i64,
+        end_us: i64,
+        network: Network,
+        links: Vec<Link>,
+        flows: Vec<Flow>,
+    }
+}
+
+fn default_memory() -> u32 {
+    256
+}
+
+fn default_mtu() -> u32 {
+    1500
+}
+
+fn default_table() -> u32 {
+    254
+}

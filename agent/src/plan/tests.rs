@@ -1,0 +1,84 @@
+//! The plan's contract, held against Python's side of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::records::RECORDS;
+use super::*;
+
+/// The records of model.py: for each class the names of its fields.
+fn python_records() -> BTreeMap<String, BTreeSet<String>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/plait/plan/model.py");
+    let source = std::fs::read_to_string(path).unwrap();
+    let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    let mut class = String::new();
+    for line in source.lines() {
+        if let Some(name) = line.strip_prefix("class ").and_then(|rest| rest.strip_suffix("(Record):")) {
+            class = name.to_owned();
+            records.insert(class.clone(), BTreeSet::new());
+        } else if let Some((name, _)) = line.strip_prefix("    ").and_then(|rest| rest.split_once(": "))
+            && name.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+            && let Some(fields) = records.get_mut(&class)
+        {
+            fields.insert(if name == "schema_version" { "schema" } else { name }.to_owned());
+        }
+    }
+    records
+}
+
+#[test]
+fn both_sides_of_the_plan_know_the_same_fields() {
+    let mut python = python_records();
+    for kind in ["Netem", "Tbf", "Pfifo", "Bfifo"] {
+        // Here the discriminator belongs to the enum around the record.
+        python.get_mut(kind).unwrap().remove("kind");
+    }
+    let rust: BTreeMap<_, BTreeSet<_>> = RECORDS
+        .iter()
+        .map(|(name, fields)| ((*name).to_owned(), fields.iter().map(|field| (*field).to_owned()).collect()))
+        .collect();
+    assert_eq!(python, rust);
+}
+
+fn minimal(flow: &str) -> String {
+    format!(
+        r#"{{"schema": 1, "seed": 1, "machine": {{}}, "sample_interval_us": 100000, "end_us": 1,
+            "network": {{"namespaces": [], "veths": []}}, "links": [], "flows": [{flow}]}}"#
+    )
+}
+
+fn flow(sizes: &str) -> String {
+    let side = r#"{"netns": "h", "address": "10.0.0.1", "port": 1}"#;
+    minimal(&format!(
+        r#"{{"id": 0, "name": "f", "kind": "transfer", "transport": "tcp", "client": {side},
+            "server": {side}, "sender": "client", "start_us": 0, "paths": [], "ideal_rate_bps": null{sizes}}}"#
+    ))
+}
+
+#[test]
+fn defaults_may_be_left_out() {
+    let plan = parse(minimal("").as_bytes()).unwrap();
+    assert_eq!((plan.machine.memory_mib, plan.network.routes.len()), (256, 0));
+}
+
+#[test]
+fn a_field_nobody_knows_is_refused_by_name() {
+    let json = minimal("").replace("\"seed\": 1", "\"seed\": 1, \"sed\": 2");
+    assert!(parse(json.as_bytes()).unwrap_err().to_string().contains("unknown field `sed`"));
+    let qdisc = r#"{"kind": "pfifo", "limit_packets": 1, "limit_bytes": 2}"#;
+    assert!(serde_json::from_str::<QdiscOptions>(qdisc).is_err());
+}
+
+#[test]
+fn another_schema_is_refused() {
+    let json = minimal("").replace("\"schema\": 1", "\"schema\": 2");
+    assert!(parse(json.as_bytes()).unwrap_err().to_string().contains("this agent reads 1"));
+}
+
+#[test]
+fn a_transfer_needs_to_know_how_much() {
+    assert!(parse(flow("").as_bytes()).is_err());
+    assert!(parse(flow(r#", "bytes": 5"#).as_bytes()).is_ok());
+    let file = r#", "file": {"name": "f", "bytes": 5, "sha256": "00"}"#;
+    assert!(parse(flow(file).as_bytes()).is_ok());
+    assert!(parse(flow(&format!("{file}, \"bytes\": 6")).as_bytes()).is_err());
+}

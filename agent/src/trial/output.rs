@@ -1,0 +1,49 @@
+//! The files that a trial writes.
+
+use std::path::Path;
+
+use crate::boot::JOB;
+use crate::error::{Attempt, Result};
+use crate::plan::Plan;
+use crate::sample::{flows, links};
+use crate::tables::{self, Table};
+
+/// All tables of the trial. Made first, so that a trial that fails leaves what it has, with its columns.
+pub struct Tables {
+    pub(super) flows: Table<tables::Flow>,
+    pub(super) events: Table<tables::Event>,
+    pub(super) counters: Table<tables::Counter>,
+    pub(super) samples: flows::Sampler,
+    pub(super) links: links::Sampler,
+}
+
+impl Tables {
+    /// Creates the files below /job/data.
+    pub fn create(plan: &'static Plan) -> Result<Self> {
+        let folder = Path::new(JOB).join("data");
+        std::fs::create_dir_all(&folder).attempt(|| "making the folder for the tables")?;
+        Ok(Self {
+            flows: Table::create(&folder)?,
+            events: Table::create(&folder)?,
+            counters: Table::create(&folder)?,
+            samples: flows::Sampler::create(&folder, plan.flows.len())?,
+            links: links::Sampler::create(&folder, plan)?,
+        })
+    }
+
+    /// Writes the rows that wait.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.events.flush()?;
+        self.samples.flush()?;
+        self.links.flush()
+    }
+
+    /// Completes all files.
+    pub fn finish(self) -> Result<()> {
+        self.flows.finish()?;
+        self.events.finish()?;
+        self.counters.finish()?;
+        self.samples.finish()?;
+        self.links.finish()
+    }
+}

@@ -50,10 +50,10 @@ A study of few repeats, the common one, need not wait a quarter of a second for 
 """
 
 
-def t_quantile(degrees: int) -> float:
+def t_quantile(degrees: float) -> float:
     """Return the 0.975 quantile of Student's t distribution, for two-sided 95 % intervals."""
-    if degrees <= len(T_975):
-        return T_975[degrees - 1]
+    if degrees <= len(T_975) and degrees == int(degrees):
+        return T_975[int(degrees) - 1]
     # scipy.stats has it too, but takes a second to import.
     from scipy import special  # type: ignore[import-untyped]
 

@@ -11,7 +11,7 @@ import sys
 import typer
 
 import plait
-from plait.cli import kernel, lint, plan, report, run
+from plait.cli import compare, kernel, lint, plan, report, run
 from plait.cli import list as list_verb
 from plait.errors import PlaitError
 
@@ -27,6 +27,7 @@ app.command("plan")(plan.command)
 app.command("list")(list_verb.command)
 app.command("lint")(lint.command)
 app.command("report")(report.command)
+app.command("compare")(compare.command)
 app.add_typer(kernel.app, name="kernel")
 
 

@@ -1,0 +1,115 @@
+"""The shape of a few values: their tails by Student's t, whether they are skewed, and the bootstrap for those that are.
+
+scipy has all of it, but a quarter of a second of import is more than the analysis of a common study takes.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FEWEST = 8
+"""Values from which on a shape can be judged at all."""
+SKEWED = 2.576
+"""Standard errors (1 % of normal samples have more) from which on values count as skewed."""
+RESAMPLES = 4000
+SEED = 8684
+_ITERATIONS = 500
+_CHUNK = 1_000_000
+
+
+def t_two_sided(t: float, degrees: float) -> float:
+    """Return the probability that Student's t with `degrees` of freedom is at least |t| away from zero.
+
+    It is the regularised incomplete beta function I_x(degrees/2, 1/2) at x = degrees / (degrees + t^2), by its
+    continued fraction (DLMF 8.17.22, evaluated by Lentz's method). A test compares it with scipy.special.stdtr.
+    """
+    if math.isinf(t):
+        return 0.0
+    together = degrees + t * t
+    return min(1.0, _incomplete_beta(degrees / 2, 0.5, degrees / together, t * t / together))
+
+
+def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
+    """Return I_x(a, b); `y` is 1 - x, which near x = 1 cannot be told from x."""
+    if x <= 0 or y <= 0:
+        return 0.0 if x <= 0 else 1.0
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(y))
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(a, b, x) / a
+    return 1 - front * _fraction(b, a, y) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Return the continued fraction of the incomplete beta function; it converges for x < (a + 1) / (a + b + 2)."""
+    tiny = 1e-300
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    value = d
+    for m in range(1, _ITERATIONS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for numerator in (even, odd):
+            d = 1 + numerator * d
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = 1 + numerator / c
+            c = c if abs(c) > tiny else tiny
+            value *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return value
+
+
+def skewed(values: Sequence[float]) -> bool:
+    """Return whether the values lean so far to one side that a t interval of their mean would mislead.
+
+    The adjusted Fisher-Pearson skewness G1 is compared with its standard error in normal samples,
+    sqrt(6 n (n-1) / ((n-2) (n+1) (n+3))) (Cramer, Mathematical Methods of Statistics, 29.3). Fewer than 8 values
+    cannot tell, and equal ones have no shape.
+    """
+    n = len(values)
+    if n < FEWEST:
+        return False
+    mean = statistics.fmean(values)
+    second = math.fsum((v - mean) ** 2 for v in values) / n
+    if second <= (1e-12 * abs(mean)) ** 2:
+        return False
+    third = math.fsum((v - mean) ** 3 for v in values) / n
+    g1 = math.sqrt(n * (n - 1)) / (n - 2) * third / second**1.5
+    return bool(abs(g1) > SKEWED * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3))))
+
+
+def bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean, bias-corrected and accelerated (BCa).
+
+    Efron and Tibshirani, An Introduction to the Bootstrap, 14.3: 4000 resamples by a generator of fixed seed, so
+    that the same values give the same interval; the acceleration is the jackknife's.
+    """
+    import numpy as np
+
+    data = np.asarray(values, dtype=float)
+    n, mean = len(data), float(data.mean())
+    generator = np.random.RandomState(SEED)  # its stream is frozen; that of newer ones may change
+    rows = max(1, _CHUNK // n)
+    means = np.concatenate(
+        [
+            data[generator.randint(0, n, size=(min(rows, RESAMPLES - at), n))].mean(axis=1)
+            for at in range(0, RESAMPLES, rows)
+        ]
+    )
+    normal = statistics.NormalDist()
+    below = (float((means < mean).sum()) + float((means == mean).sum()) / 2) / RESAMPLES
+    bias = normal.inv_cdf(min(max(below, 1 / RESAMPLES), 1 - 1 / RESAMPLES))
+    away = (mean - data) / (n - 1)  # leaving one out moves the mean by so much
+    acceleration = float((-(away**3)).sum()) / (6 * float((away**2).sum()) ** 1.5)
+
+    def level(quantile: float) -> float:
+        z = bias + normal.inv_cdf(quantile)
+        return normal.cdf(bias + z / (1 - acceleration * z))
+
+    low, high = np.quantile(means, [level(0.025), level(0.975)])
+    return float(low), float(high)

@@ -1,0 +1,113 @@
+"""Tests of differences, each named with what it assumes; effect sizes; the correction for many tests at once."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.distribution import SEED, skewed, t_two_sided
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ALPHA = 0.05
+PAIRED_T = "paired t test"
+SIGN_FLIP = "sign-flip permutation test"
+WELCH = "Welch's t test"
+ASSUMES = {
+    PAIRED_T: "pairs (of one seed) are independent of each other, and the mean of their differences is normal",
+    SIGN_FLIP: "pairs (of one seed) are independent of each other, and without a difference either trial of a pair "
+    "could as well have been the other",
+    WELCH: "trials are independent, and the mean of each side is normal; spreads may differ",
+}
+"""What each test takes for granted."""
+
+_EXACT = 12
+_FLIPS = 9999
+_EQUAL = 1e-9
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What a test of "there is no difference" found."""
+
+    test: str
+    p_value: float
+    """How often chance alone would give a mean difference as large, two-sided."""
+    effect_size: float
+    """Cohen's d: the mean difference in standard deviations (of the differences; Welch: of the trials, pooled)."""
+
+
+def paired_test(baseline: Sequence[float], case: Sequence[float]) -> Tested | None:
+    """Return the test of case - baseline over pairs; None with fewer than two, and when all differ by the same.
+
+    Skewed differences are judged by flipping signs (Fisher, The Design of Experiments, 21), others by Student's t.
+    """
+    differences = [y - x for x, y in zip(baseline, case, strict=True)]
+    if len(differences) < 2:
+        return None
+    mean, stdev = statistics.fmean(differences), statistics.stdev(differences)
+    if stdev == 0:
+        return None
+    if skewed(differences):
+        return Tested(SIGN_FLIP, _sign_flip(differences), mean / stdev)
+    t = mean / stdev * math.sqrt(len(differences))
+    return Tested(PAIRED_T, t_two_sided(t, len(differences) - 1), mean / stdev)
+
+
+def welch_test(baseline: Sequence[float], case: Sequence[float]) -> Tested | None:
+    """Return the test of mean(case) - mean(baseline) for trials that are no pairs; None without any spread."""
+    spread = welch_spread(baseline, case)
+    if spread is None:
+        return None
+    error, degrees = spread
+    difference = statistics.fmean(case) - statistics.fmean(baseline)
+    pooled = math.sqrt((statistics.variance(baseline) + statistics.variance(case)) / 2)
+    return Tested(WELCH, t_two_sided(difference / error, degrees), difference / pooled)
+
+
+def welch_spread(baseline: Sequence[float], case: Sequence[float]) -> tuple[float, float] | None:
+    """Return the standard error of the difference of two means and its degrees of freedom (Welch, 1947).
+
+    None when a side has fewer than two values, or neither has any spread.
+    """
+    if min(len(baseline), len(case)) < 2:
+        return None
+    a, b = statistics.variance(baseline) / len(baseline), statistics.variance(case) / len(case)
+    if a + b == 0:
+        return None
+    degrees = (a + b) ** 2 / (a**2 / (len(baseline) - 1) + b**2 / (len(case) - 1))
+    return math.sqrt(a + b), degrees
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return each p value corrected for their number, in the same order (Holm, Scand. J. Statist. 6, 1979).
+
+    The k-th least of m is multiplied by m - k + 1 and is no less than the one before it. Missing ones do not count.
+    """
+    known = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    found: list[float | None] = [None] * len(p_values)
+    least = 0.0
+    for rank, (p, i) in enumerate(known):
+        least = max(least, min(1.0, p * (len(known) - rank)))
+        found[i] = least
+    return found
+
+
+def _sign_flip(differences: Sequence[float]) -> float:
+    """Return the share of sign patterns whose mean is as far from zero: all patterns, or 9999 of very many."""
+    import numpy as np
+
+    data = np.asarray(differences, dtype=float)
+    n, seen = len(data), abs(float(data.sum())) * (1 - _EQUAL)
+    if n <= _EXACT:
+        bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+        sums = np.abs(((2 * bits - 1) * data).sum(axis=1))
+        return float((sums >= seen).mean())
+    generator = np.random.RandomState(SEED)
+    extreme = sum(
+        abs(float(((2 * generator.randint(0, 2, size=n) - 1) * data).sum())) >= seen for _ in range(_FLIPS)
+    )
+    return (extreme + 1) / (_FLIPS + 1)

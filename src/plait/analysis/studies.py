@@ -1,0 +1,194 @@
+"""Two studies side by side: cases matched by settings, trials by seed, and a verdict on each metric of each case."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from plait.analysis.model import Estimate, Finding
+from plait.analysis.significance import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
+from plait.analysis.statistics import paired_difference, paired_ratio, t_quantile
+from plait.analysis.studies_wording import sentence, summing_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.summarise import CaseRows
+
+HIGHER_IS_BETTER = {
+    "goodput_bps": True,
+    "completion_s": False,
+    "efficiency": True,
+    "aggregation_benefit": True,
+    "jain_index": True,
+    "retransmits": False,
+    "reinjected_bytes": False,
+    "rtt_median_us": False,
+    "rtt_max_us": False,
+    "queue_mean_bytes": False,
+    "queue_max_bytes": False,
+    "dropped_packets": False,
+}
+"""The metrics that can be judged, and which way is better."""
+DEFAULT_METRICS = ("goodput_bps", "completion_s")
+
+Verdict = Literal["better", "worse", "no difference seen", "same", "within tolerance", "not measured"]
+
+
+class Side(Finding):
+    """One study's trials of a case."""
+
+    trials: int
+    measured: int
+    """Trials in which the metric could be measured."""
+    mean: float | None
+
+
+class CaseComparison(Finding):
+    """One metric of one case in the second study against the first."""
+
+    case: str
+    metric: str
+    before: Side
+    after: Side
+    pairs: int | None
+    """Trials of the same seed that were compared pair by pair; null when the sides were compared as a whole."""
+    difference: Estimate | None
+    """Second minus first, in the metric's unit."""
+    ratio: Estimate | None
+    """Second divided by first; null when the first is zero. Without pairs it has no interval."""
+    test: str | None
+    p_value: float | None
+    p_holm: float | None
+    """Corrected for the number of cases tested with this metric."""
+    effect_size: float | None
+    verdict: Verdict
+    sentence: str = ""
+
+
+class StudiesComparison(Finding):
+    """What `plait compare --json` prints."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    tolerance: float
+    verdict: Literal["worse", "no worse"]
+    sentence: str
+    cases: tuple[CaseComparison, ...]
+    only_first: tuple[str, ...]
+    """Names of cases that only the first study has."""
+    only_second: tuple[str, ...]
+
+
+def compare_studies(
+    first: Sequence[CaseRows], second: Sequence[CaseRows], *, metrics: Sequence[str], tolerance: float
+) -> StudiesComparison:
+    """Return the comparison of `second` with `first`; a change of up to `tolerance` (a ratio) is accepted.
+
+    A case is worse when the difference is on the worse side beyond its 95 % interval, still so after Holm's
+    correction for the number of cases, and greater than the tolerance; or when a greater share of its trials
+    gave no value. Each of `metrics` is one of HIGHER_IS_BETTER.
+    """
+    others = {_key(case): case for case in second}
+    matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
+    known = {_key(case) for case in first}
+    found: list[CaseComparison] = []
+    for metric in metrics:
+        rows = [_compare(before, after, metric) for before, after in matched]
+        rows = [row for row in rows if row.before.measured or row.after.measured]
+        corrected = holm([row.p_value for row in rows])
+        found += [_judged(row, p, tolerance) for row, p in zip(rows, corrected, strict=True)]
+    worse = any(row.verdict in {"worse", "not measured"} for row in found)
+    return StudiesComparison(
+        tolerance=tolerance,
+        verdict="worse" if worse else "no worse",
+        sentence=summing_up([(row.case, row.verdict) for row in found], tolerance),
+        cases=tuple(found),
+        only_first=tuple(case.name for case in first if _key(case) not in others),
+        only_second=tuple(case.name for case in second if _key(case) not in known),
+    )
+
+
+def _key(case: CaseRows) -> str:
+    return json.dumps(case.settings, sort_keys=True, default=str)
+
+
+def _values(case: CaseRows, metric: str) -> dict[int, float]:
+    """Return the values that were measured, by seed."""
+    return {row.seed: value for row in case.rows if (value := row.metrics.get(metric)) is not None}
+
+
+def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
+    """Return the numbers of one metric, not yet judged."""
+    xs, ys = _values(before, metric), _values(after, metric)
+    shared = [seed for seed in xs if seed in ys]
+    # One shared seed among many trials would throw the others away.
+    numbers: tuple[Estimate | None, Estimate | None, Tested | None]
+    paired = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)
+    if paired:
+        a, b = [xs[seed] for seed in shared], [ys[seed] for seed in shared]
+        numbers = paired_difference(a, b), paired_ratio(a, b), paired_test(a, b)
+    else:
+        a, b = list(xs.values()), list(ys.values())
+        numbers = _apart(a, b)
+    difference, ratio, tested = numbers
+    return CaseComparison(
+        case=before.name,
+        metric=metric,
+        before=_side(before, xs),
+        after=_side(after, ys),
+        pairs=len(shared) if paired else None,
+        difference=difference,
+        ratio=ratio,
+        test=tested.test if tested else None,
+        p_value=tested.p_value if tested else None,
+        p_holm=None,
+        effect_size=tested.effect_size if tested else None,
+        verdict="same",
+    )
+
+
+def _side(case: CaseRows, values: dict[int, float]) -> Side:
+    mean = statistics.fmean(values.values()) if values else None
+    return Side(trials=len(case.rows) + len(case.failed), measured=len(values), mean=mean)
+
+
+def _apart(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate | None, Estimate | None, Tested | None]:
+    """Return difference, ratio and test of two sides whose trials are no pairs."""
+    if not a or not b:
+        return None, None, None
+    x, y = statistics.fmean(a), statistics.fmean(b)
+    spread = welch_spread(a, b)
+    half = t_quantile(spread[1]) * spread[0] if spread is not None else None
+    interval = (y - x - half, y - x + half) if half is not None else None
+    return Estimate(value=y - x, ci95=interval), Estimate(value=y / x) if x else None, welch_test(a, b)
+
+
+def _judged(row: CaseComparison, p_holm: float | None, tolerance: float) -> CaseComparison:
+    judged = row.model_copy(
+        update={"p_holm": p_holm, "verdict": _verdict(row, p_holm, tolerance)},
+    )
+    return judged.model_copy(update={"sentence": sentence(judged)})
+
+
+def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Verdict:
+    """Return what is to be said; without any spread the one value has to speak."""
+    lost_before, lost_after = _lost(row.before), _lost(row.after)
+    if lost_after > lost_before or row.difference is None:
+        return "not measured" if lost_after > lost_before else "better"
+    value = row.difference.value
+    low, high = row.difference.ci95 or (value, value)
+    if low == high == 0:
+        return "same"
+    if low <= 0 <= high or (p_holm is not None and p_holm > ALPHA):
+        return "no difference seen"
+    if row.ratio is not None and abs(row.ratio.value - 1) <= tolerance:
+        return "within tolerance"
+    return "better" if (value > 0) == HIGHER_IS_BETTER[row.metric] else "worse"
+
+
+def _lost(side: Side) -> float:
+    """Return the share of trials that gave no value."""
+    return 1 - side.measured / side.trials if side.trials else 1.0

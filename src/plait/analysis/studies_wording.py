@@ -1,0 +1,83 @@
+"""The comparison of two studies in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import change, change_interval, number_word, percent, show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.studies import CaseComparison
+
+_NOUNS = {
+    "goodput_bps": "goodput",
+    "completion_s": "completion time",
+    "rtt_median_us": "median RTT",
+    "rtt_max_us": "greatest RTT",
+    "queue_mean_bytes": "mean queue",
+    "queue_max_bytes": "greatest queue",
+    "reinjected_bytes": "reinjected data",
+}
+_ORDER = ("not measured", "worse", "better", "within tolerance", "no difference seen", "same")
+_COUNTED = {
+    "not measured": "with fewer measured trials",
+    "worse": "worse",
+    "better": "better",
+    "within tolerance": "changed within the tolerance",
+    "no difference seen": "without a difference that can be told from chance",
+    "same": "exactly the same",
+}
+
+
+def noun(metric: str) -> str:
+    """Return what a metric is called in prose."""
+    return _NOUNS.get(metric, metric.replace("_", " "))
+
+
+def sentence(row: CaseComparison) -> str:
+    """Return one comparison in words: what changed by how much, how sure that is, and by which test."""
+    name = f"{row.case}: {noun(row.metric)}"
+    if row.verdict == "not measured":
+        return (
+            f"{name} was measured in {row.after.measured} of {row.after.trials} trials, "
+            f"before in {row.before.measured} of {row.before.trials}."
+        )
+    if row.difference is None:
+        return f"{name} was not measured before, and is now."
+    if row.verdict == "same":
+        return f"{name} is exactly the same."
+    said = f"{name} went from {show(row.metric, row.before.mean)} to {show(row.metric, row.after.mean)}"
+    if row.ratio is not None:
+        said += f" ({change(row.ratio.value)}"
+        said += f", {change_interval(*row.ratio.ci95)})" if row.ratio.ci95 is not None else ")"
+    return f"{said}: {row.verdict}; {_how(row)}."
+
+
+def _how(row: CaseComparison) -> str:
+    """Return what the verdict rests on."""
+    if row.pairs == 1:
+        return "one pair of trials, so no interval"
+    over = (
+        f"{row.pairs} pairs"
+        if row.pairs is not None
+        else f"{row.before.measured} and {row.after.measured} trials"
+    )
+    if row.test is None or row.p_value is None:
+        return f"{over} without any spread, so no interval"
+    shown = "p < 0.0001" if row.p_value < 0.0001 else f"p = {row.p_value:.2g}"
+    if row.p_holm is not None and row.p_holm != row.p_value:
+        shown += f", {'< 0.0001' if row.p_holm < 0.0001 else f'{row.p_holm:.2g}'} after Holm's correction"
+    return f"{row.test} over {over}, {shown}"
+
+
+def summing_up(verdicts: Sequence[tuple[str, str]], tolerance: float) -> str:
+    """Return the verdict on everything, from the (case, verdict) of each comparison."""
+    counts = {verdict: sum(v == verdict for _, v in verdicts) for verdict in _ORDER}
+    parts = [f"{number_word(count)} {_COUNTED[verdict]}" for verdict, count in counts.items() if count]
+    worse = counts["worse"] + counts["not measured"]
+    head = "Worse" if worse else "No worse"
+    beyond = f" (tolerance {percent(tolerance)})" if tolerance else ""
+    total = f"{len(verdicts)} comparison{'s' * (len(verdicts) != 1)}"
+    return f"{head}{beyond}: of {total}, {', '.join(parts)}."

@@ -1,0 +1,42 @@
+"""`plait compare`: two studies side by side, with a verdict and an exit code for scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import Annotated
+
+import typer
+
+# Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+
+def command(
+    first: Annotated[Path, typer.Argument(metavar="DIR", help="The result folder to compare with.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR", help="The result folder that is judged.")],
+    *,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="What to judge. Default: goodput_bps and completion_s."),
+    ] = None,
+    tolerance: Annotated[
+        str, typer.Option(metavar="RATIO", help="A change for the worse that is accepted, such as 2%.")
+    ] = "0%",
+    json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+) -> int:
+    """Compares the second study with the first. Exit code 0: no worse; 1: worse; 2: they cannot be compared."""
+    from plait.analysis.studies import DEFAULT_METRICS
+    from plait.errors import RequestError
+    from plait.report.studies import compare_folders, show_comparison
+    from plait.units import Ratio
+
+    try:
+        accepted = float(Ratio.parse(tolerance))
+    except ValueError as error:
+        raise RequestError(f"--tolerance: {error}") from error
+    metrics = tuple(dict.fromkeys(metric)) if metric else DEFAULT_METRICS
+    found, lines = compare_folders(first, second, metrics=metrics, tolerance=accepted)
+    if json_output:
+        typer.echo(found.model_dump_json(indent=1))
+    else:
+        show_comparison(found, lines)
+    return 1 if found.verdict == "worse" else 0

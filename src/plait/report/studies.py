@@ -1,0 +1,112 @@
+"""Two result folders side by side: what they are, and the comparison as a terminal shows it."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plait.analysis.significance import ASSUMES
+from plait.analysis.studies import HIGHER_IS_BETTER, StudiesComparison, compare_studies
+from plait.analysis.wording import MISSING, change, show
+from plait.errors import RequestError
+from plait.report.study import StudyFile, read_study
+from plait.report.terminal import PLAIN, WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+MOST_SENTENCES = 12
+_COLOURS = {"worse": "red", "not measured": "red", "better": "green"}
+
+
+def compare_folders(
+    first: Path, second: Path, *, metrics: Sequence[str], tolerance: float
+) -> tuple[StudiesComparison, list[str]]:
+    """Return the comparison of two result folders, and what else is different about them, a line each.
+
+    Raises:
+        RequestError: a metric cannot be judged, or there is nothing that both studies measured.
+        DataError: a folder is no result folder, or damaged.
+    """
+    for metric in metrics:
+        if metric not in HIGHER_IS_BETTER:
+            raise RequestError(
+                f"--metric {metric}: it cannot be judged; these can: {', '.join(HIGHER_IS_BETTER)}"
+            )
+    before, after = read_study(first), read_study(second)
+    found = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
+    if not found.cases:
+        both = len(before.cases) > len(found.only_first)
+        what = (
+            f"neither measured {', '.join(metrics)}" if both else "they have no case with the same settings"
+        )
+        raise RequestError(f"comparing {first} with {second}: {what}; choose studies of the same scenario")
+    return found, differences(before.about, after.about)
+
+
+def differences(before: StudyFile, after: StudyFile) -> list[str]:
+    """Return in what the two studies themselves differ, a line each: kernel, versions, seed, scenario."""
+    facts = [
+        ("scenario", before.heading, after.heading),
+        ("kernel", _kernel(before), _kernel(after)),
+        ("plait", before.plait_version, after.plait_version),
+        ("agent", (before.agent_sha256 or MISSING)[:12], (after.agent_sha256 or MISSING)[:12]),
+        ("seed", str(before.seed), str(after.seed)),
+        ("repeats", str(before.repeat), str(after.repeat)),
+    ]
+    lines = [f"{name}: {a} then, {b} now" for name, a, b in facts if a != b]
+    if before.scenario != after.scenario and before.heading == after.heading:
+        lines.insert(0, "scenario: not the same fields; see scenario in each study.json")
+    return lines
+
+
+def _kernel(about: StudyFile) -> str:
+    identity = (about.kernel.identity or MISSING).removeprefix("sha256:")[:12]
+    return f"{about.kernel.version or MISSING} ({identity})"
+
+
+def show_comparison(found: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
+    """Print the comparison to `file` (standard output); colours on a terminal only."""
+    console = Console(file=file or sys.stdout, highlight=False)
+    console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
+    plain = not console.encoding.lower().startswith("utf")
+
+    def text(words: str) -> str:
+        return words.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if plain else words
+
+    table = Table(box=box.ASCII2 if plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("case", overflow="fold")
+    for name in ("metric", "before", "after", "change", "verdict"):
+        table.add_column(name, justify="left" if name in {"metric", "verdict"} else "right")
+    for row in found.cases:
+        changed = MISSING if row.ratio is None else change(row.ratio.value)
+        cells = [
+            row.case,
+            row.metric,
+            show(row.metric, row.before.mean),
+            show(row.metric, row.after.mean),
+            changed,
+        ]
+        verdict = Text(row.verdict, style=_COLOURS.get(row.verdict, ""))
+        table.add_row(*(Text(text(cell)) for cell in cells), verdict)
+    console.print(table)
+    console.print()
+    telling = [row for row in found.cases if row.verdict != "same"]
+    for row in sorted(telling, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
+        console.print(Text(text(row.sentence)))
+    for test in dict.fromkeys(row.test for row in found.cases if row.test is not None):
+        console.print(Text(f"The {test} assumes: {ASSUMES[test]}.", style="dim"))
+    for side, names in (("first", found.only_first), ("second", found.only_second)):
+        if names:
+            console.print(
+                Text(f"Only in the {side} study: {', '.join(names[:5])}{', ..' * (len(names) > 5)}")
+            )
+    for line in lines:
+        console.print(Text(text(line)))
+    console.print(Text(text(found.sentence), style="bold"))

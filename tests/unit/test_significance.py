@@ -1,0 +1,98 @@
+"""Tests of differences against scipy's and against pencil arithmetic; shapes; the correction for many."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from scipy import special, stats
+
+from plait.analysis.distribution import bootstrap_interval, skewed, t_two_sided
+from plait.analysis.significance import (
+    PAIRED_T,
+    SIGN_FLIP,
+    holm,
+    paired_test,
+    welch_spread,
+    welch_test,
+)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 2.5, 3, 9, 29.7, 100, 9999])
+def test_tails_of_t_are_those_of_scipy_however_far_out(degrees: float) -> None:
+    for t in (0.0, 1e-6, 0.1, 0.7, 1.96, 4.3, 12.7, 60.0):
+        assert t_two_sided(t, degrees) == pytest.approx(2 * float(special.stdtr(degrees, -t)), rel=1e-9)
+    assert t_two_sided(float("inf"), degrees) == 0
+
+
+def test_paired_and_unpaired_tests_are_those_of_scipy() -> None:
+    rng = random.Random(1)  # noqa: S311
+    xs = [rng.gauss(10, 1) for _ in range(15)]
+    ys = [x + rng.gauss(0.5, 0.3) for x in xs]
+    paired = paired_test(xs, ys)
+    assert paired is not None
+    assert paired.test == PAIRED_T
+    assert paired.p_value == pytest.approx(stats.ttest_rel(ys, xs).pvalue, rel=1e-9)
+    apart, spread = welch_test(xs, ys[:9]), welch_spread(xs, ys[:9])
+    assert apart is not None
+    assert spread is not None
+    expected = stats.ttest_ind(ys[:9], xs, equal_var=False)
+    assert (apart.p_value, spread[1]) == pytest.approx((expected.pvalue, expected.df), rel=1e-9)
+
+
+def test_effect_size_is_the_difference_in_standard_deviations() -> None:
+    found = paired_test([0, 0, 0], [1, 2, 3])
+    assert found is not None
+    assert found.effect_size == 2
+    apart = welch_test([0, 2], [3, 5])
+    assert apart is not None
+    assert apart.effect_size == pytest.approx(3 / 2**0.5)
+
+
+def test_without_a_spread_there_is_no_test() -> None:
+    assert paired_test([1], [2]) is None
+    assert paired_test([1, 2, 3], [2, 3, 4]) is None
+    assert welch_test([1, 1], [2, 2]) is None
+    assert welch_test([1], [2, 3]) is None
+
+
+def test_skewed_differences_are_judged_by_flipping_signs() -> None:
+    xs = [0.0] * 9
+    ys = [1.0] * 8 + [200.0]
+    found = paired_test(xs, ys)
+    assert found is not None
+    assert found.test == SIGN_FLIP
+    # All differences point the same way: of 2^9 patterns only the one that is there and its mirror go as far.
+    assert found.p_value == 2 / 2**9
+    many = paired_test([0.0] * 40, [1.0] * 39 + [200.0])
+    assert many is not None
+    assert many.p_value == 1 / 10_000, "none of 9999 random patterns goes as far"
+
+
+def test_a_shape_is_judged_from_eight_values_on() -> None:
+    assert not skewed([1, 1, 1, 1, 1, 1, 100])
+    assert skewed([1, 1, 1, 1, 1, 1, 1, 100])
+    assert not skewed([5.0] * 20)
+    assert not skewed(list(range(20)))
+    normal = random.Random(3)  # noqa: S311
+    often = sum(skewed([normal.gauss(0, 1) for _ in range(20)]) for _ in range(500))
+    assert often < 25, "normal samples are seldom taken for skewed"
+
+
+def test_the_bootstrap_leans_with_the_values_is_repeatable_and_near_scipys() -> None:
+    rng = random.Random(2)  # noqa: S311
+    values = [rng.lognormvariate(0, 1) for _ in range(30)]
+    low, high = bootstrap_interval(values)
+    assert bootstrap_interval(values) == (low, high)
+    mean = sum(values) / 30
+    assert high - mean > mean - low, "the long tail is on the right"
+    expected = stats.bootstrap(
+        (values,), lambda sample, axis: sample.mean(axis=axis), n_resamples=20_000, method="BCa", rng=1
+    ).confidence_interval
+    assert (low, high) == pytest.approx((expected.low, expected.high), rel=0.05)
+
+
+def test_holms_correction_by_hand() -> None:
+    assert holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx([0.03, 0.06, None, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1, 1]
+    assert holm([]) == []

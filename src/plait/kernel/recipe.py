@@ -100,7 +100,7 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None) -> Recip
     options = _options(laboratory / "config" / "laboratory.config", (major, minor))
     digest = hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode())
     for patch in patches:
-        digest.update(f"\n{patch.name}\n".encode() + patch.read_bytes())
+        digest.update(b"\n" + _change(patch))
     for path, target in additions:
         digest.update(f"\n{target}\n".encode() + path.read_bytes())
     for option in options:
@@ -130,6 +130,12 @@ def _patches(folder: Path, major: int, minor: int) -> Path:
         f"there are no patches for Linux {major}.{minor}; there are for {known}. "
         "Give a source tree of one of these with `plait kernel build --source`."
     )
+
+
+def _change(patch: Path) -> bytes:
+    """What a patch does, without its name and the words above it: better words make no other kernel."""
+    words, separator, change = patch.read_bytes().partition(b"\n---\n")
+    return change if separator else words
 
 
 def _additions(laboratory: Path) -> Iterator[tuple[Path, str]]:

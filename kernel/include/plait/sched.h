@@ -39,14 +39,19 @@
 /* MPTCP has at most 8 subflows beside the initial one; closing ones may linger. */
 #define PLAIT_OPTIONS	16
 
+/* Segments that a subflow may hold beyond its window. With none, TCP finds nothing left to send when its window is
+ * full, takes the program for the limit, and does not let the window grow.
+ */
+#define PLAIT_AHEAD	1
+
 /* A subflow that may be sent on, as it is now. */
 struct plait_option {
 	struct mptcp_subflow_context *subflow;
 	struct sock *ssk;
 	u32 id;		/* of the subflow, constant, unique in its connection */
-	u32 room;	/* segments that its window and buffer admit now; 0: it cannot be sent on */
+	u32 room;	/* segments that its window (and PLAIT_AHEAD) and its buffer admit now; 0: do not send on it */
 	u32 cwnd;	/* segments */
-	u32 inflight;	/* segments in flight, waiting for retransmission, or not yet sent */
+	u32 inflight;	/* segments in flight, waiting for retransmission, or held back though full */
 	u32 mss;	/* bytes of payload in a full segment */
 	u32 srtt_us;	/* U32_MAX while unknown */
 	u32 rttvar_us;
@@ -82,11 +87,11 @@ static inline void plait_read_option(struct plait_option *option, struct mptcp_s
 	option->id = subflow->subflow_id;
 	option->mss = mss;
 	option->cwnd = max(READ_ONCE(tp->snd_cwnd), 1U);
-	option->inflight = tcp_packets_in_flight(tp) + (lost > resent ? lost - resent : 0) +
-			   DIV_ROUND_UP(unsent, mss);
+	/* A last segment that is not full waits for more data (Nagle) and takes no room. */
+	option->inflight = tcp_packets_in_flight(tp) + (lost > resent ? lost - resent : 0) + unsent / mss;
 	option->room = 0;
-	if (option->cwnd > option->inflight && sk_stream_memory_free(ssk))
-		option->room = option->cwnd - option->inflight;
+	if (option->cwnd + PLAIT_AHEAD > option->inflight && sk_stream_memory_free(ssk))
+		option->room = option->cwnd + PLAIT_AHEAD - option->inflight;
 	option->srtt_us = srtt_us ? : U32_MAX;
 	option->rttvar_us = READ_ONCE(tp->mdev_us) >> 2;
 	option->timeouts = READ_ONCE(inet_csk(ssk)->icsk_retransmits);

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,14 +134,14 @@ def test_data_cut_short_fail_the_trial_alone(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
-    first_done = threading.Event()
-    count = iter(range(100))
+    count = itertools.count(1)
 
     def fault(job: Job) -> None:
-        if next(count) >= 2:
-            first_done.set()
-            os.kill(os.getpid(), signal.SIGINT)
-            job.stop.wait(timeout=20)
+        number = next(count)
+        if number > 2:
+            if number == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            assert job.stop.wait(timeout=20)
             raise Interrupted
 
     outcome = run(tmp_path, FakeEngine(fault))

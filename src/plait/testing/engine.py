@@ -39,13 +39,7 @@ class FakeEngine:
             raise Interrupted
         if self._fault is not None:
             self._fault(job)
-        data = job.folder / "data"
-        data.mkdir()
-        rows = {"flows": [_flow(flow, job.plan) for flow in job.plan.flows]}
-        for name, schema in TABLES.items():
-            pl.DataFrame(rows.get(name, []), schema=schema, orient="row").write_ipc_stream(
-                data / f"{name}.arrow"
-            )
+        write_arrow(job.folder / "data", fake_tables(job.plan))
         status = {"ok": True, "phase": "done", "error": None, "virtual_us": job.plan.end_us, "boot_us": 0}
         (job.folder / "status.json").write_text(json.dumps(status), encoding="utf-8")
 

@@ -42,14 +42,46 @@ def test_t_quantiles_are_those_of_scipy_and_of_the_tables() -> None:
 
 
 def test_there_is_no_interval_without_a_spread() -> None:
-    assert describe([]).model_dump() == {"n": 0} | dict.fromkeys(
-        ("mean", "median", "min", "max", "stdev", "ci95")
-    )
+    assert {value for name, value in describe([]).model_dump().items() if name != "n"} == {None}
     assert describe([None]).mean is None
     one = describe([5.0])
     assert (one.n, one.mean, one.stdev, one.ci95) == (1, 5, None, None)
     alike = describe([0.1] * 10)
     assert (alike.mean, alike.stdev, alike.ci95) == (0.1, 0, None)
+
+
+def test_quartiles_and_the_interval_that_fits_the_shape() -> None:
+    found = describe([1.0, 2.0, 3.0, 4.0])
+    assert (found.quartiles, found.interval, found.bootstrap95) == ((1.75, 3.25), "t", None)
+    assert describe([5.0]).quartiles == (5, 5)
+    assert (describe([5.0, 5.0]).interval, describe([5.0, 5.0]).quartiles) == (None, (5, 5))
+    leaning = describe([1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.0, 1.02, 9.0])
+    assert leaning.interval == "bootstrap"
+    assert leaning.ci95 is not None
+    assert leaning.bootstrap95 is not None
+    assert leaning.ci95[0] < 0.5
+    assert leaning.bootstrap95[0] > 0.9, "no trial was below 0.9"
+
+
+def test_comparisons_name_their_test_and_its_correction() -> None:
+    (alone,) = compared(case("tcp", [4.78e6, 4.80e6, 4.76e6]), case("mptcp", [9.16e6, 9.22e6, 9.19e6]))
+    assert alone.test == "paired t test"
+    assert alone.p_value == alone.p_holm
+    assert alone.p_value is not None
+    assert alone.p_value < 0.001
+    assert alone.effect_size == pytest.approx((9.19e6 - 4.78e6) / 26457.5, rel=1e-3)
+
+
+def test_of_many_comparisons_one_that_may_be_chance_is_said_to_be() -> None:
+    base, slightly = [10.0, 10.0, 10.0, 10.0], [9.0, 9.3, 9.4, 9.7]
+    rates = range(10)
+    cases = [case("tcp", base, rate=n) for n in rates]
+    cases += [case("mptcp", slightly if n == 0 else [10.1, 9.9, 10.2, 9.8], rate=n) for n in rates]
+    found = {one.case: one for one in compared(*cases)}
+    assert found["mptcp-0"].verdict == "less"
+    assert "one like it may be chance (p = 0.2" in found["mptcp-0"].sentence
+    (alone,) = compared(cases[0], cases[10])
+    assert "chance" not in alone.sentence
 
 
 def test_paired_differences_and_ratios() -> None:
@@ -124,7 +156,7 @@ def test_a_summary_is_json_with_the_promised_fields() -> None:
     dump = summary.model_dump(mode="json")
     assert list(dump) == ["schema", "scenario", "digest", "cases", "comparisons"]
     assert list(dump["cases"][0]) == ["name", "settings", "trials", "failed", "metrics"]
-    assert list(dump["cases"][0]["metrics"]["goodput_bps"]) == [
+    assert list(dump["cases"][0]["metrics"]["goodput_bps"])[:7] == [
         "n",
         "mean",
         "median",
@@ -135,7 +167,7 @@ def test_a_summary_is_json_with_the_promised_fields() -> None:
     ]
     assert (dump["cases"][1]["trials"], dump["cases"][1]["failed"]) == (1, 1)
     assert dump["cases"][1]["metrics"]["goodput_bps"] == {"n": 0} | dict.fromkeys(
-        ("mean", "median", "min", "max", "stdev", "ci95")
+        ("mean", "median", "min", "max", "stdev", "ci95", "quartiles", "interval", "bootstrap95")
     )
 
 

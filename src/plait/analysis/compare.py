@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.model import Comparison, Estimate
+from plait.analysis.significance import ALPHA, holm, paired_test
 from plait.analysis.statistics import paired_difference, paired_ratio
 from plait.analysis.wording import case_label, change, change_interval, significant
 
@@ -34,7 +35,25 @@ def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]
         if partner is case:
             continue
         found += [_compare(case, partner, metric) for metric in COMPARED if _measured(case, partner, metric)]
-    return found
+    return _corrected(found)
+
+
+def _corrected(found: list[Comparison]) -> list[Comparison]:
+    """Return the comparisons with p values corrected for their number, and that said where it matters."""
+    result = list(found)
+    for metric in COMPARED:
+        places = [i for i, one in enumerate(found) if one.metric == metric]
+        tested = sum(found[i].p_value is not None for i in places)
+        for i, p in zip(places, holm([found[i].p_value for i in places]), strict=True):
+            one = found[i]
+            sentence = one.sentence
+            if p is not None and p > ALPHA and one.verdict in {"more", "less"}:
+                sentence = (
+                    f"{sentence.removesuffix('.')}; among {tested} comparisons one like it may be chance "
+                    f"(p = {p:.2g} after Holm's correction)."
+                )
+            result[i] = one.model_copy(update={"p_holm": p, "sentence": sentence})
+    return result
 
 
 def _partner(case: CaseRows, baseline: CaseRows, cases: Sequence[CaseRows]) -> CaseRows:
@@ -71,6 +90,7 @@ def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
     ratio = paired_ratio(xs, ys) if pairs else None
     identical = len(pairs) > 1 and len(set(pairs)) == 1
     verdict = _verdict(difference)
+    tested = paired_test(xs, ys)
     return Comparison(
         case=case.name,
         baseline=baseline.name,
@@ -81,6 +101,9 @@ def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
         identical=identical,
         verdict=verdict,
         sentence=_sentence(case, baseline, metric, len(pairs), ratio, verdict, identical=identical),
+        test=tested.test if tested else None,
+        p_value=tested.p_value if tested else None,
+        effect_size=tested.effect_size if tested else None,
     )
 
 

@@ -26,6 +26,12 @@ class Statistics(Finding):
     """Sample standard deviation; null with fewer than two trials."""
     ci95: tuple[float, float] | None = None
     """95 % interval of the mean; null with fewer than two trials, and when all trials gave the same value."""
+    quartiles: tuple[float, float] | None = None
+    """The first and the third, by linear interpolation between trials."""
+    interval: Literal["t", "bootstrap"] | None = None
+    """Which interval fits the shape of the values: `bootstrap` when they are skewed; null when there is none."""
+    bootstrap95: tuple[float, float] | None = None
+    """95 % bootstrap interval of the mean (BCa); made only where it fits better than `ci95`, Student's t interval."""
 
 
 class CaseSummary(Finding):
@@ -63,6 +69,14 @@ class Comparison(Finding):
     verdict: Literal["more", "less", "same", "unclear"]
     """`unclear`: the interval of the difference includes zero; `same`: equal in every pair."""
     sentence: str
+    test: str | None = None
+    """The test of "there is no difference", by its name; null without a spread to judge by."""
+    p_value: float | None = None
+    """How often chance alone would give a mean difference as large, two-sided."""
+    p_holm: float | None = None
+    """Corrected for the number of comparisons of this metric in the study."""
+    effect_size: float | None = None
+    """Cohen's d for pairs: the mean of their differences in standard deviations of the differences."""
 
 
 class Summary(Finding):

@@ -6,6 +6,7 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
+from plait.analysis.distribution import bootstrap_interval, skewed
 from plait.analysis.model import Estimate, Statistics
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def describe(values: Sequence[float | None]) -> Statistics:
         # The mean of equal values, free of rounding.
         mean = known[0]
     stdev = statistics.stdev(known) if len(known) > 1 else None
+    ci95 = _interval(mean, stdev, len(known))
+    leaning = ci95 is not None and skewed(known)
     return Statistics(
         n=len(known),
         mean=mean,
@@ -77,8 +80,19 @@ def describe(values: Sequence[float | None]) -> Statistics:
         min=min(known),
         max=max(known),
         stdev=stdev,
-        ci95=_interval(mean, stdev, len(known)),
+        ci95=ci95,
+        quartiles=_quartiles(known),
+        interval=None if ci95 is None else "bootstrap" if leaning else "t",
+        bootstrap95=bootstrap_interval(known) if leaning else None,
     )
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """Return the first and third quartile, by linear interpolation (type 7 of Hyndman and Fan, 1996)."""
+    if min(values) == max(values):
+        return values[0], values[0]
+    first, _, third = statistics.quantiles(values, n=4, method="inclusive")
+    return first, third
 
 
 def paired_difference(baseline: Sequence[float], case: Sequence[float]) -> Estimate:

@@ -46,9 +46,11 @@ def main() -> None:
         typer.echo(f"plait: {error}", err=True)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        typer.echo(
-            f"plait: {error.format_message()} `plait --help` lists the verbs and their options.", err=True
-        )
+        if error.format_message():  # `plait` alone has shown its help already
+            typer.echo(
+                f"plait: {error.format_message()}\n`plait --help` lists the verbs, `plait VERB --help` the options.",
+                err=True,
+            )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("plait: interrupted", err=True)

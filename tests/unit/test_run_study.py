@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import signal
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -140,7 +140,7 @@ def test_ctrl_c_keeps_what_finished_and_a_rerun_goes_on(tmp_path: Path) -> None:
         number = next(count)
         if number > 2:
             if number == 3:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             assert job.stop.wait(timeout=20)
             raise Interrupted
 

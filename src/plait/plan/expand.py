@@ -7,13 +7,12 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from plait.plan.seeds import trial_seed
+from plait.plan.sweep import rows
 from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
 from plait.scenario.overrides import assign
@@ -23,9 +22,10 @@ from plait.scenario.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.plan.sweep import Row
+
 __all__ = ["Case", "expand", "trial_seed"]
 
-MAX_CASES = 10_000
 _NAME_MAX = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+-]+")
 
@@ -47,51 +47,51 @@ def expand(scenario: Scenario) -> list[Case]:
 
     Raises ScenarioError for a value that its field does not take, a baseline that is no case, too many cases.
     """
-    count = prod(len(values) for values in scenario.vary.values())
-    if count > MAX_CASES:
-        what = f"these are {count} cases; a study has at most {MAX_CASES}: vary less at once"
-        raise error_at(scenario, [(("vary",), what)])
+    found = rows(scenario)
     raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline"})
-    short = _short_names(list(scenario.vary))
-    labels = {key: _labels(values) for key, values in scenario.vary.items()}
+    values: dict[str, dict[int, object]] = {}
+    for row in found:
+        for key, one in row.items():
+            values.setdefault(key, {})[one.number] = one.value
+    short = _short_names(list(values))
+    labels = {key: _labels(known) for key, known in values.items()}
     cases: list[Case] = []
     taken: Counter[str] = Counter()
-    for numbers in product(*(range(len(values)) for values in scenario.vary.values())):
-        chosen = dict(zip(scenario.vary, numbers, strict=True))
-        name = ",".join(f"{short[key]}={labels[key][i]}" for key, i in chosen.items()) or "default"
+    for row in found:
+        name = ",".join(f"{short[key]}={labels[key][one.number]}" for key, one in row.items()) or "default"
         name = _bounded(name)
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name}+{taken[name]}"
-        settings = {key: scenario.vary[key][i] for key, i in chosen.items()}
-        cases.append(Case(name, settings, _with(scenario, raw, chosen)))
+        settings = {key: one.value for key, one in row.items()}
+        cases.append(Case(name, settings, _with(scenario, raw, row)))
     return _baseline_first(scenario, cases)
 
 
-def _with(scenario: Scenario, raw: dict[str, Any], chosen: dict[str, int]) -> Scenario:
+def _with(scenario: Scenario, raw: dict[str, Any], chosen: Row) -> Scenario:
     """The scenario with the chosen values put in."""
     out = deepcopy(raw)
-    for key, i in chosen.items():
+    for key, one in chosen.items():
         try:
-            assign(out, Scenario.SHORTHANDS.get(key, key), scenario.vary[key][i])
+            assign(out, Scenario.SHORTHANDS.get(key, key), one.value)
         except ValueError as wrong:
-            raise error_at(scenario, [(("vary", key), str(wrong))]) from wrong
+            raise error_at(scenario, [(one.where[:-1], str(wrong))]) from wrong
     try:
         case = Scenario.model_validate(out)
     except ValidationError as wrong:
         where, what = found_in(wrong)[0]
-        at = ("vary", *_varying(chosen, where))
+        at = _varying(chosen, where)
         raise error_at(scenario, [(at, f"{'.'.join(map(str, where))}: {what}")]) from wrong
     return case.attached(source=scenario.source, files=scenario.files)
 
 
-def _varying(chosen: dict[str, int], where: Sequence[str | int]) -> tuple[str | int, ...]:
+def _varying(chosen: Row, where: Sequence[str | int]) -> tuple[str | int, ...]:
     """Which value under `vary` a mistake at `where` comes from, if that can be told."""
     dotted = ".".join(map(str, where))
-    for key, i in chosen.items():
+    for key, one in chosen.items():
         if Scenario.SHORTHANDS.get(key, key) == dotted:
-            return (key, i)
-    return next(iter(chosen.items())) if len(chosen) == 1 else ()
+            return one.where
+    return next(iter(chosen.values())).where if len(chosen) == 1 else ("vary",)
 
 
 def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
@@ -118,14 +118,14 @@ def _short_names(keys: list[str]) -> dict[str, str]:
     return out
 
 
-def _labels(values: Sequence[object]) -> list[str]:
-    """A short word for each value; a number where the value is not one word."""
-    out = []
-    for i, value in enumerate(values):
+def _labels(values: dict[int, object]) -> dict[int, str]:
+    """A short word for each value by its number; that number where the value is not one word."""
+    out = {}
+    for i, value in values.items():
         plain = isinstance(value, (str, int, float, bool)) or value is None
         text = str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)
         word = _UNSAFE.sub("_", text.replace("%", "pct").replace("/", "_"))[:40].strip(".,=_")
-        out.append(word if plain and word else f"v{i + 1}")
+        out[i] = word if plain and word else f"v{i + 1}"
     return out
 
 

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.names import check_node_name
+from plait.scenario.vary import MAX_SWEEP, read_vary
 from plait.units import Duration, Queue, Rate, Ratio, Size
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
 Transport = Literal["tcp", "mptcp"]
 Whole = Annotated[int, Field(strict=True)]
-MAX_SWEEP = 1000
-"""Values of one varied field."""
+_Vary = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 
 
 class Part(BaseModel):
@@ -357,8 +357,8 @@ class Scenario(Part):
     sysctls: Sysctls = {}
     """Of every host: `{net.ipv4.tcp_sack: 0}`."""
     traffic: Annotated[list[Traffic], Field(min_length=1, max_length=256)]
-    vary: dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)]] = {}
-    """Values by field; every combination is a case."""
+    vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=_Vary)] = {}
+    """Values by field; every combination is a case. Also zip, cases, latin_hypercube, exclude: see vary.py."""
     baseline: str | None = None
     """The case that others are compared with, by its name. Default: the first."""
     repeat: Annotated[Whole, Field(ge=1, le=10_000)] = 1

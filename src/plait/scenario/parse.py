@@ -17,6 +17,7 @@ from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
 from plait.scenario.overrides import NAMED, assign
 from plait.scenario.source import Source
+from plait.scenario.vary import tried
 from plait.scenario.wording import shown
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     scenario, found = _validate(raw)
     mistakes += [places.mistake(where, what) for where, what in found]
     if scenario is not None:
-        mistakes += [places.mistake(where, what) for where, what in _varied(raw)]
+        mistakes += [places.mistake(where, what) for where, what in _varied(raw, scenario.vary)]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
     return scenario.attached(source=places)
@@ -171,27 +172,25 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
     return found
 
 
-def _varied(raw: dict[str, Any]) -> list[Found]:
-    """What is wrong with single values under `vary`."""
+def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
+    """What is wrong with single values under `vary` (validated, with ranges written out)."""
     found: list[Found] = []
     base = {key: value for key, value in raw.items() if key not in ("vary", "baseline")}
-    for key, values in raw.get("vary", {}).items():
+    for here, key, values in tried(vary):
         path = Scenario.SHORTHANDS.get(key, key)
         if (field := path.split(".")[0]) in _NOT_VARIED:
-            found.append(
-                (("vary", key), f"'{field}' belongs to the study as a whole and cannot vary; leave it out")
-            )
+            found.append((here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out"))
             continue
-        for i, value in enumerate(values):
+        for where, value in values:
             case = deepcopy(base)
             try:
                 assign(case, path, value)
                 Scenario.model_validate(case)
             except ValidationError as wrong:
-                where, what = found_in(wrong)[0]
-                found.append((("vary", key, i), f"{'.'.join(map(str, where))}: {what}"))
+                field_, what = found_in(wrong)[0]
+                found.append((where, f"{'.'.join(map(str, field_))}: {what}"))
             except ValueError as wrong:
-                found.append((("vary", key), str(wrong)))
+                found.append((here, str(wrong)))
                 break
     return found
 

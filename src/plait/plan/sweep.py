@@ -1,0 +1,139 @@
+"""From `vary` to the settings of each case: products, rows that go together, hypercubes, and what is left out. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from plait.plan.seeds import derived
+from plait.scenario.ranges import read_range
+from plait.scenario.source import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.scenario.model import Scenario
+
+MAX_CASES = 10_000
+_TRIES = 24
+"""Hypercubes that are made, to keep the one whose points are farthest apart."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value of one field in a case."""
+
+    value: Any
+    number: int
+    """Which of the field's values it is, from 0."""
+    where: tuple[str | int, ...]
+    """Its place in the scenario."""
+
+
+Row = dict[str, Setting]
+
+
+def rows(scenario: Scenario) -> list[Row]:
+    """The settings of every case; what stands last under `vary` changes fastest.
+
+    Raises ScenarioError when there are too many cases, or none is left.
+    """
+    axes = _axes(scenario.vary)
+    count = prod(len(axis) for axis in axes)
+    if count > MAX_CASES:
+        what = f"these are {count} cases; a study has at most {MAX_CASES}: vary less at once"
+        raise error_at(scenario, [(("vary",), what)])
+    crossed = [{key: one for part in parts for key, one in part.items()} for parts in product(*axes)]
+    return _without(scenario, crossed)
+
+
+def _axes(vary: dict[str, Any]) -> list[list[Row]]:
+    """Each thing that varies by itself, as the rows it goes through."""
+    found: list[list[Row]] = []
+    for key, entry in vary.items():
+        if key == "zip":
+            together = {name: _settings(values, ("vary", key, name)) for name, values in entry.items()}
+            found.append(
+                [dict(zip(together, row, strict=True)) for row in zip(*together.values(), strict=True)]
+            )
+        elif key == "cases":
+            found.append(
+                [
+                    {name: Setting(value, i, ("vary", key, i, name)) for name, value in case.items()}
+                    for i, case in enumerate(entry)
+                ]
+            )
+        elif key == "latin_hypercube":
+            found.append(_hypercube(entry))
+        elif key != "exclude":
+            found.append([{key: one} for one in _settings(entry, ("vary", key))])
+    return found
+
+
+def _settings(values: Sequence[Any], where: tuple[str | int, ...]) -> list[Setting]:
+    return [Setting(value, i, (*where, i)) for i, value in enumerate(values)]
+
+
+def _hypercube(entry: dict[str, Any]) -> list[Row]:
+    """The points of a Latin hypercube (McKay, Beckman, Conover, Technometrics 21, 1979).
+
+    Each field's range is cut into as many strata as there are points, and each stratum has one point. Of several
+    such designs the one is kept whose nearest points are farthest apart (maximin: Johnson, Moore, Ylvisaker, 1990).
+    """
+    import numpy as np
+
+    points, fields = entry["points"], entry["fields"]
+    # Its stream is frozen, while that of numpy's newer generators may change.
+    generator = np.random.RandomState(derived(entry["seed"], "latin hypercube") % 2**32)
+    best, widest = None, -1.0
+    for _ in range(_TRIES):
+        order = np.stack([generator.permutation(points) for _ in fields], axis=1)
+        design = (order + generator.random_sample(order.shape)) / points
+        apart = min(
+            (float(((design[i + 1 :] - design[i]) ** 2).sum(axis=1).min()) for i in range(points - 1)),
+            default=0.0,
+        )
+        if apart > widest:
+            best, widest = design, apart
+    assert best is not None
+    return [
+        {
+            name: Setting(_at(values, float(share)), i, ("vary", "latin_hypercube", "fields", name))
+            for (name, values), share in zip(fields.items(), best[i], strict=True)
+        }
+        for i in range(points)
+    ]
+
+
+def _at(values: str | Sequence[Any], share: float) -> Any:
+    """The value at a share (0 to 1) of a range, or of a list of choices."""
+    return read_range(values).text_at(share) if isinstance(values, str) else values[int(share * len(values))]
+
+
+def _without(scenario: Scenario, found: list[Row]) -> list[Row]:
+    """The rows that no exclusion fits; one that fits nothing, or leaves nothing, is a mistake."""
+    kept = found
+    for i, case in enumerate(scenario.vary.get("exclude", ())):
+        left = [row for row in kept if not _fits(row, case)]
+        if len(left) == len(kept) and not any(_fits(row, case) for row in found):
+            shown = ", ".join(f"{key}={'|'.join(map(str, values))}" for key, values in case.items())
+            what = f"no case has {shown[:120]}; write the values as they stand in the names of cases (`plait plan`)"
+            raise error_at(scenario, [(("vary", "exclude", i), what)])
+        kept = left
+    if not kept:
+        raise error_at(scenario, [(("vary", "exclude"), "this excludes every case; exclude less")])
+    return kept
+
+
+def _fits(row: Row, case: dict[str, list[Any]]) -> bool:
+    return all(
+        key in row and _plain(row[key].value) in {_plain(value) for value in values}
+        for key, values in case.items()
+    )
+
+
+def _plain(value: Any) -> str:
+    """A value without what does not matter in quantities: `1 mbit` is `1mbit`."""
+    return str(value).replace(" ", "")

@@ -1,0 +1,194 @@
+"""What stands under `vary`: its form, with ranges written out, and every value that is tried, with its place.
+
+    PATH: [values] or a range        crossed with everything else
+    zip: {PATH: values, ..}          these change together, first with first, second with second
+    cases: [{PATH: value, ..}, ..]   just these
+    latin_hypercube: {points: N, seed: N, fields: {PATH: range or values, ..}}
+    exclude: [{PATH: value or values, ..}, ..]
+
+What cases follow is in `plait.plan.sweep`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticCustomError
+
+from plait.scenario.ranges import looks_like_range, read_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+MAX_SWEEP = 1000
+"""Values of one varied field, and points of a hypercube."""
+BLOCKS = ("zip", "cases", "latin_hypercube", "exclude")
+"""Keys under `vary` that are no paths of fields."""
+
+
+def read_vary(value: object) -> object:
+    """`vary` with ranges written out as their values; raises pydantic's error with all mistakes."""
+    if not isinstance(value, dict):
+        return value
+    mistakes: list[Found] = []
+    out: dict[str, Any] = {}
+    for key, entry in value.items():
+        reader = _READERS.get(str(key), _values)
+        out[str(key)] = reader(entry, ("vary", str(key)), mistakes)
+    if not mistakes:
+        mistakes += _together(out)
+    if mistakes:
+        where, what = mistakes[0]
+        text = f"{'.'.join(map(str, where))}: {what}".replace("{", "{{").replace("}", "}}")
+        raise PydanticCustomError("scenario", text, {"mistakes": mistakes})
+    return out
+
+
+def factors(vary: dict[str, Any]) -> dict[str, list[Any]]:
+    """The fields that are crossed with everything, and their values."""
+    return {key: values for key, values in vary.items() if key not in BLOCKS}
+
+
+def tried(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, Any]]]]:
+    """Every field that varies: its place, its name, and its values with their places (of a range, the ends)."""
+    for key, values in factors(vary).items():
+        yield ("vary", key), key, [(("vary", key, i), value) for i, value in enumerate(values)]
+    for key, values in vary.get("zip", {}).items():
+        yield ("vary", "zip", key), key, [(("vary", "zip", key, i), value) for i, value in enumerate(values)]
+    for i, case in enumerate(vary.get("cases", ())):
+        for key, value in case.items():
+            yield ("vary", "cases", i, key), key, [(("vary", "cases", i, key), value)]
+    for key, values in vary.get("latin_hypercube", {}).get("fields", {}).items():
+        here: Where = ("vary", "latin_hypercube", "fields", key)
+        ends = read_range(values).ends if isinstance(values, str) else values
+        numbers = isinstance(values, str) and read_range(values).units == (("", 1),)
+        yield here, key, [(here, read_number(end) if numbers else end) for end in ends]
+
+
+def read_number(text: str) -> int | float:
+    """A bare number as YAML would read it."""
+    return float(text) if "." in text else int(text)
+
+
+def _values(entry: object, where: Where, mistakes: list[Found]) -> list[Any]:
+    """The values of one field: a list, of which each entry may be a range, or a range alone."""
+    if looks_like_range(entry):
+        entry = [entry]
+    if not isinstance(entry, (list, tuple)):
+        mistakes.append(
+            (where, f"{_kind(entry)} is not a list; write [a, b], or a range such as 1mbit..1gbit log 10")
+        )
+        return []
+    out: list[Any] = []
+    for i, value in enumerate(entry):
+        if looks_like_range(value):
+            try:
+                out += read_range(value).points()
+            except ValueError as wrong:
+                mistakes.append(((*where, i) if len(entry) > 1 else where, str(wrong)))
+        else:
+            out.append(value)
+    if not entry or len(out) > MAX_SWEEP:
+        side = f"at most {MAX_SWEEP}" if entry else "at least 1"
+        mistakes.append((where, f"there are {len(out)} here; {side}"))
+    return out
+
+
+def _mapping(entry: object, where: Where, mistakes: list[Found]) -> dict[str, Any]:
+    if isinstance(entry, dict) and entry:
+        return {str(key): value for key, value in entry.items()}
+    mistakes.append((where, f"{_kind(entry)} is not a mapping from fields to values; write {{FIELD: ..}}"))
+    return {}
+
+
+def _zip(entry: object, where: Where, mistakes: list[Found]) -> dict[str, list[Any]]:
+    given = _mapping(entry, where, mistakes)
+    out = {key: _values(values, (*where, key), mistakes) for key, values in given.items()}
+    lengths = {key: len(values) for key, values in out.items()}
+    if len(set(lengths.values())) > 1 and not mistakes:
+        said = ", ".join(f"{key} has {n}" for key, n in lengths.items())
+        mistakes.append((where, f"fields that change together need as many values each; {said}"[:300]))
+    return out
+
+
+def _cases(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str, Any]]:
+    if not isinstance(entry, (list, tuple)) or not 1 <= len(entry) <= MAX_SWEEP:
+        mistakes.append(
+            (where, f"{_kind(entry)} is not a list of 1 to {MAX_SWEEP} mappings; write [{{FIELD: value}}]")
+        )
+        return []
+    return [_mapping(case, (*where, i), mistakes) for i, case in enumerate(entry)]
+
+
+def _exclude(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str, list[Any]]]:
+    found = _cases(entry, where, mistakes)
+    return [
+        {key: list(value) if isinstance(value, (list, tuple)) else [value] for key, value in case.items()}
+        for case in found
+    ]
+
+
+def _hypercube(entry: object, where: Where, mistakes: list[Found]) -> dict[str, Any]:
+    given = _mapping(entry, where, mistakes)
+    mistakes += [
+        ((*where, key), "there is no such field here; known are: points, seed, fields")
+        for key in given
+        if key not in ("points", "seed", "fields")
+    ]
+    points, seed = given.get("points"), given.get("seed", 1)
+    if not _whole(points, 2, MAX_SWEEP):
+        mistakes.append(((*where, "points"), f"the number of points is a whole number from 2 to {MAX_SWEEP}"))
+    if not _whole(seed, 0, 2**53 - 1):
+        mistakes.append(((*where, "seed"), "a seed is a whole number from 0; write for example 1"))
+    fields: dict[str, Any] = {}
+    here: Where = (*where, "fields")
+    for key, values in _mapping(given.get("fields"), here, mistakes).items():
+        fields[key] = values
+        if looks_like_range(values):
+            try:
+                read = read_range(values)
+            except ValueError as wrong:
+                mistakes.append(((*here, key), str(wrong)))
+            else:
+                if read.count is not None or read.step is not None:
+                    mistakes.append(
+                        ((*here, key), "its number of values is that of the points; leave it out here")
+                    )
+        else:
+            fields[key] = _values(values, (*here, key), mistakes)
+    return {"points": points, "seed": seed, "fields": fields}
+
+
+_READERS: dict[str, Any] = {"zip": _zip, "cases": _cases, "latin_hypercube": _hypercube, "exclude": _exclude}
+
+
+def _together(vary: dict[str, Any]) -> list[Found]:
+    """A field varies in one place; what is excluded varies."""
+    found: list[Found] = []
+    places: dict[str, str] = {}
+    for where, key, _ in tried(vary):
+        block = str(where[1]) if where[1] in BLOCKS else "vary itself"
+        if key in BLOCKS:
+            found.append((where, f"'{key}' is no field; it belongs directly under vary"))
+        elif places.setdefault(key, block) != block:
+            found.append(
+                (where, f"'{key[:60]}' varies under {places[key]} already; give its values in one place")
+            )
+    for i, case in enumerate(vary.get("exclude", ())):
+        found += [
+            (("vary", "exclude", i, key), f"'{key[:60]}' does not vary, so it excludes nothing; leave it out")
+            for key in case
+            if key not in places
+        ]
+    return found
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _kind(value: object) -> str:
+    names = {dict: "a mapping", list: "this list", bool: str(value).lower(), type(None): "nothing"}
+    return names.get(type(value), f"'{str(value)[:40]}'")

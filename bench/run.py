@@ -17,14 +17,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.plan.expand import expand, trial_seed
-from plait.plan.resolve import resolve
 from rich.console import Console
 from rich.table import Table
 
 import plait
 from plait import kernel as kernels
 from plait.dataset.convert import convert
+from plait.plan.expand import expand, trial_seed
+from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import load, parse

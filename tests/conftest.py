@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -14,11 +15,13 @@ from plait import kernel as kernels
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.plan.expand import expand, trial_seed
-from plait.plan.model import Plan
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import load, parse
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.guest
 
@@ -191,7 +194,8 @@ def test_a_full_disk_is_said_with_its_remedy(tmp_path: Path, cache: Path) -> Non
     """A small file system in a mount namespace of our own stands for the full disk."""
     small = tmp_path / "small"
     small.mkdir()
-    inner = f"mount -t tmpfs -o size=200k none {small} && exec {PLAIT} run two-paths --out {small}/out --repeat 3 --jobs 1"
+    study = f"{PLAIT} run two-paths --out {small}/out --repeat 3 --jobs 1"
+    inner = f"mount -t tmpfs -o size=200k none {small} && exec {study}"
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", inner], capture_output=True, text=True, timeout=120, check=False
     )

@@ -33,7 +33,15 @@ def test_a_file_arrives_unchanged_over_lossy_paths(tmp_path: Path) -> None:
     content = random.Random(7).randbytes(3_000_001)
     (tmp_path / "content.bin").write_bytes(content)
     (tmp_path / "file.yaml").write_text(SCENARIO)
-    command = [str(PLAIT), "run", str(tmp_path / "file.yaml"), "--out", str(tmp_path / "out"), "--json", "--fresh"]
+    command = [
+        str(PLAIT),
+        "run",
+        str(tmp_path / "file.yaml"),
+        "--out",
+        str(tmp_path / "out"),
+        "--json",
+        "--fresh",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert [case["failed"] for case in json.loads(done.stdout)["cases"]] == [0, 0]

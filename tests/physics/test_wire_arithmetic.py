@@ -60,7 +60,9 @@ def test_steady_goodput_is_the_rate_times_the_payload_share(
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize(("delay", "us"), [("1ms", 1000), ("10ms", 10_000), ("137500us", 137_500), ("0ms", 0)])
+@pytest.mark.parametrize(
+    ("delay", "us"), [("1ms", 1000), ("10ms", 10_000), ("137500us", 137_500), ("0ms", 0)]
+)
 @pytest.mark.parametrize("rate", ["1mbit", "1gbit"])
 def test_idle_rtt_is_the_sum_of_the_delays(run_trial: RunTrial, rate: str, delay: str, us: int) -> None:
     ran = run_trial(one_link(rate, delay, "1s"))

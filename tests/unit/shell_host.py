@@ -1,5 +1,7 @@
-"""Runs an exported plan on this host's kernel and tells what came of it. Called by test_shell_host.py, as root,
-in mount, network and process namespaces of its own: `shell_host.py PLAN.json SCRIPT.sh`; prints JSON.
+"""Runs an exported plan on this host's kernel and tells what came of it.
+
+Called by test_shell_host.py, as root, in mount, network and process namespaces of its own:
+`shell_host.py PLAN.json SCRIPT.sh`; prints JSON.
 
 What the kernel lacks is left out of the script (netem) or done in another way (u32 for matchall), and told.
 """
@@ -24,6 +26,11 @@ MPTCP = 262
 DEADLINE_S = 20.0
 
 
+def output(command: list[str]) -> str:
+    """What a command prints (CalledProcessError when it fails)."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def succeeds(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -38,7 +45,19 @@ def adapted(script: str) -> tuple[str, list[str]]:
     lacking = []
     subprocess.run(["ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1"], check=True)
     subprocess.run(["tc", "qdisc", "add", "dev", "probe0", "clsact"], check=True)
-    matchall = ("tc", "filter", "add", "dev", "probe0", "ingress", "matchall", "action", "mirred", "egress", "redirect")
+    matchall = (
+        "tc",
+        "filter",
+        "add",
+        "dev",
+        "probe0",
+        "ingress",
+        "matchall",
+        "action",
+        "mirred",
+        "egress",
+        "redirect",
+    )
     if not succeeds(*matchall, "dev", "probe1"):
         lacking.append("matchall")
         script = script.replace("ingress matchall", "ingress protocol all u32 match u32 0 0")
@@ -63,10 +82,10 @@ def state(plan: dict[str, Any]) -> dict[str, Any]:
             "routes": [r for family in ("-4", "-6") for r in read_json(*ip, family, "route", "show", "table", "all")],
             "rules": [r for family in ("-4", "-6") for r in read_json(*ip, family, "rule", "show")],
             "qdiscs": read_json("tc", "-n", name, "-j", "qdisc", "show"),
-            "endpoints": subprocess.run(["ip", "-n", name, "mptcp", "endpoint", "show"], capture_output=True, text=True, check=True).stdout,
-            "limits": subprocess.run(["ip", "-n", name, "mptcp", "limits"], capture_output=True, text=True, check=True).stdout,
+            "endpoints": output(["ip", "-n", name, "mptcp", "endpoint", "show"]),
+            "limits": output(["ip", "-n", name, "mptcp", "limits"]),
             "sysctls": {
-                path: subprocess.run([*inside, "cat", f"/proc/sys/{path}"], capture_output=True, text=True, check=True).stdout.split()
+                path: output([*inside, "cat", f"/proc/sys/{path}"]).split()
                 for path, _ in space["sysctls"]
             },
         }  # fmt: skip
@@ -108,7 +127,7 @@ def joined(flow: dict[str, Any]) -> list[list[str]]:
     while time.monotonic() < deadline and same < 10:
         connection.send(b"x" * 5000)
         select.select([], [], [], 0.03)
-        shown = subprocess.run(["ss", "-tnH", "state", "established"], capture_output=True, text=True, check=True).stdout
+        shown = output(["ss", "-tnH", "state", "established"])
         found = {pair(line) for line in shown.splitlines()}
         same = same + 1 if found == wanted else 0
     return sorted(map(list, found))
@@ -130,7 +149,7 @@ def main() -> None:
     told: dict[str, Any] = {"lacking": lacking, "state": state(plan)}
     told["joined"] = joined(plan["flows"][0]) if plan["flows"][0]["transport"] == "mptcp" else []
     subprocess.run(["sh", str(runnable), "clean"], check=True, stdout=sys.stderr)
-    told["left"] = os.listdir("/run/netns")
+    told["left"] = [path.name for path in Path("/run/netns").iterdir()]
     sys.stdout.write(json.dumps(told))
     sys.stdout.flush()
     os._exit(0)  # the server's thread may still wait

@@ -66,7 +66,8 @@ def test_a_killed_guest_is_reported(cache: Path) -> None:
 
 
 def test_what_the_agent_says_failed_is_the_error(cache: Path) -> None:
-    script = """echo '{"ok": false, "phase": "apply", "error": "adding netem to w0a", "virtual_us": 1, "boot_us": 1}' >status.json"""
+    status = '{"ok": false, "phase": "apply", "error": "adding netem to w0a", "virtual_us": 1, "boot_us": 1}'
+    script = f"echo '{status}' > status.json"
     assert failure(cache, script) == "apply: adding netem to w0a"
 
 

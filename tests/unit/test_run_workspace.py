@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from plait.errors import MachineError
 from plait.run.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_folder_is_gone_after_the_block(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_tails_of_t_are_those_of_scipy_however_far_out(degrees: float) -> None:
 
 
 def test_paired_and_unpaired_tests_are_those_of_scipy() -> None:
-    rng = random.Random(1)  # noqa: S311
+    rng = random.Random(1)
     xs = [rng.gauss(10, 1) for _ in range(15)]
     ys = [x + rng.gauss(0.5, 0.3) for x in xs]
     paired = paired_test(xs, ys)
@@ -74,13 +74,13 @@ def test_a_shape_is_judged_from_eight_values_on() -> None:
     assert skewed([1, 1, 1, 1, 1, 1, 1, 100])
     assert not skewed([5.0] * 20)
     assert not skewed(list(range(20)))
-    normal = random.Random(3)  # noqa: S311
+    normal = random.Random(3)
     often = sum(skewed([normal.gauss(0, 1) for _ in range(20)]) for _ in range(500))
     assert often < 25, "normal samples are seldom taken for skewed"
 
 
 def test_the_bootstrap_leans_with_the_values_is_repeatable_and_near_scipys() -> None:
-    rng = random.Random(2)  # noqa: S311
+    rng = random.Random(2)
     values = [rng.lognormvariate(0, 1) for _ in range(30)]
     low, high = bootstrap_interval(values)
     assert bootstrap_interval(values) == (low, high)

@@ -6,8 +6,9 @@
       progress  <---------------------   read here to tell "slow" from "stuck"
 
 The kernel command line is the same on every machine (no host paths: everything is relative to the working
-directory, or goes through /proc/self), because the kernel mixes it into its random generator. The seed's parameter is taken off the line by
-the kernel itself. Address-space randomisation is off (setarch -R): 6.12 lets it reach the guest's memory.
+directory, or goes through /proc/self), because the kernel mixes it into its random generator. The seed's parameter
+is taken off the line by the kernel itself. Address-space randomisation is off (setarch -R): 6.12 lets it reach the
+guest's memory.
 """
 
 from __future__ import annotations

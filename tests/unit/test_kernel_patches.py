@@ -1,0 +1,48 @@
+"""The shipped patches, on the distribution's own source where this machine has it (a build always tries)."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plait.kernel import fetch, recipe
+
+ARCHIVES = (Path("/usr/src"), Path("/var/cache/apt/archives"))
+
+
+def touched(patches: tuple[Path, ...]) -> list[str]:
+    """The files that the patches change."""
+    text = "".join(patch.read_text(encoding="utf-8") for patch in patches)
+    return sorted(set(re.findall(r"^--- a/(\S+)", text, re.MULTILINE)))
+
+
+def archive(folder: Path) -> Path:
+    """The distribution's source archive, from the place where it is installed or from apt's cache."""
+    for place in ARCHIVES:
+        for path in sorted(place.glob(f"{fetch.PACKAGE}*")):
+            if path.suffix != ".deb":
+                return path
+            unpack = ["dpkg-deb", "--extract", str(path), str(folder)]
+            subprocess.run(unpack, check=True)
+            return next(folder.glob(f"usr/src/{fetch.PACKAGE}.tar.*"))
+    pytest.skip(f"{fetch.PACKAGE} is neither installed nor in apt's cache")
+
+
+def test_the_patches_apply_to_the_distributions_source_one_after_another(tmp_path: Path) -> None:
+    patches = recipe.load().patches
+    tree = tmp_path / "linux"
+    tree.mkdir()
+    wanted = [f"*/{name}" for name in touched(patches)]
+    source = archive(tmp_path)
+    subprocess.run(
+        ["tar", "-xf", str(source), "-C", str(tree), "--strip-components=1", "--wildcards", *wanted],
+        check=True,
+    )
+    for patch in patches:
+        command = ["patch", "-p1", "--batch", "--forward", f"--input={patch}"]
+        done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{patch.name}: {done.stdout}"
+        assert "fuzz" not in done.stdout, f"{patch.name}: {done.stdout}"

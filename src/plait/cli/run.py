@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -45,29 +44,29 @@ def command(
     trial_timeout: Annotated[
         float, typer.Option(min=1, help="Wall seconds after which one trial ends.")
     ] = 3600,
+    confirmed: Annotated[bool, typer.Option("--yes", help="Run however many trials there are.")] = False,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print summary.json instead of the table.")
     ] = False,
 ) -> int:
     """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
     from plait import scenario as scenarios
+    from plait.api.perform import Options, perform
     from plait.cli.progress import observer
     from plait.report import build
     from plait.report.terminal import show
-    from plait.run.files import cache_root
-    from plait.run.request import describe, study_of
-    from plait.run.store import Store
-    from plait.run.study import Runner
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
-    study = study_of(loaded, Path(scenario).stem, seed=seed, repeat=repeat)
-    folder = out or Path("results") / study.name
-    place = _engine(engine, kernel, trial_timeout)
-    description = describe(loaded, study, place.identity(), _reproduce(scenario, seed, repeat, overrides))
-    trials = cache_root() / "trials"
-    runner = Runner(place, Store(trials), trials, jobs=jobs or len(os.sched_getaffinity(0)), fresh=fresh)
-    with observer(study.total) as watching:
-        outcome = runner.run(study, folder, description, watching)
+    command = _reproduce(scenario, seed, repeat, overrides)
+    folder, outcome = perform(
+        loaded,
+        Path(scenario).stem,
+        lambda: _engine(engine, kernel, trial_timeout),
+        Options(seed, repeat, jobs, fresh, confirmed, command),
+        folder=out,
+        watch=observer,
+        tell=lambda text: typer.echo(f"plait: {text}", err=True),
+    )
     _tell(outcome, folder)
     if outcome.interrupted:
         return 130

@@ -59,7 +59,7 @@ class VirtualEngine:
     def __init__(self, kernel: Kernel, agent: Path, limits: Limits | None = None) -> None:
         self._kernel = kernel
         self._limits = limits or Limits()
-        self._launcher = _launcher()
+        self._launcher = launcher()
         self._initramfs, self._agent_sha256 = _initramfs(agent)
 
     def identity(self) -> EngineIdentity:
@@ -90,13 +90,13 @@ class VirtualEngine:
                 env={
                     "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
                     "HOME": str(job.folder),
-                    "TMPDIR": _shm(),
+                    "TMPDIR": memory_directory(),
                 },
                 start_new_session=True,  # Ctrl-C is for plait; and the whole guest can be ended as one group
             )
         except OSError as error:
             raise TrialError(
-                f"starting the guest ({command[0]}): {error.strerror}; try `plait doctor`"
+                f"starting the guest ({command[0]}): {error.strerror}; `plait doctor` says what is missing"
             ) from error
 
 
@@ -238,7 +238,7 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _launcher() -> list[str]:
+def launcher() -> list[str]:
     """Returns the command prefix under which guests run: they die with plait, at fixed addresses."""
     tools = {name: shutil.which(name) for name in ("setpriv", "setarch")}
     missing = [name for name, path in tools.items() if path is None]
@@ -249,7 +249,7 @@ def _launcher() -> list[str]:
     return [str(tools["setpriv"]), "--pdeathsig=KILL", "--", str(tools["setarch"]), "-R"]
 
 
-def _shm() -> str:
+def memory_directory() -> str:
     """Returns the directory for the guest's memory: the first that is in memory, and writable."""
     for path in ("/dev/shm", "/tmp"):  # noqa: S108 - the file is unlinked by the guest as soon as it is open
         if os.access(path, os.W_OK | os.X_OK):

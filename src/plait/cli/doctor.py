@@ -1,0 +1,95 @@
+"""`plait doctor`: says what this machine can run, and what to do about what it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from plait.errors import MachineError, PlaitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.kernel import Kernel
+
+_PROBE = """
+title: Two hosts that exchange 10 kB
+network: {hosts: [a, b], links: {a-b: {delay: 1ms}}}
+traffic: [{transfer: {from: a, to: b, bytes: 10KB}}]
+"""
+_TRIAL_MIB = 300
+"""What one trial may need at once: the guest's memory, and its files."""
+
+
+def command() -> int:
+    """Checks this machine for the virtual engine, and runs a small trial on it. Exit code 3: it cannot run."""
+    checks: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("programs", _programs),
+        ("memory", _memory),
+        ("agent", _agent),
+        ("kernel", lambda: _kernel().name),
+        ("a trial", _trial),
+    )
+    for name, check in checks:
+        try:
+            typer.echo(f"{name:<10} {check()}")
+        except PlaitError as error:
+            typer.echo(f"{name:<10} cannot run: {error}")
+            return MachineError.exit_code
+    return 0
+
+
+def _programs() -> str:
+    from plait.run.virtual import launcher
+
+    return " ".join(launcher()[::3])
+
+
+def _memory() -> str:
+    from plait.run.virtual import memory_directory
+
+    place = Path(memory_directory())
+    free_mib = shutil.disk_usage(place).free >> 20
+    if free_mib < _TRIAL_MIB:
+        raise MachineError(f"{place} has {free_mib} MiB free, a trial may need {_TRIAL_MIB}; free some there")
+    return f"{free_mib} MiB free in {place}"
+
+
+def _agent() -> str:
+    from plait.cli.run import agent_path
+
+    path = agent_path()
+    if not path.is_file():
+        raise MachineError(f"there is no plait-agent at {path}; run `make setup`")
+    return f"{path.stat().st_size >> 10} KiB"
+
+
+def _kernel() -> Kernel:
+    from plait.kernel import ensure, list_built
+
+    if not list_built():
+        raise MachineError("no laboratory kernel is built; run `plait kernel build` (a few minutes, once)")
+    return ensure()
+
+
+def _trial() -> str:
+    from plait.cli.run import agent_path
+    from plait.dataset.convert import convert
+    from plait.plan.expand import expand
+    from plait.plan.resolve import resolve
+    from plait.run.engine import Job
+    from plait.run.virtual import Limits, VirtualEngine
+    from plait.scenario import parse
+
+    plan = resolve(expand(parse(_PROBE, "the doctor's scenario"))[0].scenario, 1)
+    with tempfile.TemporaryDirectory(prefix="plait-doctor-") as folder:
+        engine = VirtualEngine(_kernel(), agent_path(), Limits(total_s=60, stall_s=30))
+        engine.execute(Job(plan, {}, Path(folder)))
+        flow = convert(Path(folder) / "data", Path(folder) / "tables")["flows"].row(0, named=True)
+    if not flow["completed"]:
+        raise MachineError(f"a small trial ran, but its transfer did not complete: {flow['error']}")
+    return f"ran: {flow['received_bytes']} bytes arrived"

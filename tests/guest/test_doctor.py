@@ -1,0 +1,29 @@
+"""The doctor runs a trial where one can run, and names the remedy where none can."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.guest
+
+PLAIT = Path(sys.executable).parent / "plait"
+
+
+def test_a_machine_that_can_run_trials_is_shown_one() -> None:
+    done = subprocess.run([str(PLAIT), "doctor"], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10000 bytes arrived" in done.stdout
+
+
+def test_a_machine_without_a_kernel_is_told_the_command_that_brings_it(tmp_path: Path) -> None:
+    environment = os.environ | {"PLAIT_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [str(PLAIT), "doctor"], capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
+    assert done.returncode == 3
+    assert "plait kernel build" in done.stdout

@@ -1,0 +1,9 @@
+"""The Python interface: what `import plait` offers. `plait.load`, `plait.run`, `plait.open`, `plait.Scenario`."""
+
+from __future__ import annotations
+
+from plait.api.calls import load, run
+from plait.api.calls import open_study as open  # noqa: A004 - as plait.open
+from plait.api.study import Figure, Study
+
+__all__ = ["Figure", "Study", "load", "open", "run"]

@@ -1,0 +1,74 @@
+"""Runs a study from its scenario to its result folder: for the command line and for Python alike."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
+from plait.run.files import cache_root
+from plait.run.request import describe, study_of
+from plait.run.store import Store
+from plait.run.study import Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from plait.run.engine import Engine
+    from plait.run.study import Observer, StudyOutcome
+    from plait.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run; none of it decides what the data are, but for `seed` and `repeat`."""
+
+    seed: int | None = None
+    repeat: int | None = None
+    """Both replace the scenario's own."""
+    jobs: int | None = None
+    """Trials at once; None: as many as there are processors."""
+    fresh: bool = False
+    """Run even what is in the store."""
+    confirmed: bool = False
+    """Run however many trials there are."""
+    command: str = ""
+    """What gives the same data, for study.json."""
+
+
+def perform(
+    scenario: Scenario,
+    name: str,
+    engine: Callable[[], Engine],
+    options: Options,
+    *,
+    folder: Path | None,
+    watch: Callable[[int], AbstractContextManager[Observer]],
+    tell: Callable[[str], None],
+) -> tuple[Path, StudyOutcome]:
+    """Runs the study of `scenario` into `folder` (results/NAME), and returns the folder and how it ended.
+
+    `engine` is called when the request is known to be right; `watch` gives the observer of so many trials, `tell` is
+    told how much there is to do. Raises RequestError, MachineError.
+    """
+    from pathlib import Path
+
+    study = study_of(scenario, name, seed=options.seed, repeat=options.repeat)
+    out = folder or Path("results") / study.name
+    jobs = options.jobs or len(os.sched_getaffinity(0))
+    cache = cache_root()
+    # Counted before a kernel is built for it; the pace is that of the engine that is nearly always meant.
+    refuse_too_many(estimate(study, jobs, read_pace(cache, "virtual")), confirmed=options.confirmed)
+    place = engine()
+    identity = place.identity()
+    pace = read_pace(cache, identity.engine)
+    tell(estimate(study, jobs, pace).sentence)
+    trials = cache / "trials"
+    runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh)
+    with watch(study.total) as observer:
+        outcome = runner.run(study, out, describe(scenario, study, identity, options.command), observer)
+    keep_pace(cache, identity.engine, learn(pace, study, outcome))
+    return out, outcome

@@ -1,0 +1,213 @@
+"""A finished study in Python: its numbers, its tables as polars frames, its figures; shown richly in notebooks."""
+
+from __future__ import annotations
+
+import base64
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from plait.analysis.compare import COMPARED
+from plait.analysis.studies import StudiesComparison, compare_studies
+from plait.dataset.model import TABLES
+from plait.dataset.trial import read_trial
+from plait.errors import RequestError
+from plait.report.assemble import summary_of
+from plait.report.figures import static_figures
+from plait.report.headline import headline, path_counts, sentences
+from plait.report.render import draw_all, standalone
+from plait.report.representatives import representatives
+from plait.report.study import read_study
+from plait.report.table import rows
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from plait.analysis.model import Caution, Comparison, Summary
+    from plait.analysis.summarise import FailedTrial
+    from plait.dataset.trial import Trial
+
+
+class Figure:
+    """One figure. A notebook shows it; `svg`, `png` and `spec` (Vega-Lite; None for a drawing) are its forms."""
+
+    def __init__(self, name: str, source: dict[str, Any] | str) -> None:
+        self.name = name
+        self._source = source
+
+    @property
+    def spec(self) -> dict[str, Any] | None:
+        """The Vega-Lite specification, with its data."""
+        return standalone(self._source) if isinstance(self._source, dict) else None
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as SVG."""
+        return draw_all({self.name: self._source})[self.name].svg
+
+    @cached_property
+    def png(self) -> bytes:
+        """The figure as PNG, at twice its nominal size."""
+        return draw_all({self.name: self._source})[self.name].png
+
+    def save(self, path: Path | str) -> None:
+        """Writes the figure to a file; its ending (.svg, .png) says as what (RequestError for another)."""
+        from pathlib import Path
+
+        target = Path(path)
+        if target.suffix not in {".svg", ".png"}:
+            raise RequestError(f"saving a figure as {target.name}: there is .svg and .png")
+        target.write_bytes(self.svg.encode() if target.suffix == ".svg" else self.png)
+
+    def __repr__(self) -> str:
+        return f"<figure {self.name}>"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return {"image/svg+xml": self.svg, "text/plain": repr(self)}
+
+
+class Study:
+    """A study in its result folder. Everything is read when it is first asked for (DataError when damaged)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._data = read_study(folder)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What was found, as summary.json holds it: cases with their metrics, and comparisons."""
+        return summary_of(self._data)
+
+    @property
+    def cases(self) -> list[str]:
+        """The names of the cases, the baseline first."""
+        return [case.name for case in self._data.cases]
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each case against its baseline."""
+        return self.summary.comparisons
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to check before trusting the result."""
+        return self._data.cautions
+
+    @property
+    def failed(self) -> dict[str, tuple[FailedTrial, ...]]:
+        """The trials that failed, and why, by case; cases without any are not in it."""
+        return {case.name: case.failed for case in self._data.cases if case.failed}
+
+    @property
+    def digest(self) -> str:
+        """The digest of all data: equal for equal data, on any machine."""
+        return self._data.digest
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.folder / "report.html"
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        """One row per completed trial: `case`, `trial`, `seed`, then each metric by its name (null: not measured)."""
+        found = [
+            {"case": case.name, "trial": row.index, "seed": row.seed, **row.metrics}
+            for case in self._data.cases
+            for row in case.rows
+        ]
+        metrics = dict.fromkeys(name for row in found for name in row)
+        schema: dict[str, Any] = dict.fromkeys(metrics, pl.Float64)
+        return pl.DataFrame(found, schema=schema | {"case": pl.String, "trial": pl.Int64, "seed": pl.Int64})
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """One row per case and metric: `n`, `mean`, `median`, `stdev`, `low` and `high` (of `ci95`), and more."""
+        found = []
+        for case in self.summary.cases:
+            for name, stats in case.metrics.items():
+                low, high = stats.ci95 or (None, None)
+                first, third = stats.quartiles or (None, None)
+                numbers = stats.model_dump(exclude={"ci95", "quartiles", "interval", "bootstrap95"})
+                ends = {"low": low, "high": high, "quartile1": first, "quartile3": third}
+                found.append({"case": case.name, "metric": name, **numbers, **ends})
+        kinds = {"case": pl.String, "metric": pl.String, "n": pl.Int64}
+        return pl.DataFrame(found, schema_overrides=kinds, infer_schema_length=None)
+
+    def table(self, name: str, *, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
+        """Returns one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
+
+        The tables are flows, connections, subflows, links, events and counters; docs/reference/results.md tells their
+        columns. RequestError when there is no such table, case or trial.
+        """
+        if name not in TABLES:
+            raise RequestError(f"table {name!r}: {nearest(name, TABLES) or 'there is: ' + ', '.join(TABLES)}")
+        if case is not None and case not in self.cases:
+            raise RequestError(f"case {case!r}: {nearest(case, self.cases) or 'see .cases'}")
+        frames = [
+            one.tables[name].select(
+                pl.lit(at).alias("case"), pl.lit(number, dtype=pl.Int64).alias("trial"), pl.all()
+            )
+            for at, number, one in self._completed()
+            if case in (None, at) and trial in (None, number)
+        ]
+        if not frames and trial is not None:
+            raise RequestError(f"trial {trial}: there is no such completed trial")
+        kinds: dict[str, Any] = {"case": pl.String, "trial": pl.Int64, **TABLES[name]}
+        return pl.concat(frames) if frames else pl.DataFrame(schema=kinds)
+
+    @cached_property
+    def figures(self) -> dict[str, Figure]:
+        """The figures by name, as in the folder's `figures/`; each is drawn when it is shown."""
+        shown = representatives(self._data, self.summary)
+        found = static_figures(self._data, self.summary, shown)
+        return {name: Figure(name, source) for name, source in found.items()}
+
+    def compare(
+        self, before: Study, *, metrics: tuple[str, ...] = COMPARED, tolerance: float = 0.0
+    ) -> StudiesComparison:
+        """Returns how this study compares with an earlier one, as `plait compare BEFORE THIS` does."""
+        return compare_studies(before._data.cases, self._data.cases, metrics=metrics, tolerance=tolerance)
+
+    def _completed(self) -> Iterator[tuple[str, int, Trial]]:
+        for case in self._data.cases:
+            for row in case.rows:
+                yield (
+                    case.name,
+                    row.index,
+                    read_trial(self.folder / "trials" / case.name / f"{row.index:03d}"),
+                )
+
+    def __repr__(self) -> str:
+        return f"<study {self._data.about.heading!r}: {len(self.cases)} cases in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        """The headline, the table of cases and the first figure of cases: what a notebook shows."""
+        words = "".join(
+            f"<b>{escape(text)}</b>" if strong else escape(text)
+            for text, strong in headline(self.summary, path_counts(self.summary))
+        )
+        cells = "".join(
+            f"<tr><th>{escape(row.label)}</th><td>{escape(row.trials)}</td><td>{escape(row.completion)}</td>"
+            f"<td>{escape(row.goodput)}</td><td>{escape(row.efficiency)}</td><td>{escape(row.share_text)}</td></tr>"
+            for row in rows(self.summary)
+        )
+        head = "".join(
+            f"<th>{name}</th>" for name in ("", "trials", "completion", "goodput", "of ideal", "paths %")
+        )
+        figure = next(
+            (one for name, one in self.figures.items() if name.startswith(("goodput", "completion"))), None
+        )
+        image = ""
+        if figure is not None:
+            data = base64.b64encode(figure.svg.encode()).decode()
+            image = f'<img alt="{escape(figure.name)}" src="data:image/svg+xml;base64,{data}">'
+        more = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(self.summary))
+        return (
+            f"<h4>{escape(self._data.about.heading)}</h4><p>{words}</p><ul>{more}</ul>"
+            f"<table><tr>{head}</tr>{cells}</table>{image}"
+        )

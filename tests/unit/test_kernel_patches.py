@@ -1,4 +1,4 @@
-"""The shipped patches, on the distribution's own source where this machine has it (a build always tries)."""
+"""The shipped patches, on the distribution's own source where this machine has it (a build always tries them)."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ REMEDIES = {
     "IDLE_PATH": "check endpoints, limits and routes with `plait plan`, and the events for refused subflows",
     "CHECKSUM": "what arrived is not what was sent: report this as a bug, with the trial's folder",
     "DATA_CHANGED": "the tables are not those that were made: delete the trial's folder and run the study again",
+    "INTERVAL_WIDE": "allow more trials: `repeat: until 2%, at most 1000`",
     "TRIALS_MISSING": "run the same command again: finished trials are kept and the rest is run",
 }
 

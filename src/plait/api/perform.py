@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.run.files import cache_root
 from plait.run.request import describe, study_of
 from plait.run.store import Store
-from plait.run.study import Runner
+from plait.run.study import Runner, StudyOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from plait.run.engine import Engine
-    from plait.run.study import Observer, StudyOutcome
+    from plait.run.study import Observer, Study, TrialOutcome
     from plait.scenario import Scenario
 
 
@@ -68,7 +68,30 @@ def perform(
     tell(estimate(study, jobs, pace).sentence)
     trials = cache / "trials"
     runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh)
-    with watch(study.total) as observer:
-        outcome = runner.run(study, out, describe(scenario, study, identity, options.command), observer)
+    finished: list[TrialOutcome] = []
+    for part in _parts(study, scenario.repeat.least, out):
+        with watch(part.total) as observer:
+            outcome = runner.run(part, out, describe(scenario, part, identity, options.command), observer)
+        finished += outcome.finished
+        if outcome.interrupted:
+            break
+    total = len(study.cases) * part.repeat
+    outcome = StudyOutcome(total, finished, outcome.interrupted)
     keep_pace(cache, identity.engine, learn(pace, study, outcome))
     return out, outcome
+
+
+def _parts(study: Study, least: int, out: Path) -> Iterator[Study]:
+    """Yields the study as a whole; or, `until` means are known, first its least repeats and then further ones."""
+    if study.until is None:
+        yield study
+        return
+    from plait.analysis.precision import next_repeat
+    from plait.report.study import read_study
+
+    done = 0
+    repeat: int | None = least
+    while repeat is not None:
+        yield replace(study, start=done, repeat=repeat)
+        done = repeat
+        repeat = next_repeat(read_study(out).cases, done, until=study.until, most=study.repeat)

@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.model import Caution
 from plait.analysis.observe import REMEDIES, Observation, cautions, observe
+from plait.analysis.precision import wide
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
+from plait.analysis.wording import percent
 from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.provenance import explain
 from plait.dataset.trial import Trial, read_trial
@@ -54,6 +56,8 @@ class StudyFile(_Part):
     command: str
     seed: int
     repeat: int
+    until: float | None = None
+    """To how narrow an interval it was to be repeated."""
     plait_version: str
     engine: str | None = None
     kernel: KernelFacts = KernelFacts()
@@ -101,8 +105,24 @@ def read_study(folder: Path) -> StudyData:
                 )
             )
         found += cautions(case.name, trials, seen)
+    found += _wide(about, cases)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
     return StudyData(folder, about, tuple(cases), digest, tuple(dict.fromkeys(found)))
+
+
+def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
+    """Return the means that are not known as well as was asked for."""
+    if about.until is None:
+        return []
+    return [
+        Caution(
+            code="INTERVAL_WIDE",
+            message=f"{one.case}: after {one.n} trials {one.metric} is known to {percent(one.share, 2)}, "
+            f"not to {percent(about.until, 2)}",
+            remedy=REMEDIES["INTERVAL_WIDE"],
+        )
+        for one in wide(cases, about.until)
+    ]
 
 
 def _read_case(folder: Path, entry: CaseEntry) -> tuple[CaseRows, dict[Observation, list[int]]]:

@@ -31,6 +31,7 @@ def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: 
         repeat=scenario.repeat if repeat is None else repeat,
         resolve=lambda case, trial: resolve(case.scenario, trial),
         inputs=scenario.input_files(),
+        until=float(scenario.repeat.until) if repeat is None and scenario.repeat.until else None,
     )
     for case in cases:
         try:
@@ -54,6 +55,7 @@ def describe(scenario: Scenario, study: Study, identity: EngineIdentity, command
         "command": command,
         "seed": study.seed,
         "repeat": study.repeat,
+        "until": study.until,
         "plait_version": plait.__version__,
         "engine": identity.engine,
         "kernel": {"identity": identity.kernel, "version": identity.kernel_version},

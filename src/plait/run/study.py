@@ -16,7 +16,7 @@ import shutil
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import plait
@@ -85,15 +85,19 @@ class Study:
     """Gives the plan of a case for a trial's seed."""
     inputs: dict[str, Path] = field(default_factory=dict)
     """Files that plans transfer, by their name in the plan."""
+    until: float | None = None
+    """Half of every 95 % interval is to be at most this share of its mean; `repeat` is then the most."""
+    start: int = 0
+    """The first repeat to run; those before it are there already."""
 
     @property
     def total(self) -> int:
         """Returns the number of trials."""
-        return len(self.cases) * self.repeat
+        return len(self.cases) * (self.repeat - self.start)
 
     def keys(self) -> Iterator[tuple[Case, TrialKey]]:
         """Yields every trial, repeat by repeat, so that an early end leaves the cases balanced."""
-        for index in range(self.repeat):
+        for index in range(self.start, self.repeat):
             for case in self.cases:
                 yield case, TrialKey(case.name, index)
 
@@ -139,7 +143,8 @@ class Runner:
         Raises MachineError when results cannot be written, RequestError when `out` holds something else.
         """
         keys = list(study.keys())
-        open_result_folder(out, description, {key.folder(out) for _, key in keys})
+        everything = list(replace(study, start=0).keys())
+        open_result_folder(out, description, {key.folder(out) for _, key in everything})
         identity = self._engine.identity()
         finished: list[TrialOutcome] = []
         interrupted = False

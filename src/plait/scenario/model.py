@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.names import check_node_name
+from plait.scenario.repeat import Repeat
 from plait.scenario.vary import MAX_SWEEP, read_vary
 from plait.units import Duration, Queue, Rate, Ratio, Size
 
@@ -361,8 +362,8 @@ class Scenario(Part):
     """Values by field; every combination is a case. Also zip, cases, latin_hypercube, exclude: see vary.py."""
     baseline: str | None = None
     """The case that others are compared with, by its name. Default: the first."""
-    repeat: Annotated[Whole, Field(ge=1, le=10_000)] = 1
-    """Trials of each case."""
+    repeat: Repeat = Repeat(1)
+    """Trials of each case: a number, or until 2%."""
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
     sample: Interval = Interval(100_000_000)
     """How often everything is measured."""

@@ -1,0 +1,59 @@
+"""How well the means of a study are known, and how many repeats it takes to know them better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.compare import COMPARED
+from plait.analysis.statistics import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.summarise import CaseRows
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A mean that is not known well enough."""
+
+    case: str
+    metric: str
+    n: int
+    """Trials that were measured."""
+    share: float
+    """Half of its 95 % interval as a share of the mean."""
+
+
+def wide(cases: Sequence[CaseRows], until: float) -> list[Wide]:
+    """Return the means of goodput and completion time whose interval is wider than `until` (half of it / mean).
+
+    Trials that all gave the same have nothing left to find out, and a case in which nothing can be measured has
+    nothing to find.
+    """
+    found = []
+    for case in cases:
+        for metric in COMPARED:
+            stats = describe([row.metrics.get(metric) for row in case.rows])
+            if stats.n == 1:
+                found.append(Wide(case.name, metric, 1, math.inf))
+            elif stats.ci95 is not None and stats.mean:
+                share = (stats.ci95[1] - stats.ci95[0]) / 2 / abs(stats.mean)
+                if share > until:
+                    found.append(Wide(case.name, metric, stats.n, share))
+    return found
+
+
+def next_repeat(cases: Sequence[CaseRows], done: int, *, until: float, most: int) -> int | None:
+    """Return to how many repeats to go on after `done`; None when all means are known, or `most` are done.
+
+    The interval shrinks with the square root of the number. It is at most doubled at once, because a spread that a
+    few trials show is itself not known well.
+    """
+    found = wide(cases, until)
+    if not found or done >= most:
+        return None
+    needed = max((one.share / until) ** 2 for one in found)
+    return min(most, max(done + 1, math.ceil(done * min(needed, 2.0))))

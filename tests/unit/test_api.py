@@ -83,7 +83,7 @@ def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) ->
         study.table("flow")
     with pytest.raises(RequestError, match="case 'transport=tpc'"):
         study.table("flows", case="transport=tpc")
-    with pytest.raises(RequestError, match=r"there is \.svg and \.png"):
+    with pytest.raises(RequestError, match=r"there is \.svg, \.png and \.pdf"):
         study.figures["goodput"].save("figure.gif")
 
 

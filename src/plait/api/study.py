@@ -54,14 +54,22 @@ class Figure:
         """The figure as PNG, at twice its nominal size."""
         return draw_all({self.name: self._source})[self.name].png
 
+    @cached_property
+    def pdf(self) -> bytes:
+        """The figure as PDF, for a paper."""
+        return draw_all({self.name: self._source})[self.name].pdf
+
     def save(self, path: Path | str) -> None:
-        """Writes the figure to a file; its ending (.svg, .png) says as what (RequestError for another)."""
+        """Writes the figure to a file; its ending (.svg, .png, .pdf) says as what (RequestError for another)."""
         from pathlib import Path
 
         target = Path(path)
-        if target.suffix not in {".svg", ".png"}:
-            raise RequestError(f"saving a figure as {target.name}: there is .svg and .png")
-        target.write_bytes(self.svg.encode() if target.suffix == ".svg" else self.png)
+        if target.suffix not in {".svg", ".png", ".pdf"}:
+            raise RequestError(f"saving a figure as {target.name}: there is .svg, .png and .pdf")
+        if target.suffix == ".svg":
+            target.write_text(self.svg, encoding="utf-8")
+        else:
+            target.write_bytes(self.png if target.suffix == ".png" else self.pdf)
 
     def __repr__(self) -> str:
         return f"<figure {self.name}>"

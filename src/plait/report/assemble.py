@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.summarise import summarise
 from plait.errors import DataError
+from plait.report.figure_data import figure_data
 from plait.report.figures import static_figures
 from plait.report.html import page
 from plait.report.render import draw_all, script
@@ -31,9 +32,13 @@ def assemble(study_dir: Path) -> tuple[Caution, ...]:
     for name, drawing in drawings.items():
         write(folder / f"{name}.svg", drawing.svg.encode())
         write(folder / f"{name}.png", drawing.png)
+        write(folder / f"{name}.pdf", drawing.pdf)
+    data = figure_data(drawings, study, summary, shown)
+    for name, text in data.items():
+        write(folder / f"{name}.csv", text.encode())
     # A figure of an earlier state of the data would contradict the report beside it.
-    for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
-        if old.stem not in drawings:
+    for old in folder.glob("*.*"):
+        if old.suffix in {".svg", ".png", ".pdf", ".csv"} and old.stem not in drawings:
             old.unlink(missing_ok=True)
     return study.cautions
 

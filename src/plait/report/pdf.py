@@ -1,0 +1,78 @@
+"""PDF with reproducible bytes: the renderer writes a page's objects in the order of a hash table, which changes.
+
+`canonical` sorts the names in resource dictionaries and renumbers all objects in the order in which the page refers
+to them. Nothing that is drawn changes.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HEADER = b"%PDF-1.7\n%\x80\x80\x80\x80\n\n"
+_OBJECT = re.compile(rb"\s*(\d+) 0 obj\n")
+_LENGTH = re.compile(rb"/Length (\d+)")
+_REFERENCE = re.compile(rb"\b(\d+) 0 R\b")
+_NAMES = re.compile(rb"(?:[ ]+/[a-zA-Z]+\d+ (?:\d+ 0 R|\[[^\]\n]*\])\n){2,}")
+_ROOT = re.compile(rb"/Root (\d+) 0 R")
+
+
+def canonical(pdf: bytes) -> bytes:
+    """Return the same document with bytes that depend on its content alone.
+
+    Of a document that is not as the renderer writes it, nothing is changed.
+    """
+    objects, end = _objects(pdf)
+    root = _ROOT.search(pdf, end)
+    if root is None or int(root[1]) not in objects:
+        return pdf
+    order = _order(objects, int(root[1]))
+    if any(number not in objects for number in order):
+        return pdf
+    numbers = {old: new for new, old in enumerate(order, 1)}
+    out = bytearray(_HEADER)
+    places = []
+    for old in order:
+        head, rest = objects[old]
+        places.append(len(out))
+        head = _REFERENCE.sub(lambda found: b"%d 0 R" % numbers[int(found[1])], head)
+        out += b"%d 0 obj\n%s%s\nendobj\n\n" % (numbers[old], head, rest)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(order) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    out += b"trailer\n<<\n  /Size %d\n  /Root 1 0 R\n>>\nstartxref\n%d\n%%%%EOF" % (len(order) + 1, start)
+    return bytes(out)
+
+
+def _objects(pdf: bytes) -> tuple[dict[int, tuple[bytes, bytes]], int]:
+    """Return each object by its number, as its dictionary and its stream, and where the last one ends."""
+    found: dict[int, tuple[bytes, bytes]] = {}
+    at = pdf.find(b"\n\n")
+    while (begin := _OBJECT.match(pdf, at)) is not None:
+        stream, end = pdf.find(b"\nstream\n", begin.end()), pdf.find(b"\nendobj", begin.end())
+        if 0 <= stream < end:
+            length = _LENGTH.search(pdf, begin.end(), stream)
+            if length is None:
+                break
+            end = pdf.find(b"\nendobj", stream + len(b"\nstream\n") + int(length[1]))
+            head, rest = pdf[begin.end() : stream], pdf[stream:end]
+        else:
+            head, rest = pdf[begin.end() : end], b""
+        head = _NAMES.sub(lambda names: b"".join(sorted(names[0].splitlines(keepends=True))), head)
+        found[int(begin[1])] = head, rest
+        at = end + len(b"\nendobj")
+    return found, at
+
+
+def _order(objects: dict[int, tuple[bytes, bytes]], root: int) -> list[int]:
+    """Return the numbers of all objects in the order in which they are met from the root on."""
+    order: list[int] = []
+    waiting = [root]
+    seen = {root}
+    while waiting:
+        number = waiting.pop(0)
+        order.append(number)
+        for found in _REFERENCE.finditer(objects.get(number, (b"", b""))[0]):
+            if (other := int(found[1])) not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return order

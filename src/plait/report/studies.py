@@ -101,7 +101,7 @@ def show_comparison(found: StudiesComparison, lines: Sequence[str], file: IO[str
     for row in sorted(telling, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
         console.print(Text(text(row.sentence)))
     for test in dict.fromkeys(row.test for row in found.cases if row.test is not None):
-        console.print(Text(f"The {test} assumes: {ASSUMES[test]}.", style="dim"))
+        console.print(Text(f"{test[0].upper()}{test[1:]} assumes: {ASSUMES[test]}.", style="dim"))
     for side, names in (("first", found.only_first), ("second", found.only_second)):
         if names:
             console.print(

@@ -21,7 +21,10 @@ def build(
     ] = None,
 ) -> None:
     """Build the laboratory kernel into the user's cache, unless it is there already."""
+    from plait.report.render import warm
+
     kernel = build_with_progress(source)
+    warm()  # the other thing that is made once for a machine: it would take 2 s of the first study
     typer.echo(f"{kernel.name}  {kernel.binary}")
 
 

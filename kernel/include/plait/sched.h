@@ -58,6 +58,7 @@ struct plait_option {
 	u32 timeouts;	/* retransmission timeouts in a row that nothing has answered */
 	u32 assigned;	/* bytes of the stream given to it since it exists; wraps */
 	u64 carried;	/* bytes that it has sent or holds, retransmissions included */
+	u64 passed;	/* of these, the bytes that have left the path's queues, by estimate */
 };
 
 #define plait_connection(msk, type) ({						\
@@ -70,6 +71,18 @@ struct plait_option {
 static inline bool plait_is_backup(const struct mptcp_subflow_context *subflow)
 {
 	return subflow->backup || subflow->request_bkup;
+}
+
+/* Bytes that wait in the path's queues: of a window that takes r to come back, and would take the least r ever seen
+ * without queues, the rest is queued (the reasoning of TCP Vegas).
+ */
+static inline u64 plait_queued(const struct tcp_sock *tp, const struct plait_option *option)
+{
+	u32 rtt_us = READ_ONCE(tp->rack.rtt_us), least_us = tcp_min_rtt(tp);
+
+	if (rtt_us <= least_us)
+		return 0;
+	return div_u64((u64)option->inflight * option->mss * (rtt_us - least_us), rtt_us);
 }
 
 /* Fills in what the subflow's TCP knows; its lock is not held, so each value is read once. */
@@ -97,6 +110,7 @@ static inline void plait_read_option(struct plait_option *option, struct mptcp_s
 	option->timeouts = READ_ONCE(inet_csk(ssk)->icsk_retransmits);
 	option->assigned = subflow->rel_write_seq;
 	option->carried = READ_ONCE(tp->bytes_sent) + unsent;
+	option->passed = option->carried - min(option->carried, plait_queued(tp, option));
 }
 
 /* Fills option with the subflows that may be used, in the order in which they joined; returns how many. */

@@ -139,7 +139,7 @@ def test_kill_9_leaves_no_process_and_no_folder_and_a_rerun_gives_the_same_data(
         left = guests(out) + janitors(out)
         study.kill()
         study.wait(timeout=30)
-    wait_until_gone(left)
+    wait_until_gone(left + guests(out))
     assert guests(out) == []
     assert list(out.glob(".work-*")) == []
     assert list((cache / "trials").glob(".stage-*")) == []

@@ -42,6 +42,9 @@ EPOCH_NS = 1_700_000_000_000_000_000
 _POLL_S = 0.25
 _CONSOLE_LINES = 12
 
+# Should plait die before setpriv has asked for the signal, the signal never comes: so look who the parent is.
+_UNLESS_ORPHANED = '[ "$PPID" = "$0" ] || exit 1; exec "$@"'
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -246,7 +249,8 @@ def launcher() -> list[str]:
         raise MachineError(
             f"{' and '.join(missing)} not found; install util-linux (`apt-get install util-linux`)"
         )
-    return [str(tools["setpriv"]), "--pdeathsig=KILL", "--", str(tools["setarch"]), "-R"]
+    unless_orphaned = ["/bin/sh", "-c", _UNLESS_ORPHANED, str(os.getpid())]
+    return [str(tools["setpriv"]), "--pdeathsig=KILL", "--", *unless_orphaned, str(tools["setarch"]), "-R"]
 
 
 def memory_directory() -> str:

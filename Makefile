@@ -15,7 +15,7 @@ demo: kernel ## run the first experiment and say where its report is
 
 setup: $(VENV)/.installed $(AGENT) ## leave the command at .venv/bin/plait
 
-kernel: setup ## build the laboratory kernel into the user's cache (about 3 minutes, once)
+kernel: setup ## build the laboratory kernel into the user's cache (a few minutes, once)
 	$(PLAIT) kernel build
 
 test: kernel ## everything that must be true

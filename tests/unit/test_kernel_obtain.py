@@ -116,6 +116,14 @@ def test_the_same_kernel_is_not_built_again_for_those_who_give_no_source(tmp_pat
     assert log.read_text() == "built\n"
 
 
+def test_an_archive_that_was_built_is_not_even_unpacked(tmp_path: Path) -> None:
+    archive = make_archive(make_tree(tmp_path / "linux"))
+    kernel = ensure(source=archive)
+    steps: list[str] = []
+    assert ensure(source=archive, progress=lambda step, _: steps.append(step)) == kernel
+    assert steps == []
+
+
 def test_a_lost_option_fails_the_build_by_name(tmp_path: Path, cache: Path) -> None:
     tree = make_tree(tmp_path / "linux")
     makefile = (tree / "Makefile").read_text()

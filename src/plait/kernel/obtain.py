@@ -63,7 +63,8 @@ def ensure(
             return cache.default(recipe.load().sha256) or _build(
                 _any_source(sources or Sources(), tell), tell
             )
-        return _build(_given(source), tell)
+        given = _given(source)
+                return _known(given) or _build(given, tell)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,18 @@ def _given(path: Path) -> _Source:
     if not path.exists():
         raise KernelBuildError(f"the source {path} does not exist")
     return _Source("given", path.resolve())
+
+
+def _known(source: _Source) -> Kernel | None:
+    """Returns the kernel that the cache has of an archive, without unpacking it."""
+    if source.path.is_dir():
+        return None
+    content = unpack.file_sha256(source.path)
+    for _, record in cache.list_built():
+        if record.source.content_sha256 == content:
+            identity = recipe.load(record.version).identity(content)
+            return cache.of_identity(identity, by_default=False)
+    return None
 
 
 def _any_source(sources: Sources, progress: Progress) -> _Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -141,6 +142,27 @@ def test_a_compile_error_shows_the_end_of_the_log_and_where_it_is_kept(tmp_path:
     log = Path(str(caught.value).rpartition("the whole log: ")[2])
     assert "error: no such thing" in log.read_text()
     assert nothing_half_made(cache)
+
+
+def test_a_full_disk_is_reported_and_leaves_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+
+    monkeypatch.setattr(build.shutil, "copyfile", full)
+    with pytest.raises(KernelBuildError, match="No space left on device"):
+        ensure(source=make_tree(tmp_path / "linux"))
+    assert nothing_half_made(cache)
+
+
+def test_a_cache_that_cannot_be_made_is_reported_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(KernelBuildError, match="PLAIT_CACHE may name another folder"):
+        ensure(source=make_tree(tmp_path / "linux"))
 
 
 def test_a_patch_that_does_not_apply_fails_the_build(tmp_path: Path, cache: Path) -> None:

@@ -57,14 +57,19 @@ def ensure(
         if kernel is not None:
             return kernel
     check_tools()
-    with cache.building(tell):
-        if source is None:
+    try:
+        with cache.building(tell):
+            if source is not None:
+                given = _given(source)
+                return _known(given) or _build(given, tell)
             # somebody else may have built it while this process waited
             return cache.default(recipe.load().sha256) or _build(
                 _any_source(sources or Sources(), tell), tell
             )
-        given = _given(source)
-                return _known(given) or _build(given, tell)
+    except OSError as error:
+        raise KernelBuildError(
+            f"building the laboratory kernel in {cache.kernels_root()}: {error.strerror}: {error.filename}"
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from plait.analysis.model import CaseSummary, Comparison
 from plait.analysis.observe import REMEDIES
 from plait.analysis.wording import MISSING, show
 from plait.cli import app
-from plait.dataset.model import TABLES
+from plait.dataset.model import ALL_TABLES
 from plait.dataset.provenance import Provenance
 from plait.errors import DataError
 from plait.report import build
@@ -315,7 +315,7 @@ def test_the_command_rebuilds_and_prints(tmp_path: Path) -> None:
 
 def test_the_reference_names_every_column_metric_and_caution(study: Path) -> None:
     text = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
-    names = {column for schema in TABLES.values() for column in schema}
+    names = {column for schema in ALL_TABLES.values() for column in schema}
     names |= {name for case in read_summary(study).cases for name in case.metrics if "." not in name}
     names |= (
         set(REMEDIES)

@@ -11,7 +11,7 @@ import polars as pl
 
 from plait.analysis.compare import COMPARED
 from plait.analysis.studies import StudiesComparison, compare_studies
-from plait.dataset.model import TABLES
+from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial
 from plait.errors import RequestError
 from plait.report.assemble import summary_of
@@ -149,11 +149,12 @@ class Study:
     def table(self, name: str, *, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
         """Returns one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
 
-        The tables are flows, connections, subflows, links, events and counters; docs/reference/results.md tells their
-        columns. RequestError when there is no such table, case or trial.
+        The tables are flows, connections, subflows, links, events and counters, and those of monitors (of trials that
+        have them); docs/reference/results.md tells their columns. RequestError when there is no such table, case or trial.
         """
-        if name not in TABLES:
-            raise RequestError(f"table {name!r}: {nearest(name, TABLES) or 'there is: ' + ', '.join(TABLES)}")
+        if name not in ALL_TABLES:
+            known = nearest(name, ALL_TABLES) or "there is: " + ", ".join(ALL_TABLES)
+            raise RequestError(f"table {name!r}: {known}")
         if case is not None and case not in self.cases:
             raise RequestError(f"case {case!r}: {nearest(case, self.cases) or 'see .cases'}")
         frames = [
@@ -161,11 +162,11 @@ class Study:
                 pl.lit(at).alias("case"), pl.lit(number, dtype=pl.Int64).alias("trial"), pl.all()
             )
             for at, number, one in self._completed()
-            if case in (None, at) and trial in (None, number)
+            if case in (None, at) and trial in (None, number) and name in one.tables
         ]
         if not frames and trial is not None:
             raise RequestError(f"trial {trial}: there is no such completed trial")
-        kinds: dict[str, Any] = {"case": pl.String, "trial": pl.Int64, **TABLES[name]}
+        kinds: dict[str, Any] = {"case": pl.String, "trial": pl.Int64, **ALL_TABLES[name]}
         return pl.concat(frames) if frames else pl.DataFrame(schema=kinds)
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.dataset.files import READ_ERRORS, check_columns, write_table
-from plait.dataset.model import TABLES
+from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ CUT_SHORT = "the guest was stopped before it finished; see the trial's logs for 
 def convert(arrow_dir: Path, out_dir: Path) -> dict[str, pl.DataFrame]:
     """Turn every `TABLE.arrow` of `arrow_dir` into `TABLE.parquet` in `out_dir`, and return the tables.
 
-    All tables are read and checked before the first one is written. `out_dir` is made when it is missing.
+    All tables are read and checked before the first one is written. Those of monitors are there when the plan asked
+    for them. `out_dir` is made when it is missing.
 
     Raises:
         DataError: a table is missing, cut short, damaged, or has other columns than the contract.
     """
-    frames = {table: read_stream(arrow_dir / f"{table}.arrow", table) for table in TABLES}
+    asked = [table for table in MONITOR_TABLES if (arrow_dir / f"{table}.arrow").exists()]
+    frames = {table: read_stream(arrow_dir / f"{table}.arrow", table) for table in (*TABLES, *asked)}
     out_dir.mkdir(parents=True, exist_ok=True)
     for table, frame in frames.items():
         write_table(frame, out_dir, table)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from plait.dataset.model import TABLES
+from plait.dataset.model import ALL_TABLES
 from plait.errors import DataError
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
 
     Args:
         frame: the table as it was read.
-        table: its name, a key of `TABLES`.
+        table: its name, a key of `ALL_TABLES`.
         path: the file it came from, for the message.
     """
-    expected = TABLES[table]
+    expected = ALL_TABLES[table]
     found = frame.schema
     for column, dtype in expected.items():
         if column not in found:

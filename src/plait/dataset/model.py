@@ -149,4 +149,9 @@ TABLES: dict[str, pl.Schema] = {
     "events": EVENTS,
     "counters": COUNTERS,
 }
-"""Every table of a trial, by the name of its file."""
+"""The tables that every trial has, by the name of the file."""
+
+MONITOR_TABLES: dict[str, pl.Schema] = {}
+"""The tables of what is measured only when it is asked for; a trial without has no such file."""
+
+ALL_TABLES: dict[str, pl.Schema] = {**TABLES, **MONITOR_TABLES}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from plait.dataset.files import read_table
-from plait.dataset.model import TABLES
+from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.dataset.provenance import Provenance, explain, read_provenance
 from plait.errors import DataError
 from plait.plan.model import Plan
@@ -22,24 +22,31 @@ if TYPE_CHECKING:
 
 
 class Tables(Mapping[str, "pl.DataFrame"]):
-    """The tables of one trial by name; each is read from its file at the first use and then kept."""
+    """The tables of one trial by name; each is read from its file at the first use and then kept.
+
+    Those of monitors are there when the plan asked for them: `tables.get(name)`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._frames: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, table: str) -> pl.DataFrame:
-        if table not in TABLES:
+        if table not in self._names():
             raise KeyError(table)
         if table not in self._frames:
             self._frames[table] = read_table(self._folder, table)
         return self._frames[table]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(TABLES)
+        return iter(self._names())
 
     def __len__(self) -> int:
-        return len(TABLES)
+        return len(self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        asked = [name for name in MONITOR_TABLES if (self._folder / f"{name}.parquet").exists()]
+        return (*TABLES, *asked)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from plait.dataset.model import TABLES
+from plait.dataset.model import ALL_TABLES, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -96,12 +96,16 @@ def fake_tables(plan: Plan) -> dict[str, pl.DataFrame]:
 
 
 def make_tables(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, pl.DataFrame]:
-    """Return all tables of the contract from rows by table; columns and tables not given are null and empty."""
+    """Return all tables of the contract from rows by table; columns and tables not given are null and empty.
+
+    Tables of monitors are made when rows are given.
+    """
     return {
         name: pl.DataFrame(
             [{column: row.get(column) for column in schema} for row in rows.get(name, ())], schema=schema
         )
-        for name, schema in TABLES.items()
+        for name, schema in ALL_TABLES.items()
+        if name in TABLES or name in rows
     }
 
 

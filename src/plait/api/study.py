@@ -150,7 +150,8 @@ class Study:
         """Returns one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
 
         The tables are flows, connections, subflows, links, events and counters, and those of monitors (of trials that
-        have them); docs/reference/results.md tells their columns. RequestError when there is no such table, case or trial.
+        have them); docs/reference/results.md tells their columns. RequestError when there is no such table, case or
+        trial.
         """
         if name not in ALL_TABLES:
             known = nearest(name, ALL_TABLES) or "there is: " + ", ".join(ALL_TABLES)

@@ -7,153 +7,37 @@ is checked in `check.py`; what follows from them (addresses, routes) is `plait.p
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
-from plait.scenario.names import check_node_name
+from plait.scenario.parts import (
+    Buffer,
+    Delay,
+    Interval,
+    Keyword,
+    Length,
+    NodeName,
+    Part,
+    Start,
+    StartJitter,
+    Sysctls,
+    Transport,
+    VaryText,
+    Whole,
+    names_of,
+    optional,
+)
 from plait.scenario.repeat import Repeat
-from plait.scenario.vary import MAX_SWEEP, read_vary
-from plait.units import Duration, Queue, Rate, Ratio, Size
+from plait.scenario.vary import read_vary
+from plait.units import Queue, Rate, Ratio, Size
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.scenario.source import Source
-
-Transport = Literal["tcp", "mptcp"]
-Whole = Annotated[int, Field(strict=True)]
-_Vary = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
-
-
-class Part(BaseModel):
-    """A part of a scenario: unknown fields are refused, and nothing changes after it was made."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
-
-
-def _name(text: object) -> str:
-    if not isinstance(text, str):
-        raise ValueError(  # noqa: TRY004  # pydantic collects ValueErrors only
-            f"{str(text)[:40]} is not a name; a name is text that begins with a letter, such as h1"
-        )
-    check_node_name(text)
-    return text
-
-
-def _keyword(text: object) -> str:
-    """A name that the kernel knows (a congestion control, a scheduler): at most 15 characters."""
-    if (
-        not isinstance(text, str)
-        or not 1 <= len(text) <= 15
-        or not text.replace("_", "a").replace("-", "a").isalnum()
-    ):
-        raise ValueError(
-            f"{str(text)[:40]!r} cannot be a kernel name; it has 1 to 15 letters, digits, '_' or '-'"
-        )
-    return text
-
-
-def _optional(value: object) -> object:
-    """An entry without options is written as a name and nothing else."""
-    if not isinstance(value, dict):
-        return value
-    return {name: {} if options is None else options for name, options in value.items()}
-
-
-def _names_of(kind: type[Part]) -> BeforeValidator:
-    """Accepts a list of names as well as a mapping from name to options of this kind."""
-    return BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, kind | None])  # type: ignore[valid-type]
-
-
-def _named(value: object) -> object:
-    """Hosts, switches and routers may be a list of names; inside it is always a mapping from name to options."""
-    if isinstance(value, (list, tuple)):
-        twice = [name for name, n in Counter(map(str, value)).items() if n > 1]
-        if twice:
-            raise ValueError(f"'{twice[0][:40]}' stands here twice; every name is given once")
-        return {str(name): {} for name in value}
-    if isinstance(value, dict):
-        return _optional(value)
-    raise ValueError(
-        "this is neither a list of names nor a mapping from name to options; write for example [h1, h2]"
-    )
-
-
-def _sysctls(value: object) -> object:
-    """Values may be numbers, true/false, or lists of them; the kernel is given text."""
-    if not isinstance(value, dict):
-        return value
-
-    def text(item: object) -> object:
-        if isinstance(item, bool):
-            return str(int(item))
-        if isinstance(item, (list, tuple)):
-            return " ".join(str(text(part)) for part in item)
-        return str(item) if isinstance(item, int) else item
-
-    return {name: text(item) for name, item in value.items()}
-
-
-NodeName = Annotated[str, BeforeValidator(_name)]
-Keyword = Annotated[str, BeforeValidator(_keyword)]
-SysctlName = Annotated[str, Field(pattern=r"^net[./][a-z0-9_]+([./][A-Za-z0-9_-]+)+$", max_length=100)]
-Sysctls = Annotated[
-    dict[SysctlName, Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[!-~][ -~\t]*$")]],
-    BeforeValidator(_sysctls, json_schema_input_type=dict[str, str | int | bool | list[int]]),
-]
-
-
-class Delay(Duration):
-    """A delay of a link."""
-
-    most = 60 * 10**9
-
-
-class Buffer(Size):
-    """A socket buffer; the kernel doubles what it is asked for, in 31 bits."""
-
-    least = 4096
-    most = 2**30
-
-
-class Start(Duration):
-    """When something happens in a trial."""
-
-    most = 3600 * 10**9
-    step = 1000
-
-
-class StartJitter(Duration):
-    """By how much a start may be moved."""
-
-    most = 10 * 10**9
-    step = 1000
-
-
-class Length(Duration):
-    """How long something lasts."""
-
-    least = 10**6
-    step = 1000
-
-
-class Interval(Duration):
-    """How often something is measured."""
-
-    least = 10**6
-    most = 60 * 10**9
-    step = 1000
 
 
 class Host(Part):
@@ -204,13 +88,13 @@ class Link(Conditions):
 class Network(Part):
     """Hosts, switches, routers, and the links between them."""
 
-    hosts: Annotated[dict[NodeName, Host], _names_of(Host), Field(min_length=2)]
-    switches: Annotated[dict[NodeName, Switch], _names_of(Switch)] = {}
-    routers: Annotated[dict[NodeName, Router], _names_of(Router)] = {}
+    hosts: Annotated[dict[NodeName, Host], names_of(Host), Field(min_length=2)]
+    switches: Annotated[dict[NodeName, Switch], names_of(Switch)] = {}
+    routers: Annotated[dict[NodeName, Router], names_of(Router)] = {}
     links: Annotated[
         dict[str, Link],
         Field(min_length=1),
-        BeforeValidator(_optional, json_schema_input_type=dict[str, Link | None]),
+        BeforeValidator(optional, json_schema_input_type=dict[str, Link | None]),
     ]
     """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
 
@@ -358,7 +242,7 @@ class Scenario(Part):
     sysctls: Sysctls = {}
     """Of every host: `{net.ipv4.tcp_sack: 0}`."""
     traffic: Annotated[list[Traffic], Field(min_length=1, max_length=256)]
-    vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=_Vary)] = {}
+    vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=VaryText)] = {}
     """Values by field; every combination is a case. Also zip, cases, latin_hypercube, exclude: see vary.py."""
     baseline: str | None = None
     """The case that others are compared with, by its name. Default: the first."""
@@ -370,7 +254,7 @@ class Scenario(Part):
     until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
 
-    _source: Source | None = PrivateAttr(default=None)
+    _source: "Source | None" = PrivateAttr(default=None)  # private: pydantic never reads the type
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
     SHORTHANDS: ClassVar[dict[str, str]] = {
         "transport": "transport",

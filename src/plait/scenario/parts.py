@@ -1,0 +1,136 @@
+"""What every part of a scenario is made of: the closed record, names, kernel settings, and bounded quantities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from plait.scenario.names import check_node_name
+from plait.scenario.vary import MAX_SWEEP
+from plait.units import Duration, Size
+
+Transport = Literal["tcp", "mptcp"]
+Whole = Annotated[int, Field(strict=True)]
+VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
+
+
+class Part(BaseModel):
+    """A part of a scenario: unknown fields are refused, and nothing changes after it was made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+
+def _name(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(  # noqa: TRY004  # pydantic collects ValueErrors only
+            f"{str(text)[:40]} is not a name; a name is text that begins with a letter, such as h1"
+        )
+    check_node_name(text)
+    return text
+
+
+def _keyword(text: object) -> str:
+    """A name that the kernel knows (a congestion control, a scheduler): at most 15 characters."""
+    if (
+        not isinstance(text, str)
+        or not 1 <= len(text) <= 15
+        or not text.replace("_", "a").replace("-", "a").isalnum()
+    ):
+        raise ValueError(
+            f"{str(text)[:40]!r} cannot be a kernel name; it has 1 to 15 letters, digits, '_' or '-'"
+        )
+    return text
+
+
+def optional(value: object) -> object:
+    """An entry without options is written as a name and nothing else."""
+    if not isinstance(value, dict):
+        return value
+    return {name: {} if options is None else options for name, options in value.items()}
+
+
+def names_of(kind: type[Part]) -> BeforeValidator:
+    """Accepts a list of names as well as a mapping from name to options of this kind."""
+    return BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, kind | None])  # type: ignore[valid-type]
+
+
+def _named(value: object) -> object:
+    """Hosts, switches and routers may be a list of names; inside it is always a mapping from name to options."""
+    if isinstance(value, (list, tuple)):
+        twice = [name for name, n in Counter(map(str, value)).items() if n > 1]
+        if twice:
+            raise ValueError(f"'{twice[0][:40]}' stands here twice; every name is given once")
+        return {str(name): {} for name in value}
+    if isinstance(value, dict):
+        return optional(value)
+    raise ValueError(
+        "this is neither a list of names nor a mapping from name to options; write for example [h1, h2]"
+    )
+
+
+def _sysctls(value: object) -> object:
+    """Values may be numbers, true/false, or lists of them; the kernel is given text."""
+    if not isinstance(value, dict):
+        return value
+
+    def text(item: object) -> object:
+        if isinstance(item, bool):
+            return str(int(item))
+        if isinstance(item, (list, tuple)):
+            return " ".join(str(text(part)) for part in item)
+        return str(item) if isinstance(item, int) else item
+
+    return {name: text(item) for name, item in value.items()}
+
+
+NodeName = Annotated[str, BeforeValidator(_name)]
+Keyword = Annotated[str, BeforeValidator(_keyword)]
+SysctlName = Annotated[str, Field(pattern=r"^net[./][a-z0-9_]+([./][A-Za-z0-9_-]+)+$", max_length=100)]
+Sysctls = Annotated[
+    dict[SysctlName, Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[!-~][ -~\t]*$")]],
+    BeforeValidator(_sysctls, json_schema_input_type=dict[str, str | int | bool | list[int]]),
+]
+
+
+class Delay(Duration):
+    """A delay of a link."""
+
+    most = 60 * 10**9
+
+
+class Buffer(Size):
+    """A socket buffer; the kernel doubles what it is asked for, in 31 bits."""
+
+    least = 4096
+    most = 2**30
+
+
+class Start(Duration):
+    """When something happens in a trial."""
+
+    most = 3600 * 10**9
+    step = 1000
+
+
+class StartJitter(Duration):
+    """By how much a start may be moved."""
+
+    most = 10 * 10**9
+    step = 1000
+
+
+class Length(Duration):
+    """How long something lasts."""
+
+    least = 10**6
+    step = 1000
+
+
+class Interval(Duration):
+    """How often something is measured."""
+
+    least = 10**6
+    most = 60 * 10**9
+    step = 1000

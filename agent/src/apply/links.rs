@@ -9,7 +9,7 @@ use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header
 use super::{Build, address_family, enter, parse_mac, parse_prefix};
 use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Family, Socket};
-use crate::plan::{Bridge, Veth, VethEnd};
+use crate::plan::{Bridge, SetDevice, Veth, VethEnd};
 
 const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` in it, for which the bindings have no names.
@@ -59,11 +59,24 @@ fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfo
 }
 
 fn bring_up(batch: &mut Batch, index: i32, ifname: &str, netns: &str) {
-    let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
+    bring(batch, index, ifname, netns, true);
+}
+
+fn bring(batch: &mut Batch, index: i32, ifname: &str, netns: &str, up: bool) {
+    let flags = if up { UP } else { 0 };
+    let header = Ifinfomsg { ifi_index: index, ifi_flags: flags, ifi_change: UP, ..Default::default() };
     batch.add(
         &rt_link::Request::new().op_setlink_do(&header),
-        format_args!("bringing {ifname} up in {netns}"),
+        format_args!("bringing {ifname} {} in {netns}", if up { "up" } else { "down" }),
     );
+}
+
+/// Brings an interface down, or up again with the addresses that it needs.
+pub fn set_device(build: &mut Build, device: &'static SetDevice) -> Result<()> {
+    let SetDevice { netns, ifname, up, addresses, .. } = device;
+    let index = build.ifindex(netns, ifname)?;
+    bring(build.batch(netns)?, index, ifname, netns, *up);
+    add_addresses_to(build, netns, ifname, addresses)
 }
 
 fn push_end<P: Pusher>(
@@ -119,28 +132,34 @@ pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> 
     Ok(())
 }
 
-/// Gives the ends of veth pairs their addresses. IPv6 addresses are usable at once (no duplicate detection).
+/// Gives the ends of veth pairs their addresses.
 pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     for end in veths.iter().flat_map(|veth| [&veth.a, &veth.b]) {
-        let index = build.ifindex(&end.netns, &end.ifname)?.cast_unsigned();
-        for text in &end.addresses {
-            let what = format!("adding address {text} to {} in {}", end.ifname, end.netns);
-            let (address, length) = parse_prefix(text).attempt(|| &what)?;
-            let header = Ifaddrmsg {
-                ifa_family: address_family(address),
-                ifa_prefixlen: length,
-                ifa_index: index,
-                ..Default::default()
-            };
-            let mut request = rt_addr::Request::new().set_create().set_excl().op_newaddr_do(&header);
-            let attributes = request.encode().push_local(address).push_address(address);
-            if address.is_ipv6() {
-                attributes.push_flags(libc::IFA_F_NODAD);
-            } else {
-                drop(attributes);
-            }
-            build.batch(&end.netns)?.add(&request, what);
+        add_addresses_to(build, &end.netns, &end.ifname, &end.addresses)?;
+    }
+    Ok(())
+}
+
+/// Gives an interface its addresses. IPv6 addresses are usable at once (no duplicate detection).
+fn add_addresses_to(build: &mut Build, netns: &str, ifname: &str, addresses: &[String]) -> Result<()> {
+    let index = build.ifindex(netns, ifname)?.cast_unsigned();
+    for text in addresses {
+        let what = format!("adding address {text} to {ifname} in {netns}");
+        let (address, length) = parse_prefix(text).attempt(|| &what)?;
+        let header = Ifaddrmsg {
+            ifa_family: address_family(address),
+            ifa_prefixlen: length,
+            ifa_index: index,
+            ..Default::default()
+        };
+        let mut request = rt_addr::Request::new().set_create().set_excl().op_newaddr_do(&header);
+        let attributes = request.encode().push_local(address).push_address(address);
+        if address.is_ipv6() {
+            attributes.push_flags(libc::IFA_F_NODAD);
+        } else {
+            drop(attributes);
         }
+        build.batch(netns)?.add(&request, what);
     }
     Ok(())
 }

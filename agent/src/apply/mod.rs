@@ -3,6 +3,7 @@
 //! The work grows linearly with the network: a namespace costs about a dozen system calls, everything in it
 //! shares one netlink batch, and interface numbers are chosen here, so that nothing has to be asked back.
 
+mod events;
 mod links;
 mod mptcp;
 mod namespace;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+pub use events::Schedule;
 pub use namespace::{Namespace, enter};
 pub use shaping::ROOT;
 
@@ -29,6 +31,8 @@ pub struct Applied {
     pub home: OwnedFd,
     /// The MPTCP path manager's numbers; None when no namespace is watched for its events.
     pub path_manager: Option<GenericFamily>,
+    /// The events of the plan, ready to be carried out.
+    pub events: Schedule,
 }
 
 impl Applied {
@@ -72,7 +76,8 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     routing::add_rules(&mut build, &network.rules)?;
     build.run()?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
-    Ok(Applied { namespaces: build.namespaces, home, path_manager })
+    let events = Schedule::prepare(&mut build, &plan.events, &home)?;
+    Ok(Applied { namespaces: build.namespaces, home, path_manager, events })
 }
 
 /// A network being made: its namespaces, and for each the changes that will be sent to it.
@@ -114,6 +119,12 @@ impl Build {
     /// The number of interface `ifname` in `netns`.
     fn ifindex(&self, netns: &str, ifname: &str) -> Result<i32> {
         self.namespaces[self.index(netns)?].ifindex(ifname)
+    }
+
+    /// Takes out the changes so far, by the place of their namespace.
+    fn take_batches(&mut self) -> impl Iterator<Item = (usize, Batch)> {
+        let batches = self.batches.iter_mut().map(std::mem::take).enumerate();
+        batches.filter(|(_, batch)| !batch.is_empty())
     }
 
     fn run(&mut self) -> Result<()> {

@@ -39,23 +39,48 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
             ..Default::default()
         };
         let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
-        push_options(&mut request, &qdisc.options).attempt(|| &what)?;
+        push_options(&mut request, &qdisc.options, Occasion::Add).attempt(|| &what)?;
         build.batch(&qdisc.netns)?.add(&request, what);
     }
     Ok(())
 }
 
-fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions) -> Result<()> {
+/// Gives a qdisc that is there already all its options anew.
+pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
+    let what = qdisc.to_string().replacen("adding", "changing", 1).replacen(" to ", " of ", 1);
+    let header = Tcmsg {
+        ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
+        handle: parse_handle(&qdisc.handle).attempt(|| &what)?,
+        parent: parse_handle(&qdisc.parent).attempt(|| &what)?,
+        ..Default::default()
+    };
+    let mut request = tc::Request::new().op_newqdisc_do(&header);
+    push_options(&mut request, &qdisc.options, Occasion::Change).attempt(|| &what)?;
+    build.batch(&qdisc.netns)?.add(&request, what);
+    Ok(())
+}
+
+/// Whether options are those of a new qdisc. In one that is there, netem's generator goes on where it is: begun anew
+/// with the seed, it would drop the same packets after every change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occasion {
+    Add,
+    Change,
+}
+
+fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions, occasion: Occasion) -> Result<()> {
     let attributes = request.encode();
     match *options {
         QdiscOptions::Netem(Netem { delay_ns, jitter_ns, loss_ratio, limit_packets, seed }) => {
             let fixed =
                 TcNetemQopt { limit: limit_packets, loss: loss_threshold(loss_ratio), ..Default::default() };
-            attributes
+            let attributes = attributes
                 .nested_options_netem(&fixed)
                 .push_latency64(delay_ns)
-                .push_jitter64(jitter_ns)
-                .push_prng_seed(seed);
+                .push_jitter64(jitter_ns);
+            if occasion == Occasion::Add {
+                attributes.push_prng_seed(seed);
+            }
         }
         QdiscOptions::Tbf(Tbf { rate_bps, burst_bytes, limit_bytes }) => {
             if rate_bps == 0 || rate_bps % 8 != 0 {

@@ -27,6 +27,11 @@ struct Entry {
 }
 
 impl Batch {
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Adds a request of a family whose message types are fixed.
     pub fn add<R: NetlinkRequest>(&mut self, request: &R, what: impl fmt::Display) {
         self.add_as(request, kernel_type(request), what);

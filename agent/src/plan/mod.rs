@@ -46,6 +46,15 @@ pub enum QdiscOptions {
     Bfifo(Bfifo),
 }
 
+/// One thing that an event does, by kind.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Action {
+    ChangeQdisc(ChangeQdisc),
+    SetDevice(SetDevice),
+}
+
 /// As `ip mptcp endpoint` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -123,6 +132,9 @@ pub fn parse(json: &[u8]) -> Result<Plan> {
     }
     if plan.sample_interval_us < 1000 {
         return Err(Error::new("plan.json: sample_interval_us is below 1000 us"));
+    }
+    if !plan.events.is_sorted_by_key(|event| event.t_us) {
+        return Err(Error::new("plan.json: the events are not in the order of their times"));
     }
     for flow in &plan.flows {
         let sizes = (flow.duration_us, flow.bytes, &flow.file);

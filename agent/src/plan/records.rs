@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use super::{EndpointFlag, FlowKind, QdiscOptions, Role, RouteKind, SideName, Transport};
+use super::{Action, EndpointFlag, FlowKind, QdiscOptions, Role, RouteKind, SideName, Transport};
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* })+) => {
@@ -176,6 +176,31 @@ records! {
         mptcp: Vec<Mptcp>,
     }
 
+    /// A qdisc gets other options.
+    ChangeQdisc {
+        qdisc: Qdisc,
+    }
+
+    /// An interface goes down or up.
+    SetDevice {
+        netns: String,
+        ifname: String,
+        up: bool,
+        #[serde(default)]
+        addresses: Vec<String>,
+        #[serde(default)]
+        routes: Vec<Route>,
+    }
+
+    /// Something that is done to the network while the trial runs.
+    Event {
+        t_us: i64,
+        name: String,
+        subject: String,
+        text: String,
+        actions: Vec<Action>,
+    }
+
     /// One direction of a link, for the table of links.
     LinkDirection {
         name: String,
@@ -261,6 +286,8 @@ records! {
         network: Network,
         links: Vec<Link>,
         flows: Vec<Flow>,
+        #[serde(default)]
+        events: Vec<Event>,
     }
 }
 

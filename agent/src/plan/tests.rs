@@ -28,7 +28,7 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn both_sides_of_the_plan_know_the_same_fields() {
     let mut python = python_records();
-    for kind in ["Netem", "Tbf", "Pfifo", "Bfifo"] {
+    for kind in ["Netem", "Tbf", "Pfifo", "Bfifo", "ChangeQdisc", "SetDevice"] {
         // Here the discriminator belongs to the enum around the record.
         python.get_mut(kind).unwrap().remove("kind");
     }
@@ -72,6 +72,16 @@ fn a_field_nobody_knows_is_refused_by_name() {
 fn another_schema_is_refused() {
     let json = minimal("").replace("\"schema\": 1", "\"schema\": 2");
     assert!(parse(json.as_bytes()).unwrap_err().to_string().contains("this agent reads 1"));
+}
+
+#[test]
+fn events_out_of_order_are_refused() {
+    let event = |t_us: u32| {
+        format!(r#"{{"t_us": {t_us}, "name": "n", "subject": "s", "text": "", "actions": []}}"#)
+    };
+    let plan = |events: String| minimal("").replace("\"flows\"", &format!("\"events\": [{events}], \"flows\""));
+    assert!(parse(plan([event(1), event(1), event(2)].join(",")).as_bytes()).is_ok());
+    assert!(parse(plan([event(2), event(1)].join(",")).as_bytes()).is_err());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use rustix::net::{Shutdown, shutdown, sockopt};
 
 pub use output::Tables;
 
-use crate::apply::Applied;
+use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
 use crate::plan::{FlowKind, Plan, SideName, Transport};
@@ -36,6 +36,7 @@ struct Trial<'a> {
     plan: &'static Plan,
     traffic: Arc<Traffic>,
     tables: &'a mut Tables,
+    events: Schedule,
     ends: Vec<Option<End>>,
     samples: u32,
     progress: Progress,
@@ -49,17 +50,19 @@ pub fn run(
     tables: &mut Tables,
 ) -> Result<()> {
     tables.links.attach(plan, &mut network)?;
-    let mut progress = Progress::create()?;
+    let progress = Progress::create()?;
     let counters = Counters::before(&network)?;
     let traffic = traffic::start(prepared)?;
     events::watch(&mut network, &traffic)?;
     status::booted(clock::set_zero());
     status::enter_phase("run");
-    clock::sleep_until(0);
-
     let ends = vec![None; plan.flows.len()];
-    progress.tell(0)?;
-    let mut trial = Trial { plan, traffic, tables, ends, samples: 0, progress };
+    let events = network.events;
+    let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress };
+    // What happens at zero has happened when the first flow starts.
+    trial.carry_out_events(0)?;
+    clock::sleep_until(0);
+    trial.progress.tell(0)?;
     let end_us = trial.follow_schedule()?;
     trial.stop(end_us)?;
     status::enter_phase("write");
@@ -79,10 +82,12 @@ impl Trial<'_> {
             if self.ends.iter().all(Option::is_some) {
                 return Ok(now_us);
             }
-            let next_us = self.next_deadline().min(next_sample_us).min(self.plan.end_us);
+            let event_us = self.events.next_us().unwrap_or(i64::MAX);
+            let next_us = self.next_deadline().min(next_sample_us).min(event_us).min(self.plan.end_us);
             if !self.traffic.bell.wait_until(next_us, rings) {
                 continue;
             }
+            self.carry_out_events(next_us)?;
             if next_us >= next_sample_us {
                 self.sample(next_us)?;
                 next_sample_us += self.plan.sample_interval_us;
@@ -93,6 +98,19 @@ impl Trial<'_> {
                 return Ok(now_us);
             }
         }
+    }
+
+    /// Does what the plan has for the time until `t_us`, and records it.
+    fn carry_out_events(&mut self, t_us: i64) -> Result<()> {
+        while let Some(event) = self.events.carry_out(t_us)? {
+            self.traffic.push_event(tables::Event {
+                t_us: Some(event.t_us),
+                node: Some(event.subject.as_str().into()),
+                event: Some(event.name.as_str().into()),
+                ..Default::default()
+            });
+        }
+        Ok(())
     }
 
     fn live(&self) -> Vec<usize> {

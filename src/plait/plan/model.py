@@ -189,6 +189,42 @@ class Network(Record):
     mptcp: tuple[Mptcp, ...] = ()
 
 
+class ChangeQdisc(Record):
+    """The qdisc of that handle gets these options, all of them; it keeps its packets, and netem its random numbers."""
+
+    kind: Literal["change_qdisc"] = "change_qdisc"
+    qdisc: Qdisc
+
+
+class SetDevice(Record):
+    """An interface goes down or up.
+
+    With an interface that goes down, the kernel drops its routes and its IPv6 addresses. What goes up names those
+    that it needs again; connected routes and IPv4 addresses come back by themselves.
+    """
+
+    kind: Literal["set_device"] = "set_device"
+    netns: str
+    ifname: IfName
+    up: bool
+    addresses: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = ()
+
+
+class Event(Record):
+    """Something that is done to the network while the trial runs. All its actions happen at one virtual moment."""
+
+    t_us: Micros
+    """Events stand in the order of their times; those of one time happen in the order in which they stand."""
+    name: str
+    """What is recorded in the table `events`: `link_down`, `link_set`, .."""
+    subject: str
+    """To what it happens, for the column `node` of that table: a link (`h1-s1`), a direction (`h1->s1`), a node."""
+    text: str
+    """In words, for marks in figures: `h1-s1: 2 Mbit/s`. Empty: nothing to mark (a step of a trace)."""
+    actions: tuple[Annotated[ChangeQdisc | SetDevice, Field(discriminator="kind")], ...]
+
+
 class LinkDirection(Record):
     """One direction of a link: what it is meant to do, and the interface in `wire` whose qdiscs do it.
 
@@ -289,5 +325,6 @@ class Plan(Record):
     network: Network
     links: tuple[Link, ...]
     flows: tuple[Flow, ...]
+    events: tuple[Event, ...] = ()
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
     from plait.scenario import model
+    from plait.scenario.links import Link
 
 IFNAME_MAX = 15
 BRIDGE = "br0"
@@ -89,7 +90,7 @@ class Wired:
     index: int
     key: str
     name: LinkName
-    link: model.Link
+    link: Link
     ports: list[Port] = field(default_factory=list)
 
     def delay_ns(self, *, forward: bool) -> int:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
+from plait.scenario.links import Link
 from plait.scenario.parts import (
     Buffer,
-    Delay,
     Interval,
     Keyword,
     Length,
@@ -32,7 +32,7 @@ from plait.scenario.parts import (
 )
 from plait.scenario.repeat import Repeat
 from plait.scenario.vary import read_vary
-from plait.units import Queue, Rate, Ratio, Size
+from plait.units import Size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,35 +54,6 @@ class Switch(Part):
 
 class Router(Host):
     """A router: it forwards, by the shortest delay."""
-
-
-class Conditions(Part):
-    """What a direction of a link does to packets. Not given: no limit, no delay, no loss."""
-
-    rate: Rate | None = None
-    delay: Delay | None = None
-    """One way."""
-    jitter: Delay | None = None
-    """Each packet's delay is uniform within delay +- jitter; it can overtake others."""
-    loss: Ratio | None = None
-    queue: Queue | None = None
-    """Drop-tail, in front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
-
-
-class Link(Conditions):
-    """A link; `forward` (from the first node of its name to the second) and `backward` replace single conditions."""
-
-    mtu: Annotated[Whole, Field(ge=576, le=65535)] = 1500
-    forward: Conditions | None = None
-    backward: Conditions | None = None
-
-    def conditions(self, *, forward: bool) -> Conditions:
-        """The conditions of one direction."""
-        own = self.forward if forward else self.backward
-        common = {name: getattr(self, name) for name in Conditions.model_fields}
-        if own is not None:
-            common |= {name: getattr(own, name) for name in own.model_fields_set}
-        return Conditions.model_construct(**common)
 
 
 class Network(Part):

@@ -9,19 +9,24 @@ import ast
 import inspect
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plait.scenario import model
+from plait.scenario.model import Scenario
+from plait.scenario.parts import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> dict[str, Any]:
     """The schema as JSON's own values; what fields mean is taken from the model's own words."""
-    body = model.Scenario.model_json_schema(by_alias=True, mode="validation")
-    meanings = _meanings()
+    body = Scenario.model_json_schema(by_alias=True, mode="validation")
+    kinds = {kind.__name__: kind for kind in _kinds(Part)}
+    meanings = _meanings({kind.__module__ for kind in kinds.values()})
     for name, part in [("Scenario", body), *body["$defs"].items()]:
-        _describe(name, part, meanings)
+        _describe(kinds[name], part, meanings)
     return {"$schema": DRAFT, **body, "title": "plait scenario"}
 
 
@@ -30,9 +35,16 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _describe(name: str, part: dict[str, Any], meanings: dict[tuple[str, str], str]) -> None:
+def _kinds(kind: type[Part]) -> Iterator[type[Part]]:
+    """A class and all that derive from it."""
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from _kinds(derived)
+
+
+def _describe(kind: type[Part], part: dict[str, Any], meanings: dict[tuple[str, str], str]) -> None:
     """Gives each field of a class its meaning, instead of a title that only repeats its name."""
-    bases = [base.__name__ for base in getattr(model, name).__mro__]
+    bases = [base.__name__ for base in kind.__mro__]
     for field, body in part.get("properties", {}).items():
         body.pop("title", None)
         attribute = "from_" if field == "from" else field
@@ -41,10 +53,12 @@ def _describe(name: str, part: dict[str, Any], meanings: dict[tuple[str, str], s
             body["description"] = f"{meaning} ({body['description']})" if "description" in body else meaning
 
 
-def _meanings() -> dict[tuple[str, str], str]:
+def _meanings(modules: set[str]) -> dict[tuple[str, str], str]:
     """The docstring below each field, by (class, field). Read here and not by the model: it takes time."""
     out: dict[tuple[str, str], str] = {}
-    for kind in ast.parse(inspect.getsource(model)).body:
+    for kind in (
+        part for module in modules for part in ast.parse(inspect.getsource(sys.modules[module])).body
+    ):
         if not isinstance(kind, ast.ClassDef):
             continue
         for field, below in zip(kind.body, kind.body[1:], strict=False):

@@ -17,6 +17,10 @@ allnoconfig:
 linux:
 \t@echo '  CC      one.o'
 {steps}\tcp /bin/true linux
+\techo symbols > vmlinux.symvers
+modules_prepare:
+\tmkdir -p scripts/mod include/linux net/mptcp
+\ttouch scripts/mod/modpost include/linux/tcp.h net/mptcp/protocol.h net/mptcp/protocol.c
 """
 
 CONFIG = """# The tick.

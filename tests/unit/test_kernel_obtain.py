@@ -202,6 +202,7 @@ def test_the_progress_names_the_steps_and_counts_compilations(tmp_path: Path) ->
         "configuring",
         "compiling",
         "linking",
+        "keeping what modules are built with",
     ]
     assert heard[3][1] == pytest.approx(1 / build.STEPS)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from plait.errors import KernelBuildError, MachineError
+from plait.kernel import kit
 from plait.kernel import recipe as recipes
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Built:
 
     binary: Path
     config: Path
+    kit: Path
     compiler: str
     jobs: int
 
@@ -73,7 +75,10 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
         make.compile(progress)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
-    return Built(tree / "linux.stripped", tree / ".config", _compiler(), jobs)
+        progress("keeping what modules are built with", None)
+        make.run(["make", "modules_prepare"])
+        kit.pack(tree, tree / kit.ARCHIVE)
+    return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, _compiler(), jobs)
 
 
 def _add(tree: Path, recipe: Recipe) -> None:

@@ -1,7 +1,7 @@
 """The cache of built kernels: `kernels/<identity>/` below plait's cache directory.
 
 kernels/
-<identity>/   linux, config, build.json: complete or absent, because it is moved here when it is finished
+<identity>/   linux, config, kit.tar.xz, build.json: complete or absent, because it is moved here when it is finished
 .lock         held by whoever builds
 .building-*   a build under way; left by a dead process unless the lock is held
 logs/         the output of builds that failed

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from plait.errors import KernelBuildError
-from plait.kernel import cache, fetch, recipe, unpack
+from plait.kernel import cache, fetch, kit, recipe, unpack
 from plait.kernel.build import build, check_tools
 from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
 from plait.run.files import cache_root
@@ -170,6 +170,7 @@ def _finished(folder: Path, built: Built, record: BuildRecord) -> Path:
     shutil.copyfile(built.binary, folder / "linux")
     (folder / "linux").chmod(0o755)
     shutil.copyfile(built.config, folder / "config")
+    shutil.copyfile(built.kit, folder / kit.ARCHIVE)
     cache.write_record(folder, record)
     return folder
 

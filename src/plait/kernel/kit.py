@@ -1,0 +1,87 @@
+"""The build kit: what a finished kernel's source tree must keep so that a module can be built against it later.
+
+Headers, the configuration, the exported symbols and the build's own programs, some 7 MB as an archive beside the
+kernel in the cache. The tree itself, 2 GB of it, is not kept.
+"""
+
+from __future__ import annotations
+
+import lzma
+import tarfile
+from typing import TYPE_CHECKING
+
+from plait.errors import KernelBuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ARCHIVE = "kit.tar.xz"
+"""The archive's name in a kernel's folder."""
+
+_SYMBOLS = "vmlinux.symvers"
+"""What the kernel exports; modules are built against it as `Module.symvers`."""
+_FILES = ("Makefile", ".config")
+_FOLDERS = ("include", "scripts", "arch/um", "arch/x86", "net/mptcp", "net/plait")
+_WITHOUT = (
+    "include/dt-bindings", "include/drm", "include/media", "include/soc", "include/sound", "scripts/coccinelle",
+    "scripts/gdb", "scripts/gcc-plugins",
+)  # fmt: skip
+"""Large, and of no use to a scheduler or a congestion control."""
+_LEFT_OVERS = (".o", ".a", ".cmd", ".ko", ".d", ".s")
+_SOURCES = (".c", ".S")
+"""Left out but for the build's own programs: what a module includes are headers."""
+
+
+def pack(tree: Path, archive: Path) -> None:
+    """Writes the kit of the built `tree` to `archive`: the same bytes for the same content.
+
+    Raises KernelBuildError when the tree lacks what a module needs.
+    """
+    missing = [name for name in (*_FILES, _SYMBOLS, "scripts/mod/modpost") if not (tree / name).exists()]
+    if missing:
+        raise KernelBuildError(f"the built tree has no {', '.join(missing)}; modules cannot be built for it")
+    with tarfile.open(archive, "w:xz", preset=2, format=tarfile.PAX_FORMAT) as kit:
+        for path in _kept(tree):
+            kit.add(path, path.relative_to(tree).as_posix(), recursive=False, filter=_anonymous)
+        kit.add(tree / _SYMBOLS, "Module.symvers", recursive=False, filter=_anonymous)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpacks a kit into `folder`.
+
+    Raises KernelBuildError when there is none, or when it is damaged.
+    """
+    try:
+        with tarfile.open(archive, "r:xz") as kit:
+            kit.extractall(folder, filter="tar")
+    except FileNotFoundError as error:
+        raise KernelBuildError(
+            f"{archive.parent.name[:12]}: this kernel was built without a kit to build modules against; "
+            "`plait kernel build` makes one that has it"
+        ) from error
+    except (OSError, tarfile.TarError, lzma.LZMAError, EOFError) as error:
+        raise KernelBuildError(
+            f"unpacking {archive}: {error}; remove {archive.parent} and build the kernel again"
+        ) from error
+
+
+def _kept(tree: Path) -> Iterator[Path]:
+    yield from (tree / name for name in _FILES)
+    for folder in _FOLDERS:
+        for path in sorted((tree / folder).rglob("*")):
+            name = path.relative_to(tree).as_posix()
+            if path.is_dir() and not path.is_symlink():
+                continue
+            if name.startswith(tuple(f"{folder}/" for folder in _WITHOUT)) or path.suffix in _LEFT_OVERS:
+                continue
+            if path.suffix not in _SOURCES or name.startswith("scripts/"):
+                yield path
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The entry without who built it, and when."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mtime = 0
+    return entry

@@ -1,0 +1,85 @@
+"""The kit that is kept with a kernel: what modules need, nothing of where and when it was built."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.errors import KernelBuildError
+from plait.kernel import kit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEPT = (
+    "Makefile",
+    ".config",
+    "scripts/mod/modpost",
+    "scripts/mod/modpost.c",
+    "include/linux/tcp.h",
+    "net/mptcp/protocol.h",
+)
+LEFT = (
+    "net/mptcp/protocol.c",
+    "net/mptcp/protocol.o",
+    "include/drm/drm.h",
+    "drivers/net/veth.h",
+    "scripts/.a.cmd",
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return _tree(tmp_path / "tree")
+
+
+def _tree(root: Path) -> Path:
+    for name in (*KEPT, *LEFT, "vmlinux.symvers"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    return root
+
+
+def test_a_kit_holds_what_a_module_is_built_with_and_no_more(tree: Path, tmp_path: Path) -> None:
+    kit.pack(tree, tmp_path / kit.ARCHIVE)
+    kit.unpack(tmp_path / kit.ARCHIVE, tmp_path / "out")
+    found = {
+        path.relative_to(tmp_path / "out").as_posix()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    }
+    assert found == {*KEPT, "Module.symvers"}
+    assert (tmp_path / "out" / "Module.symvers").read_text() == "vmlinux.symvers"
+
+
+def test_the_same_tree_gives_the_same_bytes_whenever_and_wherever_it_was_built(
+    tree: Path, tmp_path: Path
+) -> None:
+    kit.pack(tree, tmp_path / "one")
+    other = _tree(tmp_path / "elsewhere")
+    os.utime(other / "Makefile", (1, 1))
+    kit.pack(other, tmp_path / "two")
+    digests = {hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("one", "two")}
+    assert len(digests) == 1
+
+
+def test_a_tree_without_its_symbols_is_refused(tree: Path, tmp_path: Path) -> None:
+    (tree / "vmlinux.symvers").unlink()
+    with pytest.raises(KernelBuildError, match=r"no vmlinux\.symvers"):
+        kit.pack(tree, tmp_path / kit.ARCHIVE)
+
+
+def test_a_kernel_without_a_kit_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(KernelBuildError, match="plait kernel build"):
+        kit.unpack(tmp_path / kit.ARCHIVE, tmp_path / "out")
+
+
+def test_a_damaged_kit_is_told_from_a_missing_one(tree: Path, tmp_path: Path) -> None:
+    archive = tmp_path / kit.ARCHIVE
+    kit.pack(tree, archive)
+    archive.write_bytes(archive.read_bytes()[:100])
+    with pytest.raises(KernelBuildError, match="unpacking"):
+        kit.unpack(archive, tmp_path / "out")

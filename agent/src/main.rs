@@ -5,6 +5,7 @@ mod apply;
 mod boot;
 mod clock;
 mod error;
+mod join;
 mod netlink;
 mod plan;
 mod sample;

@@ -25,11 +25,14 @@ class Caution(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    code: Code
-    where: str
-    """The flow or link direction that it is about."""
+    code: str
+    """What it is about: of a plan one of `Code`, of data one of `analysis.observe`."""
     message: str
-    remedy: str
+    remedy: str | None = None
+    where: str | None = None
+    """The flow, host or link direction that it is about; null for a case as a whole."""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}; {self.remedy} [{self.code}]"
+        where = "" if self.where is None else f"{self.where}: "
+        remedy = "" if self.remedy is None else f"; {self.remedy}"
+        return f"{where}{self.message}{remedy} [{self.code}]"

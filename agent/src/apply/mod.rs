@@ -161,7 +161,7 @@ fn parse_prefix(text: &str) -> Result<(IpAddr, u8)> {
 }
 
 /// `AF_INET` or `AF_INET6`.
-fn address_family(address: IpAddr) -> u8 {
+pub fn address_family(address: IpAddr) -> u8 {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     u8::try_from(family).unwrap_or_default()
 }

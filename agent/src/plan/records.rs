@@ -243,6 +243,16 @@ records! {
         port: u16,
     }
 
+    /// Subflows that the agent opens for a client.
+    Join {
+        client_address: IpAddr,
+        server_address: IpAddr,
+        id: u8,
+        #[serde(default)]
+        backup: bool,
+        count: u32,
+    }
+
     /// A real file to transfer, at `input/NAME`.
     File {
         name: String,
@@ -272,6 +282,8 @@ records! {
         send_buffer: Option<usize>,
         #[serde(default)]
         receive_buffer: Option<usize>,
+        #[serde(default)]
+        joins: Vec<Join>,
         paths: Vec<Path>,
         ideal_rate_bps: Option<u64>,
     }

@@ -11,6 +11,7 @@ use rustix::event::epoll;
 use crate::apply::Applied;
 use crate::clock;
 use crate::error::{Attempt, Result};
+use crate::join::Joiner;
 use crate::netlink::Socket;
 use crate::tables::Event;
 use crate::traffic::Traffic;
@@ -25,6 +26,7 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     let Some(family) = network.path_manager.take() else { return Ok(()) };
     let what = || "watching path-manager events";
     let group = family.group(GROUP)?;
+    let mut joiner = Joiner::new(traffic, network, family.id)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(what)?;
     let mut nodes: Vec<(&'static str, Socket)> = Vec::new();
     for namespace in &mut network.namespaces {
@@ -44,7 +46,7 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
             for event in ready.drain(..) {
                 let index = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
                 if let Some((node, socket)) = nodes.get_mut(index) {
-                    read(node, socket, family.id, &traffic);
+                    read(node, socket, family.id, &traffic, &mut joiner);
                 }
             }
         }
@@ -54,17 +56,22 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
 }
 
 /// Takes what one namespace has to tell. The console hears when the kernel had to drop events.
-fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic) {
+fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic, joiner: &mut Joiner) {
     let t_us = clock::trial_us();
     loop {
         let more = socket.receive_events(|kind, payload| {
             if kind == family
                 && let Some((event, ends)) = decode(payload)
             {
+                let established = event.event.as_deref() == Some("established");
+                let connection = ends.filter(|_| established).zip(event.token);
                 if let (Some((local, remote)), Some(backup)) = (ends, event.backup) {
                     traffic.priorities().told(local, remote, backup);
                 }
                 traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
+                if let Some(((_, server), token)) = connection {
+                    joiner.established(node, token, server, t_us, traffic);
+                }
             }
         });
         match more {

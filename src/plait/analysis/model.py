@@ -87,11 +87,3 @@ class Summary(Finding):
     digest: str
     cases: tuple[CaseSummary, ...]
     comparisons: tuple[Comparison, ...]
-
-
-class Caution(Finding):
-    """Something to check before trusting the result."""
-
-    code: str
-    message: str
-    remedy: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.metrics import SYN_AND_FIN, sender_subflows
-from plait.analysis.model import Caution
+from plait.warnings import Caution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

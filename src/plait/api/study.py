@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plait.analysis.model import Caution, Comparison, Summary
+    from plait.analysis.model import Comparison, Summary
     from plait.analysis.summarise import FailedTrial
     from plait.dataset.trial import Trial
+    from plait.warnings import Caution
 
 
 class Figure:

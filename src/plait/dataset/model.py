@@ -116,7 +116,8 @@ EVENTS = pl.Schema(
         "t_us": _I,
         "node": _S,
         "event": _S,  # kernel: created, established, closed, announced, removed, sub_established, sub_closed,
-        # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end
+        # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end,
+        # join_failed (a subflow that plait was to open, see subflows_per_path, and the kernel refused)
         "flow": _I,  # null when it belongs to none that plait opened
         "token": _I,
         "local_id": _I,

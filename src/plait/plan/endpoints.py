@@ -5,6 +5,8 @@ The in-kernel path manager of the connecting side opens, beside the initial subf
 - to each address that the other side announces (`signal`): from its `fullmesh` endpoints, or else from the
   address that the main table chooses.
 A pair that cannot be routed fails at once and uses up no limit.
+
+With `subflows_per_path` the agent is the path manager: it opens the same pairs, several times each.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from plait.plan.model import Endpoint, Mptcp
+from plait.plan.model import Endpoint, Join, Mptcp
+from plait.scenario.settings import MAX_SUBFLOWS as MAX_JOINED
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
     from plait.plan.routing import Routing
     from plait.plan.topology import Port, Topology
-    from plait.scenario import model
+    from plait.scenario.settings import EndpointSpec
 
     Pair = tuple[Port, Port]
 
@@ -59,9 +62,16 @@ class PathManager:
         self._limits = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
         self._limits = {host: self._limit(host, flows) for host in hosts}
 
+    @property
+    def is_agent(self) -> bool:
+        """Whether the agent opens subflows, because the kernel's path manager opens one for each pair at most."""
+        return self._settings.subflows_per_path > 1
+
     def plan(self) -> list[Mptcp]:
         """What to set in each host that has endpoints, or to which a limit other than none applies."""
-        out = []
+        out: list[Mptcp] = []
+        if self.is_agent:
+            return out
         for host, endpoints in self._endpoints.items():
             subflows, accepted = self._limits[host]
             if not endpoints and not subflows and not accepted:
@@ -107,6 +117,32 @@ class PathManager:
                 found.append(pair)
         return found[: 1 + subflows]
 
+    def joins(self, ends: Ends) -> tuple[Join, ...]:
+        """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
+        if not self.is_agent:
+            return ()
+        pairs, each = self.pairs(ends), self._settings.subflows_per_path
+        if len(pairs) * each > MAX_JOINED:
+            what = (
+                f"{each} subflows over each of the {len(pairs)} pairs of addresses of {ends.client} and {ends.server} "
+                f"are {len(pairs) * each}; a connection has at most {MAX_JOINED}"
+            )
+            raise error_at(self._topology.scenario, [(("mptcp", "subflows_per_path"), what)])
+        ids = {port: i for i, port in enumerate(dict.fromkeys(port for port, _ in pairs))}
+        return tuple(
+            Join(
+                client_address=str(client.ip),
+                server_address=str(server.ip),
+                id=ids[client],
+                backup=self._backup(ends.client, client) or self._backup(ends.server, server),
+                count=each - ((client, server) == ends.initial),
+            )
+            for client, server in pairs
+        )
+
+    def _backup(self, host: str, port: Port) -> bool:
+        return any(own.port is port and "backup" in own.flags for own in self._endpoints[host])
+
     def usable(self, pair: Pair) -> bool:
         """Whether packets arrive, both ways."""
         return self._routing.walk(*pair) is not None and self._routing.walk(pair[1], pair[0]) is not None
@@ -135,7 +171,7 @@ class PathManager:
             _Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags
         ]
 
-    def _given(self, host: str, i: int, spec: model.EndpointSpec) -> _Own:
+    def _given(self, host: str, i: int, spec: EndpointSpec) -> _Own:
         for port in self._topology.ports[host]:
             by_address = spec.address is not None and ip_address(spec.address) == port.ip
             if by_address or port.wired.key == spec.link:

@@ -83,6 +83,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
     for entry in entries:
         spec = entry.spec
         pairs = manager.pairs(entry.ends) if entry.transport == "mptcp" else [entry.ends.initial]
+        joins = manager.joins(entry.ends) if entry.transport == "mptcp" else ()
         paths = _paths(entry, pairs, routing)
         ideal = _ideal(entry, pairs, routing)
         base = spec.name or f"{entry.kind}{entry.index + 1}"
@@ -104,6 +105,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
                 congestion_control=spec.congestion_control,
                 send_buffer=spec.send_buffer and int(spec.send_buffer),
                 receive_buffer=spec.receive_buffer and int(spec.receive_buffer),
+                joins=joins,
                 paths=paths,
                 ideal_rate_bps=ideal,
             )

@@ -29,7 +29,7 @@ def lint(plan: Plan) -> list[Caution]:
 
 
 def _single_path(flow: Flow) -> Iterator[Caution]:
-    if flow.transport == "mptcp" and len(flow.paths) < 2:
+    if flow.transport == "mptcp" and len(flow.paths) < 2 and not flow.joins:
         yield Caution(
             code=Code.SINGLE_PATH,
             where=flow.name,

@@ -278,6 +278,21 @@ class Side(Record):
     """0 at a client: the kernel chooses."""
 
 
+class Join(Record):
+    """Subflows that the agent opens for a client, as its path manager, once the connection is established.
+
+    Only where the namespace's `net.mptcp.pm_type` is 1: the kernel's own path manager keeps still then.
+    """
+
+    client_address: str
+    server_address: str
+    id: int = Field(ge=0, le=255)
+    """The address id of `client_address` in this connection: 0 for that of the initial subflow."""
+    backup: bool = False
+    count: int = Field(ge=1)
+    """So many, from different ports."""
+
+
 class File(Record):
     """A real file to transfer: the engine puts it into the trial's folder as `input/NAME`."""
 
@@ -307,6 +322,8 @@ class Flow(Record):
     send_buffer: int | None = None
     receive_buffer: int | None = None
     """SO_SNDBUF, SO_RCVBUF in bytes as passed to setsockopt; None: the kernel's own tuning."""
+    joins: tuple[Join, ...] = ()
+    """What the agent adds to the initial subflow, in this order; empty where the kernel's path manager acts."""
     paths: tuple[Path, ...]
     """The paths that this flow may use, the initial one first (only that one for TCP)."""
     ideal_rate_bps: int | None

@@ -209,5 +209,11 @@ def _example(flow: Flow) -> Iterator[str]:
     yield f"# {flow.name}, from {flow.start_us / 1e6:g} s on:"
     yield f"#   ip netns exec {server} {prefix}iperf3 -s -1 -B {at} &"
     yield f"#   ip netns exec {client} {prefix}iperf3 -c {at} -B {flow.client.address} {much}{reverse}"
+    for join in flow.joins:
+        kind = "backup subflows" if join.backup else "subflows"
+        yield (
+            f"#   then, in user space (mptcpd; ip mptcp cannot): {join.count} {kind} "
+            f"from {join.client_address} (id {join.id}) to {join.server_address}"
+        )
     if flow.transport == "mptcp":
         yield f"#   ip netns exec {client} ss -iaM"

@@ -89,7 +89,13 @@ def _tcp(scenario: model.Scenario) -> list[Setting]:
         ("net/ipv4/tcp_no_metrics_save", "1"),
         ("net/mptcp/enabled", "1"),
         ("net/mptcp/scheduler", scenario.mptcp.scheduler),
+        *_path_manager(scenario),
     ]
+
+
+def _path_manager(scenario: model.Scenario) -> list[Setting]:
+    """1: in user space, which is the agent."""
+    return [("net/mptcp/pm_type", "1")] if scenario.mptcp.subflows_per_path > 1 else []
 
 
 def merged(*groups: list[Setting]) -> tuple[Setting, ...]:

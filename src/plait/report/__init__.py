@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.analysis.model import Caution
+    from plait.warnings import Caution
 
 __all__ = ["build"]
 

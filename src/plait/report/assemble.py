@@ -16,8 +16,9 @@ from plait.report.study import read_study
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.analysis.model import Caution, Summary
+    from plait.analysis.model import Summary
     from plait.report.study import StudyData
+    from plait.warnings import Caution
 
 
 def assemble(study_dir: Path) -> tuple[Caution, ...]:

@@ -13,12 +13,13 @@ from plait.report.theme import PATHS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plait.analysis.model import Caution, Summary
+    from plait.analysis.model import Summary
     from plait.analysis.summarise import CaseRows
     from plait.report.headline import Phrase
     from plait.report.representatives import Representative
     from plait.report.study import StudyData, StudyFile
     from plait.report.table import Row
+    from plait.warnings import Caution
 
 SHORT_HASH = 16
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.analysis.metrics import trial_metrics
-from plait.analysis.model import Caution
 from plait.analysis.observe import REMEDIES, Observation, cautions, observe
 from plait.analysis.precision import wide
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
@@ -17,6 +16,7 @@ from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.provenance import explain
 from plait.dataset.trial import Trial, read_trial
 from plait.errors import DataError
+from plait.warnings import Caution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plait.analysis.model import Caution, Summary
+from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING
 from plait.dataset.provenance import explain
 from plait.errors import DataError
@@ -21,6 +21,8 @@ from plait.report.table import Row, rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from plait.warnings import Caution
 
 WIDTH = 80
 MOST_CAUTIONS = 5

@@ -119,6 +119,8 @@ def _mptcp(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]
         for host in getattr(scenario.mptcp, field):
             if host not in hosts:
                 yield ("mptcp", field, host), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"
+    if scenario.mptcp.subflows_per_path > 1:
+        yield from _unmanaged(scenario)
     for host, endpoints in scenario.mptcp.endpoints.items():
         if len(endpoints) > 8:
             yield (
@@ -138,6 +140,23 @@ def _mptcp(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]
                     (*here, "address"),
                     f"'{endpoint.address[:40]}' is not an address; write for example 10.0.1.1",
                 )
+
+
+def _unmanaged(scenario: Scenario) -> Iterator[Found]:
+    """What belongs to the kernel's path manager, which keeps still when several subflows share a path."""
+    for host in scenario.mptcp.limits:
+        yield (
+            ("mptcp", "limits", host),
+            "with subflows_per_path plait opens the subflows, and the kernel's limits mean nothing; leave one out",
+        )
+    for host, endpoints in scenario.mptcp.endpoints.items():
+        for i, endpoint in enumerate(endpoints):
+            for field in ("port", "id"):
+                if getattr(endpoint, field) is not None:
+                    yield (
+                        ("mptcp", "endpoints", host, i, field),
+                        f"with subflows_per_path plait opens the subflows and announces nothing; leave the {field} out",
+                    )
 
 
 def _traffic(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]:

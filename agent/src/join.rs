@@ -1,0 +1,102 @@
+//! The agent as MPTCP path manager: it opens the subflows that the plan lists for a flow, where `net.mptcp.pm_type`
+//! is 1. The kernel's own path manager opens at most one for each pair of addresses.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use netlink_bindings::mptcp_pm;
+
+use crate::apply::{Applied, address_family, enter};
+use crate::error::Result;
+use crate::netlink::{Family, Socket};
+use crate::plan::{Flow, Join};
+use crate::tables::Event;
+use crate::traffic::Traffic;
+
+/// `MPTCP_PM_ADDR_FLAG_BACKUP` of `linux/mptcp.h`.
+const BACKUP: u32 = 4;
+
+/// A way to ask each client's kernel for subflows, and who needs which.
+pub struct Joiner {
+    family: u16,
+    sockets: BTreeMap<&'static str, Socket>,
+    flows: BTreeMap<(&'static str, SocketAddr), &'static Flow>,
+}
+
+impl Joiner {
+    /// Opens a socket for each client whose flows list joins; none where nobody's do.
+    pub fn new(traffic: &Traffic, network: &Applied, family: u16) -> Result<Self> {
+        let mut sockets = BTreeMap::new();
+        let mut flows = BTreeMap::new();
+        for flow in traffic.flows.iter().map(|flow| flow.plan).filter(|flow| !flow.joins.is_empty()) {
+            let node = flow.client.netns.as_str();
+            if !sockets.contains_key(node) {
+                enter(&network.namespace(node)?.fd)?;
+                sockets.insert(node, Socket::open(Family::Generic)?);
+            }
+            flows.insert((node, SocketAddr::new(flow.server.address, flow.server.port)), flow);
+        }
+        if !sockets.is_empty() {
+            enter(&network.home)?;
+        }
+        Ok(Self { family, sockets, flows })
+    }
+
+    /// The connection `token` of `node` to `server` is established: opens its flow's subflows, one after the other.
+    ///
+    /// One that the kernel refuses becomes an event of its own (`join_failed`), and the console hears why.
+    pub fn established(
+        &mut self,
+        node: &'static str,
+        token: i64,
+        server: SocketAddr,
+        t_us: i64,
+        traffic: &Traffic,
+    ) {
+        let known = (self.flows.get(&(node, server)), self.sockets.get_mut(node), u32::try_from(token));
+        let (Some(flow), Some(socket), Ok(number)) = known else { return };
+        for join in &flow.joins {
+            for _ in 0..join.count {
+                let request = create(join, number, server.port());
+                if let Err(error) = socket.ask(&request, self.family, |_| ()) {
+                    let Join { client_address, server_address, .. } = join;
+                    crate::console(&format!(
+                        "{node}: opening a subflow from {client_address} to {server_address}: {error}"
+                    ));
+                    traffic.push_event(Event {
+                        t_us: Some(t_us),
+                        node: Some(node.into()),
+                        event: Some("join_failed".into()),
+                        flow: Some(flow.id),
+                        token: Some(token),
+                        local_id: Some(join.id.into()),
+                        local_address: Some(client_address.to_string().into()),
+                        remote_address: Some(server_address.to_string().into()),
+                        remote_port: Some(server.port().into()),
+                        ..Default::default()
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn create(join: &Join, token: u32, port: u16) -> mptcp_pm::OpSubflowCreateDo<'static> {
+    let mut request = mptcp_pm::Request::new().op_subflow_create_do();
+    {
+        let attributes = request.encode().push_token(token).nested_addr().push_id(join.id);
+        let attributes = attributes.push_flags(if join.backup { BACKUP } else { 0 });
+        let attributes = attributes.push_family(address_family(join.client_address).into());
+        let attributes = match join.client_address {
+            IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
+            IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
+        };
+        let attributes = attributes.end_nested().nested_addr_remote().push_port(port);
+        let attributes = attributes.push_family(address_family(join.server_address).into());
+        drop(match join.server_address {
+            IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
+            IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
+        });
+    }
+    request
+}

@@ -190,3 +190,51 @@ def test_maximum_flow_is_the_minimum_cut(capacities: dict[tuple[str, str], int])
         side = {"s"} | {node for i, node in enumerate(inner) if chosen >> i & 1}
         cuts.append(sum(c for (a, b), c in capacities.items() if a in side and b not in side))
     assert maximum_flow(capacities, "s", "t") == min(cuts)
+
+
+EQUAL = """\
+title: t
+network:
+  hosts: [a, b]
+  routers: [r1, r2, r3, r4]
+  routing: {ecmp: true}
+  links: {a-r1: {}, r1-r2: {delay: 2ms}, r1-r3: {delay: 1ms}, r2-r4: {delay: 1ms}, r3-r4: {delay: 2ms}, r4-b: {}}
+traffic: [bulk: {from: a, to: b, duration: 1s}]
+"""
+
+
+def test_ecmp_keeps_every_way_of_the_least_cost() -> None:
+    plan = plan_of(EQUAL)
+    (route,) = (r for r in plan.network.routes if r.netns == "r1" and r.nexthops)
+    assert (route.destination, route.device, route.via) == ("10.0.5.0/24", None, None)
+    assert [(hop.device, hop.via) for hop in route.nexthops] == [
+        ("r1-eth1", "10.0.1.2"),
+        ("r1-eth2", "10.0.2.2"),
+    ]
+    (path,) = plan.flows[0].paths
+    assert path.forward == ("a->r1", "r1->r2", "r2->r4", "r4->b")
+    assert set(path.spread) == {"r1->r3", "r3->r4", "r4->r3", "r3->r1"}
+    unequal = plan_of(EQUAL, "network.links.r1-r2.delay=3ms")
+    assert not any(r.nexthops for r in unequal.network.routes)
+    assert unequal.flows[0].paths[0].spread == ()
+    by_hops = plan_of(EQUAL, "network.links.r1-r2.delay=3ms", "network.routing.metric=hops")
+    assert sum(bool(r.nexthops) for r in by_hops.network.routes) == 2
+
+
+def test_the_metric_hops_prefers_few_routers_to_little_delay() -> None:
+    text = EQUAL.replace("{ecmp: true}", "{metric: METRIC}").replace(
+        "r4-b: {}", "r4-b: {}, r1-r4: {delay: 9ms}"
+    )
+    assert plan_of(text.replace("METRIC", "delay")).flows[0].paths[0].name == "a-r1-r2-r4-b"
+    assert plan_of(text.replace("METRIC", "hops")).flows[0].paths[0].name == "a-r1-r4-b"
+
+
+def test_every_router_hashes_with_a_seed_of_its_own_unless_given() -> None:
+    name = "net/ipv4/fib_multipath_hash_seed"
+    plan = plan_of(
+        EQUAL, "network.routers={r1: {sysctls: {net.ipv4.fib_multipath_hash_seed: 7}}, r2, r3, r4}"
+    )
+    seeds = {s.name: dict(s.sysctls)[name] for s in plan.network.namespaces if s.role == "router"}
+    assert seeds["r1"] == "7"
+    assert len(set(seeds.values())) == 4
+    assert all(0 < int(seed) < 2**32 for seed in seeds.values())

@@ -8,12 +8,15 @@ use netlink_bindings::rt_rule::{self, FibRuleHdr};
 
 use super::{Build, address_family, parse_prefix};
 use crate::error::{Attempt, Result};
-use crate::plan::{Route, RouteKind, Rule};
+use crate::plan::{Nexthop, Route, RouteKind, Rule};
 
 /// `RT_TABLE_COMPAT`: the table stands in an attribute, because it may not fit a byte.
 const TABLE_IN_ATTRIBUTE: u8 = libc::RT_TABLE_COMPAT;
 /// `FR_ACT_TO_TBL` of `linux/fib_rules.h`.
 const LOOK_UP_TABLE: u8 = 1;
+/// `struct rtnexthop`, and the header of an attribute.
+const NEXTHOP_BYTES: u16 = 8;
+const ATTRIBUTE_BYTES: u16 = 4;
 
 /// Adds the routes in the order of the plan.
 pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
@@ -21,7 +24,8 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
         let what = route.to_string();
         let (address, length) = destination_prefix(route).attempt(|| &what)?;
         let unreachable = route.kind == RouteKind::Unreachable;
-        let direct = route.via.is_none() && address.is_ipv4() && !unreachable;
+        let direct =
+            route.via.is_none() && route.nexthops.is_empty() && address.is_ipv4() && !unreachable;
         let header = Rtmsg {
             rtm_family: address_family(address),
             rtm_dst_len: length,
@@ -43,6 +47,10 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
         if let Some(via) = route.via {
             attributes = attributes.push_gateway(via);
         }
+        if !route.nexthops.is_empty() {
+            let ways = multipath(build, route).attempt(|| &what)?;
+            attributes = attributes.push_multipath(&ways);
+        }
         if let Some(source) = route.source {
             attributes = attributes.push_prefsrc(source);
         }
@@ -53,6 +61,33 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
         build.batch(&route.netns)?.add(&request, what);
     }
     Ok(())
+}
+
+/// `RTA_MULTIPATH`: a `struct rtnexthop` of `linux/rtnetlink.h` for each way, all of the same weight, and its gateway.
+fn multipath(build: &Build, route: &Route) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for nexthop in &route.nexthops {
+        let device = build.ifindex(&route.netns, &nexthop.device)?;
+        let mut gateway = [0; 16];
+        let length = match nexthop.via {
+            IpAddr::V4(v4) => {
+                gateway[..4].copy_from_slice(&v4.octets());
+                4
+            }
+            IpAddr::V6(v6) => {
+                gateway = v6.octets();
+                16
+            }
+        };
+        let attribute = ATTRIBUTE_BYTES + length;
+        bytes.extend_from_slice(&(NEXTHOP_BYTES + attribute).to_ne_bytes());
+        bytes.extend_from_slice(&[0, 0]); // flags; weight, of which the kernel counts from 0
+        bytes.extend_from_slice(&device.to_ne_bytes());
+        bytes.extend_from_slice(&attribute.to_ne_bytes());
+        bytes.extend_from_slice(&libc::RTA_GATEWAY.to_ne_bytes());
+        bytes.extend_from_slice(&gateway[..usize::from(length)]);
+    }
+    Ok(bytes)
 }
 
 impl fmt::Display for Route {
@@ -68,6 +103,9 @@ impl fmt::Display for Route {
         if let Some(device) = &self.device {
             write!(f, " dev {device}")?;
         }
+        for Nexthop { device, via } in &self.nexthops {
+            write!(f, " nexthop via {via} dev {device}")?;
+        }
         write!(f, " table {} in {}", self.table, self.netns)
     }
 }
@@ -77,7 +115,7 @@ fn destination_prefix(route: &Route) -> Result<(IpAddr, u8)> {
     if route.destination != "default" {
         return parse_prefix(&route.destination);
     }
-    let any = match route.via.or(route.source) {
+    let any = match route.via.or(route.source).or(route.nexthops.first().map(|first| first.via)) {
         Some(IpAddr::V6(_)) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     };

@@ -120,6 +120,12 @@ records! {
         priority: u32,
     }
 
+    /// One of the equally good ways of a route.
+    Nexthop {
+        device: String,
+        via: IpAddr,
+    }
+
     /// A route.
     Route {
         netns: String,
@@ -136,6 +142,8 @@ records! {
         table: u32,
         #[serde(default)]
         metric: Option<u32>,
+        #[serde(default)]
+        nexthops: Vec<Nexthop>,
     }
 
     /// An MPTCP endpoint.
@@ -232,6 +240,8 @@ records! {
         server_address: String,
         forward: Vec<String>,
         backward: Vec<String>,
+        #[serde(default)]
+        spread: Vec<String>,
         rate_bps: Option<u64>,
         base_rtt_us: f64,
     }

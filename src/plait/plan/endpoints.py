@@ -110,7 +110,7 @@ class PathManager:
         ][:accepted]
         tried = [(port, s0) for port in (*plain, *mesh)]
         for target in announced:
-            chosen = self._routing.main_source(ends.client, target)
+            chosen = self._routing.reach.main_source(ends.client, target)
             tried += [(port, target) for port in mesh] or ([(chosen, target)] if chosen is not None else [])
         for pair in tried:
             if pair not in found and pair[0].ip.version == family and self.usable(pair):
@@ -145,7 +145,10 @@ class PathManager:
 
     def usable(self, pair: Pair) -> bool:
         """Whether packets arrive, both ways."""
-        return self._routing.walk(*pair) is not None and self._routing.walk(pair[1], pair[0]) is not None
+        return (
+            self._routing.reach.walk(*pair) is not None
+            and self._routing.reach.walk(pair[1], pair[0]) is not None
+        )
 
     def _of(self, host: str, flows: list[Ends]) -> list[_Own]:
         """The endpoints of a host: as given, or derived from its part in the flows."""

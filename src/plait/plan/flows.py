@@ -73,7 +73,9 @@ def usable_pairs(topology: Topology, routing: Routing, client: str, server: str)
     return [
         (c, s)
         for c, s in product(topology.ports[client], topology.ports[server])
-        if c.ip.version == s.ip.version and routing.walk(c, s) is not None and routing.walk(s, c) is not None
+        if c.ip.version == s.ip.version
+        and routing.reach.walk(c, s) is not None
+        and routing.reach.walk(s, c) is not None
     ]
 
 
@@ -135,9 +137,9 @@ def _bytes(entry: Entry, scenario: model.Scenario) -> int | None:
 def directed(entry: Entry, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
     """The ports left on the way from the sending to the receiving side, and back."""
     client, server = pair
-    there, back = routing.walk(client, server), routing.walk(server, client)
-    assert there is not None  # only usable pairs come here
-    assert back is not None
+    ways = routing.reach.round_trip(client, server)
+    assert ways is not None  # only usable pairs come here
+    there, back = ways
     return (back, there) if entry.spec.reverse else (there, back)
 
 
@@ -155,11 +157,24 @@ def _paths(entry: Entry, pairs: list[Pair], routing: Routing) -> tuple[Path, ...
                 server_address=str(pair[1].ip),
                 forward=tuple(port.out for port in forward),
                 backward=tuple(port.out for port in backward),
+                spread=_others(spread(pair, routing), forward + backward),
                 rate_bps=min((int(rate) for rate in rates if rate is not None), default=None),
                 base_rtt_us=(delay_ns(forward) + delay_ns(backward)) / 1000,
             )
         )
     return tuple(out)
+
+
+def _others(every: list[Port], one_way: list[Port]) -> tuple[str, ...]:
+    """The link directions beside those of one way."""
+    return tuple(dict.fromkeys(port.out for port in every if port not in one_way))
+
+
+def spread(pair: Pair, routing: Routing) -> list[Port]:
+    """The ports that a packet may leave between a pair of interfaces, forth and back, whatever ECMP chooses."""
+    if not routing.reach.ecmp:
+        return []
+    return [*routing.reach.spread(*pair), *routing.reach.spread(pair[1], pair[0])]
 
 
 def _path_name(ports: list[Port]) -> str:
@@ -179,8 +194,14 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _ideal(entry: Entry, pairs: list[Pair], routing: Routing) -> int | None:
-    """The maximum flow through the links of the paths, in bit/s; None when nothing limits it."""
+    """The maximum flow through the links of the paths, in bit/s; None when nothing limits it.
+
+    Of the links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
+    """
     ports = {port for pair in pairs for port in directed(entry, pair, routing)[0]}
+    if len(pairs) > 1 and routing.reach.ecmp:
+        sent = (pair[::-1] if entry.spec.reverse else pair for pair in pairs)
+        ports.update(port for source, target in sent for port in routing.reach.spread(source, target))
     capacities: dict[tuple[str, str], float] = {}
     for port in ports:
         rate = port.wired.link.conditions(forward=port.at_a).rate

@@ -135,12 +135,20 @@ class Rule(Record):
     priority: int
 
 
+class Nexthop(Record):
+    """One of the equally good ways of a route."""
+
+    device: IfName
+    via: str
+
+
 class Route(Record):
     """A route. `destination` is a prefix or `default`; `table` 254 is main; a direct route has no `via`.
 
     The kernel itself adds the connected route of each address to main; those are not listed. An `unreachable`
     route has no device: it ends the lookup, so that a packet whose source belongs to one interface never
-    falls through to the main table and leaves by another.
+    falls through to the main table and leaves by another. A route with `nexthops` (two or more) has neither
+    device nor `via`: the kernel chooses one of them for each packet by a hash, as the namespace's sysctls say.
     """
 
     netns: str
@@ -151,6 +159,7 @@ class Route(Record):
     source: str | None = None
     table: int = 254
     metric: int | None = None
+    nexthops: tuple[Nexthop, ...] = ()
 
 
 class Endpoint(Record):
@@ -262,6 +271,10 @@ class Path(Record):
     forward: tuple[str, ...]
     """Names of link directions from the *sending* side to the receiving side."""
     backward: tuple[str, ...]
+    spread: tuple[str, ...] = ()
+    """Where routers choose among equally good ways (ECMP), `forward` and `backward` are one of the ways, and these are
+    the further link directions, either way, that a subflow's packets may take instead. The base RTT is that of
+    the one way."""
     rate_bps: int | None
     """The least rate along `forward`; None when no link of it is limited."""
     base_rtt_us: float

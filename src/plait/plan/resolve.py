@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plait.errors import RequestError
 from plait.plan import addressing, links, sysctls, topology
 from plait.plan.endpoints import PathManager
-from plait.plan.flows import MAX_FLOWS, Entry, directed, flows
+from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
 from plait.plan.model import Bridge, Machine, Namespace, Network, Plan
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
@@ -101,6 +101,9 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     specs = [
         (i, copy, entry.flow) for i, entry in enumerate(scenario.traffic) for copy in range(entry.flow.count)
     ]
+    namespaces = tuple(
+        sysctls.reseeded(space, derived(seed, "ecmp", space.name)) for space in plan.network.namespaces
+    )
     started = tuple(
         flow.model_copy(
             update={"start_us": flow.start_us + derived(seed, "start", i, copy) % (spec.start_jitter.us + 1)}
@@ -111,7 +114,7 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
         update={
             "seed": seed,
             "end_us": _end_us(scenario, started),
-            "network": plan.network.model_copy(update={"qdiscs": qdiscs}),
+            "network": plan.network.model_copy(update={"qdiscs": qdiscs, "namespaces": namespaces}),
             "flows": started,
         }
     )
@@ -177,7 +180,7 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
         for pair in entry.usable:
             forward, backward = directed(entry, pair, routing)
             rtt = topology.delay_ns(forward) + topology.delay_ns(backward)
-            for port in (*forward, *backward):
+            for port in (*forward, *backward, *spread(pair, routing)):
                 rtts[port] = max(rtts.get(port, 0), rtt)
     return rtts
 

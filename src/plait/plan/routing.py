@@ -1,6 +1,6 @@
-"""Who forwards what to whom: routes, source-routed tables, and the way that packets take. Pure.
+"""Routes and rules: the main tables, and a source-routed table for each interface of a host. Pure.
 
-Hosts do not forward; routers do, by the least sum of link delays, then by the fewest hops. Every interface of a
+Hosts do not forward; routers do, as `reach` says. Every interface of a
 host has a table of its own (1001, 1002, ..) that a rule chooses by the packet's source address, so that a
 subflow leaves by the interface whose address it has. Such a table ends in a default route, or in an
 `unreachable` one where no router stands on the segment: without it the lookup would fall through to the main
@@ -9,28 +9,23 @@ table, and the packet would leave by another interface.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from plait.plan.model import Route, Rule
-from plait.plan.topology import delay_ns, way
+from plait.plan.model import Nexthop, Route, Rule
+from plait.plan.reach import Reach
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
     from plait.plan.addressing import AnyNetwork
+    from plait.plan.reach import Gate
     from plait.plan.topology import Port, Segment, Topology
-
-    Gate = tuple[Port, Port]
-    """A way out of a node: its own port, and the port of the next router."""
 
 FIRST_TABLE = 1001
 FIRST_PRIORITY = 1000
 MAIN_TABLE = 254
 MAX_ROUTES = 65_536
 _DEFAULT = {4: "default", 6: "::/0"}
-_Cost = tuple[int, int]
-"""(sum of delays in ns, hops)."""
 
 
 class Routing:
@@ -40,34 +35,17 @@ class Routing:
         self._topology = topology
         self._subnets = subnets
         network = topology.scenario.network
-        self._routers = list(network.routers)
+        self.reach = Reach(topology)
         ends = {port.segment for host in network.hosts for port in topology.ports[host]}
         self._ends = [segment for segment in topology.segments if segment in ends]
-        self._gates: dict[Segment, list[Port]] = {}
-        for router in self._routers:
-            for port in topology.ports[router]:
-                self._gates.setdefault(port.segment, []).append(port)
-        self._before = {
-            router: [
-                (before.node, delay_ns(way(before, port)))
-                for port in topology.ports[router]
-                for before in self._gates[port.segment]
-                if before.node != router
-            ]
-            for router in self._routers
-        }
-        """The routers next to each router, and the delay from them."""
-        self._costs: dict[Segment, dict[str, _Cost]] = {}
         self._everywhere = self._routers_to_everywhere()
 
     def routes(self) -> tuple[list[Route], list[Rule]]:
         """Everything that is not a connected route of the main table, host by host, then router by router."""
         network = self._topology.scenario.network
-        expected = len(self._routers) * len(self._ends)
+        expected = len(self.reach.routers) * len(self._ends)
         if expected > MAX_ROUTES:
-            what = (
-                f"{len(self._routers)} routers would need {expected} routes; a plan has at most {MAX_ROUTES}"
-            )
+            what = f"{len(self.reach.routers)} routers would need {expected} routes; a plan has at most {MAX_ROUTES}"
             raise error_at(self._topology.scenario, [(("network", "routers"), what)])
         routes: list[Route] = []
         rules: list[Rule] = []
@@ -85,7 +63,7 @@ class Routing:
                 )
             routes += self._main_table(host, shorten=True)
             self._bounded(routes)
-        for router in self._routers:
+        for router in self.reach.routers:
             routes += self._main_table(router, shorten=False)
             self._bounded(routes)
         return routes, rules
@@ -94,67 +72,6 @@ class Routing:
         if len(routes) > MAX_ROUTES:
             what = f"this network needs more than {MAX_ROUTES} routes; use fewer hosts, or switches for some routers"
             raise error_at(self._topology.scenario, [(("network", "routers"), what)])
-
-    def walk(self, source: Port, target: Port) -> list[Port] | None:
-        """The ports left by a packet from the address of `source` to that of `target`; None when it cannot arrive."""
-        if source.segment is target.segment:
-            return way(source, target)
-        gate = self._gate([source], target.segment)
-        if gate is None:
-            return None
-        ports = way(*gate)
-        node = gate[1].node
-        while (nearby := self._attached(node, target.segment)) is None:
-            gate = self._gate(self._topology.ports[node], target.segment)
-            if gate is None:  # pragma: no cover  # a router with a cost has a next hop
-                return None
-            ports += way(*gate)
-            node = gate[1].node
-        return ports + way(nearby, target)
-
-    def main_source(self, host: str, target: Port) -> Port | None:
-        """The interface whose address the kernel takes for a socket of `host` that is bound to none."""
-        nearby = self._attached(host, target.segment)
-        if nearby is not None:
-            return nearby
-        gate = self._gate(self._topology.ports[host], target.segment)
-        return None if gate is None else gate[0]
-
-    def _attached(self, node: str, segment: Segment) -> Port | None:
-        return next((port for port in self._topology.ports[node] if port.segment is segment), None)
-
-    def _cost(self, target: Segment) -> dict[str, _Cost]:
-        """The cost from each router to a segment (Dijkstra from the segment outwards)."""
-        known = self._costs.get(target)
-        if known is not None:
-            return known
-        cost: dict[str, _Cost] = {}
-        waiting: list[tuple[_Cost, str]] = [((0, 0), gate.node) for gate in self._gates.get(target, [])]
-        heapq.heapify(waiting)
-        while waiting:
-            at, router = heapq.heappop(waiting)
-            if router in cost:
-                continue
-            cost[router] = at
-            for before, delay in self._before[router]:
-                if before not in cost:
-                    heapq.heappush(waiting, ((at[0] + delay, at[1] + 1), before))
-        self._costs[target] = cost
-        return cost
-
-    def _gate(self, ports: list[Port], target: Segment) -> Gate | None:
-        """The best way out of a node towards a segment: (own port, the next router's port)."""
-        cost = self._cost(target)
-        options = [
-            ((cost[gate.node][0] + delay_ns(way(port, gate)), cost[gate.node][1]), number, port, gate)
-            for number, port in enumerate(ports)
-            for gate in self._gates.get(port.segment, [])
-            if gate.node in cost and gate.node != port.node
-        ]
-        if not options:
-            return None
-        _, _, port, gate = min(options, key=lambda option: option[:2])
-        return port, gate
 
     def _own_table(self, port: Port) -> list[Route]:
         """The table of one interface: its subnet, what routers lead to, and an end.
@@ -190,38 +107,47 @@ class Routing:
         own = {port.segment for port in ports}
         remote = self._remote(ports, [s for s in self._ends if s not in own])
         if not shorten:
-            return [_route(port, str(self._subnets[s]), via=str(gate.ip)) for s, (port, gate) in remote]
+            return [self._towards(node, s, gate) for s, gate in remote]
         families = ([r for r in remote if self._subnets[r[0]].version == version] for version in (4, 6))
         return [route for family in families if family for route in self._shortened(family, MAIN_TABLE, None)]
 
     def _routers_to_everywhere(self) -> set[tuple[str, int]]:
         """(router, family) from which every host of the family can be reached."""
         island: dict[str, int] = {}
-        for number, router in enumerate(self._routers):
+        for number, router in enumerate(self.reach.routers):
             waiting = [router]
             while waiting:
                 at = waiting.pop()
                 if at not in island:
                     island[at] = number
-                    waiting += [before for before, _ in self._before[at]]
+                    waiting += self.reach.neighbours(at)
         reached = Counter(
             (number, self._subnets[segment].version)
             for segment in self._ends
-            for number in {island[gate.node] for gate in self._gates.get(segment, [])}
+            for number in {island[gate.node] for gate in self.reach.gates_of.get(segment, [])}
         )
         total = Counter(self._subnets[segment].version for segment in self._ends)
         return {(r, v) for r, number in island.items() for v in total if reached[number, v] == total[v]}
 
     def _only_way(self, ports: list[Port], version: int) -> Gate | None:
         """The one way out of a node, when there is only one and it leads everywhere: no need to look further."""
-        if len(ports) != 1 or len(gates := self._gates.get(ports[0].segment, [])) != 1:
+        if len(ports) != 1 or len(gates := self.reach.gates_of.get(ports[0].segment, [])) != 1:
             return None
         return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
 
     def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
         """The segments that can be reached through these ports of a node, and the best gate to each."""
-        found = ((segment, self._gate(ports, segment)) for segment in segments)
+        found = ((segment, self.reach.gate(ports, segment)) for segment in segments)
         return [(segment, gate) for segment, gate in found if gate is not None]
+
+    def _towards(self, router: str, segment: Segment, first: Gate) -> Route:
+        """A router's route to a segment: through its best gate, or over all of them that are equally good."""
+        to = str(self._subnets[segment])
+        gates = self.reach.gates(self._topology.ports[router], segment)
+        if len(gates) == 1:
+            return _route(first[0], to, via=str(first[1].ip))
+        hops = tuple(Nexthop(device=port.ifname, via=str(gate.ip)) for port, gate in gates)
+        return Route(netns=router, destination=to, nexthops=hops)
 
     def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
         """A default route through the gate that is used most, after the exceptions. All of one family."""

@@ -172,6 +172,8 @@ def _route(route: Route) -> str:
     ):
         words += [word, value] if value is not None else []
     words += ["table", route.table] if route.table != 254 else []
+    for hop in route.nexthops:
+        words += ["nexthop", "via", hop.via, "dev", hop.device]
     return _in(route.netns, "ip", *words)
 
 

@@ -17,6 +17,12 @@ Setting = tuple[str, str]
 _PAGE = 4096
 DEFAULT_BUFFER_MAX = 212_992
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
+HASH_SEED = "net/ipv4/fib_multipath_hash_seed"
+"""Of both families. Without it, all routers of one kernel would have one seed, and choose alike."""
+_DERIVED = "derived"
+"""Stands where a seed follows from the trial's."""
+_HASH_BY_FIELDS, _FIVE_TUPLE = 3, 0b110111
+"""Policy 1 would take the hash that the sending socket left on the packet, where a real router sees only headers."""
 ALLOWED_CONGESTION_CONTROL = "net/ipv4/tcp_allowed_congestion_control"
 
 
@@ -65,6 +71,8 @@ def of_node(scenario: model.Scenario, role: str, *, ipv6: bool) -> list[Setting]
         ]
         if ipv6:
             settings += [("net/ipv6/conf/all/forwarding", str(int(role == "router")))]
+    if role == "router" and scenario.network.routing.ecmp:
+        settings += _spreading(ipv6=ipv6)
     if role == "host":
         settings += _tcp(scenario)
     return settings
@@ -76,6 +84,25 @@ def _ipv6(*, on: bool) -> tuple[Setting, ...]:
         return (("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1"))
     names = ("accept_dad", "dad_transmits", "accept_ra", "autoconf", "router_solicitations")
     return tuple((f"net/ipv6/conf/{which}/{name}", "0") for which in ("all", "default") for name in names)
+
+
+def _spreading(*, ipv6: bool) -> list[Setting]:
+    """ECMP by a hash of addresses, protocol and ports, with a seed for each router and trial; see `reseeded`."""
+    families = ("ipv4", "ipv6") if ipv6 else ("ipv4",)
+    return [
+        *((f"net/{family}/fib_multipath_hash_policy", str(_HASH_BY_FIELDS)) for family in families),
+        *((f"net/{family}/fib_multipath_hash_fields", str(_FIVE_TUPLE)) for family in families),
+        (HASH_SEED, _DERIVED),
+    ]
+
+
+def reseeded(namespace: Namespace, seed: int) -> Namespace:
+    """The namespace, with this seed for its choice among equally good routes if it makes one and none is given."""
+    settings = dict(namespace.sysctls)
+    if settings.get(HASH_SEED) != _DERIVED:
+        return namespace
+    settings[HASH_SEED] = str(1 + seed % (2**32 - 1))
+    return namespace.model_copy(update={"sysctls": tuple(settings.items())})
 
 
 def _tcp(scenario: model.Scenario) -> list[Setting]:

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.links import Link
+from plait.scenario.nodes import Host, Router, Routing, Switch
 from plait.scenario.parts import (
     Buffer,
     Interval,
@@ -41,28 +42,13 @@ if TYPE_CHECKING:
     from plait.scenario.source import Source
 
 
-class Host(Part):
-    """A host: addresses by link, and kernel settings of its own."""
-
-    addresses: dict[str, str] = {}
-    """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`. Others are derived."""
-    sysctls: Sysctls = {}
-
-
-class Switch(Part):
-    """A switch: a Linux bridge without spanning tree."""
-
-
-class Router(Host):
-    """A router: it forwards, by the shortest delay."""
-
-
 class Network(Part):
     """Hosts, switches, routers, and the links between them."""
 
     hosts: Annotated[dict[NodeName, Host], names_of(Host), Field(min_length=2)]
     switches: Annotated[dict[NodeName, Switch], names_of(Switch)] = {}
     routers: Annotated[dict[NodeName, Router], names_of(Router)] = {}
+    routing: Routing = Routing()
     links: Annotated[
         dict[str, Link],
         Field(min_length=1),

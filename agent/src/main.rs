@@ -5,6 +5,7 @@ mod apply;
 mod boot;
 mod clock;
 mod error;
+mod inventory;
 mod join;
 mod netlink;
 mod plan;
@@ -32,10 +33,13 @@ fn main() {
     boot::power_off();
 }
 
-/// From the plan to complete tables.
+/// From the plan to complete tables; or only what the kernel has, when that was asked.
 fn run() -> error::Result<()> {
     enter_phase("plan");
     status::reserve()?;
+    if inventory::is_asked_for() {
+        return inventory::answer();
+    }
     let plan = boot::read_plan()?;
     let mut tables = trial::Tables::create(plan)?;
     let outcome = run_trial(plan, &mut tables);

@@ -6,7 +6,7 @@
 mod events;
 mod links;
 mod mptcp;
-mod namespace;
+pub mod namespace;
 mod offloads;
 mod routing;
 mod shaping;
@@ -167,7 +167,7 @@ pub fn address_family(address: IpAddr) -> u8 {
 }
 
 /// Writes a file below /proc/sys of the calling thread's namespace.
-fn write_sysctl(path: &str, value: &str) -> Result<()> {
+pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
     let what = || format!("setting sysctl {path} to {value:?}");
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(Error::because(what(), "not a path below /proc/sys"));

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.run.files import cache_root
+from plait.run.preflight import refuse_what_is_missing
 from plait.run.request import describe, study_of
 from plait.run.store import Store
 from plait.run.study import Runner, StudyOutcome
@@ -63,6 +64,7 @@ def perform(
     # Counted before a kernel is built for it; the pace is that of the engine that is nearly always meant.
     refuse_too_many(estimate(study, jobs, read_pace(cache, "virtual")), confirmed=options.confirmed)
     place = engine()
+    refuse_what_is_missing(study.cases, place.inventory)
     identity = place.identity()
     pace = read_pace(cache, identity.engine)
     tell(estimate(study, jobs, pace).sentence)

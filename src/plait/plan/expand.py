@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.plan.sweep import Row
+    from plait.scenario.source import Where
 
 __all__ = ["Case", "expand", "trial_seed"]
 
@@ -40,6 +42,16 @@ class Case:
     """What varies, by the names used under `vary`."""
     scenario: Scenario
     """With these settings put in, and nothing left to vary."""
+    varied: tuple[tuple[str, Where], ...] = ()
+    """The fields that were set, as paths that may hold wildcards, and where the value of each stands."""
+
+    def place(self, where: Where) -> Where:
+        """Where the value of the field `where` stands in the scenario's text: there, or under `vary`."""
+        dotted = ".".join(map(str, where))
+        for field, value in self.varied:
+            if fnmatchcase(dotted, field) or fnmatchcase(dotted, f"{field}.*"):
+                return value
+        return where
 
 
 def expand(scenario: Scenario) -> list[Case]:
@@ -64,7 +76,8 @@ def expand(scenario: Scenario) -> list[Case]:
         if taken[name] > 1:
             name = f"{name}+{taken[name]}"
         settings = {key: one.value for key, one in row.items()}
-        cases.append(Case(name, settings, _with(scenario, raw, row)))
+        varied = tuple((Scenario.SHORTHANDS.get(key, key), one.where) for key, one in row.items())
+        cases.append(Case(name, settings, _with(scenario, raw, row), varied))
     return _baseline_first(scenario, cases)
 
 

@@ -1,7 +1,7 @@
 """What an engine is: something that executes one plan and leaves the agent's files behind.
 
 The plan is all that goes in; the job folder is all that comes out. `virtual` is the one there is today; a new
-engine (host namespaces, real hosts) is one more module with the same two methods and passes the same tests.
+engine (host namespaces, real hosts) is one more module with the same three methods and passes the same tests.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from plait.plan.model import Plan
+    from plait.run.inventory import Inventory, Setting
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,12 @@ class Engine(Protocol):
 
     def identity(self) -> EngineIdentity:
         """Returns what decides outcomes beside the plan (MachineError when this machine cannot run trials)."""
+
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:
+        """Returns what its kernel has, and which of `settings` (path below /proc/sys, value) it refuses.
+
+        None: nobody can tell. Raises MachineError when the kernel could not be asked.
+        """
 
     def execute(self, job: Job) -> None:
         """Runs one trial to its end and leaves `data/*.arrow`, `status.json` and `console.log` in its folder.

@@ -28,18 +28,31 @@ from typing import IO, TYPE_CHECKING
 
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
-from plait.run import initramfs
+from plait.plan.model import Machine, Network, Plan
+from plait.run import initramfs, inventory
 from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plait.kernel import Kernel
-    from plait.plan.model import Plan
+    from plait.run.inventory import Inventory, Setting
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The guest's date at boot (2023-11-14), the same always."""
 
 _POLL_S = 0.25
+_NOTHING = Plan(
+    seed=0,
+    machine=Machine(),
+    sample_interval_us=1000,
+    end_us=0,
+    network=Network(namespaces=(), veths=()),
+    links=(),
+    flows=(),
+)
+"""The plan of a guest that runs no trial."""
 _CONSOLE_LINES = 12
 
 # Should plait die before setpriv has asked for the signal, the signal never comes: so look who the parent is.
@@ -80,6 +93,11 @@ class VirtualEngine:
             finally:
                 _end(guest)
         _judge(job.folder, guest.returncode, verdict)
+
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
+        """Returns what the kernel has (see Engine)."""
+        identity = f"{self._kernel.identity} {self._agent_sha256}"
+        return inventory.take(identity, settings, lambda folder: self.execute(Job(_NOTHING, {}, folder)))
 
     def _spawn(self, job: Job, console: IO[bytes]) -> subprocess.Popen[bytes]:
         command = [*self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]

@@ -14,12 +14,18 @@ _LONG = 40
 
 def nearest(name: str, known: Collection[str]) -> str:
     """`did you mean 'x'?`, or the known names when none is near and they are few; empty when neither helps."""
-    close = difflib.get_close_matches(name[:_LONG], known, n=1, cutoff=0.6) if len(known) <= 1000 else []
-    if close:
-        return f"did you mean '{close[0]}'?"
+    close = closest(name, known)
+    if close is not None:
+        return f"did you mean '{close}'?"
     if 0 < len(known) <= _MANY:
         return f"there is: {', '.join(sorted(known))}"
     return ""
+
+
+def closest(name: str, known: Collection[str]) -> str | None:
+    """The known name that is most like this one, if one is near."""
+    close = difflib.get_close_matches(name[:_LONG], known, n=1, cutoff=0.6) if len(known) <= 1000 else []
+    return close[0] if close else None
 
 
 def shown(value: object) -> str:

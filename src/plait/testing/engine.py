@@ -16,20 +16,29 @@ from plait.testing.folders import write_arrow
 from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from plait.run.inventory import Inventory, Setting
 
 
 class FakeEngine:
     """Executes plans without a kernel. `calls` counts them; `fault` may raise for a job before it is answered."""
 
-    def __init__(self, fault: Callable[[Job], None] | None = None) -> None:
+    def __init__(
+        self, fault: Callable[[Job], None] | None = None, inventory: Inventory | None = None
+    ) -> None:
         self.calls = 0
+        self._inventory = inventory
         self._fault = fault
         self._lock = threading.Lock()
 
     def identity(self) -> EngineIdentity:
         """Returns a fixed identity."""
         return EngineIdentity("fake", "0" * 64, "0.0", "f" * 64)
+
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002 - it refuses none
+        """Returns what it was given: None, unless a test says otherwise."""
+        return self._inventory
 
     def execute(self, job: Job) -> None:
         """Writes the tables of a trial (see plait.run.engine.Engine)."""

@@ -1,0 +1,93 @@
+"""What a kernel has: its algorithms, its sysctls, and which of some settings it refuses. Told by the kernel itself.
+
+A guest is booted for it once for each kernel and agent (some 0.2 s), and the answer kept in the cache. Which settings
+a scenario may ask for is decided with it, before anything is run (see `plait.run.preflight`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from plait.errors import MachineError, TrialError
+from plait.run.files import cache_root, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Boot = Callable[[Path], None]
+
+REQUEST = "inventory-request.json"
+ANSWER = "inventory.json"
+
+Setting = tuple[str, str]
+"""(path below /proc/sys, value)."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sysctl(_Record):
+    """A sysctl as a new namespace shows it."""
+
+    value: str | None
+    """Null when it cannot be read."""
+    writable: bool
+
+
+class Refusal(_Record):
+    """A setting that the kernel did not take, and its words for why."""
+
+    path: str
+    value: str
+    why: str
+
+
+class Inventory(_Record):
+    """What one kernel has."""
+
+    congestion_controls: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    """Of MPTCP."""
+    sysctls: dict[str, Sysctl]
+    """By path below /proc/sys: those that every namespace has of its own."""
+    shared_sysctls: dict[str, Sysctl]
+    """Those that the kernel keeps once for all namespaces."""
+    refused: tuple[Refusal, ...] = ()
+    """Of the settings that were tried."""
+
+
+def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:
+    """Returns the inventory of the kernel and agent called `identity`, from the cache if it is there.
+
+    Each of `settings` is tried in a namespace of its own making. `boot` runs a guest in the folder that it is given.
+    Raises MachineError when that fails.
+    """
+    tried = sorted(set(settings))
+    name = sha256(json.dumps([identity, tried]).encode()).hexdigest()
+    path = cache_root() / "inventories" / f"{name}.json"
+    with contextlib.suppress(OSError, ValidationError):  # not there, or not whole: it is taken anew
+        return Inventory.model_validate_json(path.read_bytes())
+    answer = _ask(tried, boot)
+    with contextlib.suppress(OSError):  # without a cache it is only asked again next time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, answer.model_dump_json().encode())
+    return answer
+
+
+def _ask(settings: list[Setting], boot: Boot) -> Inventory:
+    try:
+        with tempfile.TemporaryDirectory(prefix="plait-inventory-") as name:
+            folder = Path(name)
+            (folder / REQUEST).write_text(json.dumps({"settings": settings}), encoding="utf-8")
+            boot(folder)
+            return Inventory.model_validate_json((folder / ANSWER).read_bytes())
+    except (OSError, ValidationError, TrialError) as error:
+        raise MachineError(f"asking the kernel what it has, in a guest booted for that: {error}") from error

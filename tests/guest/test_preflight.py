@@ -1,0 +1,102 @@
+"""What a kernel lacks is refused before anything runs: in its place, with what there is. Asked of the real kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.errors import ScenarioError
+from plait.plan.expand import expand
+from plait.run.preflight import refuse_what_is_missing
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from plait.run.virtual import VirtualEngine
+
+pytestmark = pytest.mark.guest
+
+LINKED = """\
+title: One link
+network:
+  hosts:
+    h1: {%s}
+    h2: {}
+  links:
+    h1-h2: {rate: 20mbit, delay: 5ms}
+traffic:
+  - bulk: {from: h1, to: h2, duration: 1s}
+"""
+
+
+def refused(engine: VirtualEngine, more: str = "", *, host: str = "") -> str:
+    cases = expand(parse(LINKED % host + more, "t.yaml"))
+    with pytest.raises(ScenarioError) as caught:
+        refuse_what_is_missing(cases, engine.inventory)
+    return str(caught.value)
+
+
+def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
+    inventory = engine.inventory()
+    assert {"reno", "cubic", "bbr"} <= set(inventory.congestion_controls)
+    assert "default" in inventory.schedulers
+    assert inventory.sysctls["net/mptcp/checksum_enabled"].value == "0"
+    everything = "sysctls: {net.ipv4.tcp_sack: 0, net.mptcp.close_timeout: 5, net.ipv4.tcp_rmem: [4096, 8192, 16384]}\n"
+    names = ", ".join(inventory.congestion_controls)
+    cases = expand(parse(LINKED % "" + everything + f"vary: {{congestion_control: [{names}]}}\n", "t.yaml"))
+    refuse_what_is_missing(cases, engine.inventory)
+
+
+@pytest.mark.parametrize(
+    ("more", "host", "expected"),
+    [
+        (
+            "tcp: {congestion_control: cubix}\n",
+            "",
+            "t.yaml:10:7: tcp.congestion_control: this kernel has no congestion control 'cubix'; did you mean 'cubic'?",
+        ),
+        (
+            "mptcp: {scheduler: fastest}\n",
+            "",
+            "t.yaml:10:9: mptcp.scheduler: this kernel has no MPTCP scheduler 'fastest'; there is: ",
+        ),
+        (
+            "vary: {traffic.*.bulk.congestion_control: [reno, bbr9]}\n",
+            "",
+            "t.yaml:10:50: vary.traffic.*.bulk.congestion_control.1: this kernel has no congestion control 'bbr9'",
+        ),
+        (
+            "",
+            "sysctls: {net.ipv4.tcp_sackk: 1}",
+            "t.yaml:4:20: network.hosts.h1.sysctls.net.ipv4.tcp_sackk: this kernel has no sysctl net.ipv4.tcp_sackk;",
+        ),
+        ("sysctls: {net.mptcp.schedule: x}\n", "", "in net.mptcp there is: add_addr_timeout, "),
+        ("", "sysctls: {net.ipv4.tcp_mem: 5}", "net.ipv4.tcp_mem is the same for all hosts"),
+        (
+            "",
+            "sysctls: {net.ipv4.conf.h1-eth0.rp_filter: 1}",
+            "there are no interfaces yet when this is set; write net.ipv4.conf.default.rp_filter",
+        ),
+        (
+            "sysctls: {net.mptcp.close_timeout: soon}\n",
+            "",
+            "t.yaml:10:11: sysctls.net.mptcp.close_timeout: the kernel does not take 'soon': setting sysctl net/mptcp/",
+        ),
+        ("sysctls: {net.mptcp.close_timeout: x}\n", "", "EINVAL (Invalid argument); its default is '60'"),
+        ("sysctls: {net.ipv4.tcp_sackk: 1}\n", "", "did you mean 'net.ipv4.tcp_sack'?"),
+        ("sysctls: {net.mptcp.scheduler: none}\n", "", "this kernel has no MPTCP scheduler 'none'"),
+    ],
+)
+def test_what_it_lacks_is_refused_in_its_place(
+    engine: VirtualEngine, more: str, host: str, expected: str
+) -> None:
+    assert expected in refused(engine, more, host=host)
+
+
+def test_all_that_is_missing_is_told_at_once_and_once(engine: VirtualEngine) -> None:
+    text = refused(
+        engine,
+        "vary: {scheduler: [a1, a2], congestion_control: [b1, b2]}\n",
+        host="sysctls: {net.ipv4.nothing: 1}",
+    )
+    assert len(text.splitlines()) == 5

@@ -10,6 +10,7 @@ const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
 
 static ZERO_NS: OnceLock<i64> = OnceLock::new();
+static REALTIME_ZERO_NS: OnceLock<i64> = OnceLock::new();
 
 /// `CLOCK_MONOTONIC` in ns. Each call costs one system call, and a little virtual time.
 pub fn monotonic_ns() -> i64 {
@@ -22,6 +23,16 @@ pub fn monotonic_ns() -> i64 {
 /// A full millisecond lies at least one whole millisecond ahead, so that every thread can be asleep by then.
 pub fn set_zero() -> i64 {
     *ZERO_NS.get_or_init(|| (monotonic_ns() / NS_PER_MS + 2) * NS_PER_MS)
+}
+
+/// The trial's zero in ns of `CLOCK_REALTIME`, by which the kernel stamps packets. Nobody sets that clock, so it is
+/// read once; call it early.
+pub fn realtime_zero_ns() -> i64 {
+    *REALTIME_ZERO_NS.get_or_init(|| {
+        let real = clock_gettime(ClockId::Realtime);
+        let since_boot = monotonic_ns();
+        real.tv_sec * NS_PER_S + real.tv_nsec - since_boot + ZERO_NS.get().copied().unwrap_or_default()
+    })
 }
 
 /// The time since the trial's zero in whole us; 0 before there is a zero, negative shortly before it.

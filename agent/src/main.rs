@@ -7,6 +7,7 @@ mod clock;
 mod error;
 mod inventory;
 mod join;
+mod monitor;
 mod netlink;
 mod plan;
 mod sample;

@@ -74,10 +74,8 @@ fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions, occasion
         QdiscOptions::Netem(Netem { delay_ns, jitter_ns, loss_ratio, limit_packets, seed }) => {
             let fixed =
                 TcNetemQopt { limit: limit_packets, loss: loss_threshold(loss_ratio), ..Default::default() };
-            let attributes = attributes
-                .nested_options_netem(&fixed)
-                .push_latency64(delay_ns)
-                .push_jitter64(jitter_ns);
+            let attributes =
+                attributes.nested_options_netem(&fixed).push_latency64(delay_ns).push_jitter64(jitter_ns);
             if occasion == Occasion::Add {
                 attributes.push_prng_seed(seed);
             }

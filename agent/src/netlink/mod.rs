@@ -36,6 +36,8 @@ pub enum Family {
     Route,
     /// Generic netlink: the MPTCP path manager.
     Generic,
+    /// What becomes of sockets.
+    Sockets,
 }
 
 /// A netlink socket, bound to the network namespace in which it was opened.
@@ -59,6 +61,7 @@ impl Socket {
         let protocol = match family {
             Family::Route => None,
             Family::Generic => Some(rustix::net::netlink::GENERIC),
+            Family::Sockets => Some(rustix::net::netlink::SOCK_DIAG),
         };
         let what = || format!("opening a netlink socket ({family:?})");
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)

@@ -298,6 +298,48 @@ records! {
         ideal_rate_bps: Option<u64>,
     }
 
+    /// Counters of interfaces.
+    InterfaceMonitor {
+        interval_us: i64,
+        nodes: Vec<String>,
+    }
+
+    /// Counters of namespaces.
+    CounterMonitor {
+        interval_us: i64,
+    }
+
+    /// Echo requests between two addresses.
+    Probe {
+        path: String,
+        netns: String,
+        source: IpAddr,
+        destination: IpAddr,
+        interval_us: i64,
+        payload_bytes: u16,
+    }
+
+    /// The packets of an interface.
+    Capture {
+        netns: String,
+        ifname: String,
+        file: String,
+        packet_bytes: u32,
+    }
+
+    /// What is measured only when it is asked for.
+    #[derive(Default)]
+    Monitors {
+        #[serde(default)]
+        interfaces: Option<InterfaceMonitor>,
+        #[serde(default)]
+        counters: Option<CounterMonitor>,
+        #[serde(default)]
+        probes: Vec<Probe>,
+        #[serde(default)]
+        captures: Vec<Capture>,
+    }
+
     /// One trial.
     Plan {
         schema: u32,
@@ -310,6 +352,8 @@ records! {
         flows: Vec<Flow>,
         #[serde(default)]
         events: Vec<Event>,
+        #[serde(default)]
+        monitors: Monitors,
     }
 }
 

@@ -76,10 +76,10 @@ fn another_schema_is_refused() {
 
 #[test]
 fn events_out_of_order_are_refused() {
-    let event = |t_us: u32| {
-        format!(r#"{{"t_us": {t_us}, "name": "n", "subject": "s", "text": "", "actions": []}}"#)
-    };
-    let plan = |events: String| minimal("").replace("\"flows\"", &format!("\"events\": [{events}], \"flows\""));
+    let event =
+        |t_us: u32| format!(r#"{{"t_us": {t_us}, "name": "n", "subject": "s", "text": "", "actions": []}}"#);
+    let plan =
+        |events: String| minimal("").replace("\"flows\"", &format!("\"events\": [{events}], \"flows\""));
     assert!(parse(plan([event(1), event(1), event(2)].join(",")).as_bytes()).is_ok());
     assert!(parse(plan([event(2), event(1)].join(",")).as_bytes()).is_err());
 }

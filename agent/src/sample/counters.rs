@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use crate::apply::{Applied, enter};
 use crate::error::{Attempt, Result};
-use crate::tables::{Counter, Table};
+use crate::tables::{Counter, CounterChange, Table};
 
 /// The files, relative to the namespace of the thread that opens them; open ones stay with theirs.
 const FILES: [&str; 2] = ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"];
@@ -60,6 +61,51 @@ impl Counters {
             }
         }
         Ok(())
+    }
+}
+
+/// The counters over time: the table `counter_series`.
+pub struct Series {
+    table: Table<CounterChange>,
+    /// By node: what each counter was at the latest reading.
+    latest: Vec<BTreeMap<String, i64>>,
+}
+
+impl Series {
+    /// Creates the table.
+    pub fn create(folder: &Path) -> Result<Self> {
+        Ok(Self { table: Table::create(folder)?, latest: Vec::new() })
+    }
+
+    /// Adds a row for each counter that is not what it was.
+    pub fn read(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
+        if self.latest.is_empty() {
+            self.latest = counters.nodes.iter().map(|node| node.before.clone()).collect();
+        }
+        for (node, latest) in counters.nodes.iter().zip(&mut self.latest) {
+            for (counter, value) in read(node.name, &node.files)? {
+                if latest.get(&counter).copied().unwrap_or(0) != value {
+                    self.table.push(CounterChange {
+                        t_us: Some(t_us),
+                        node: Some(node.name.into()),
+                        counter: Some(counter.clone().into()),
+                        value: Some(value),
+                    })?;
+                    latest.insert(counter, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that wait.
+    pub fn flush(&mut self) -> Result<()> {
+        self.table.flush()
+    }
+
+    /// Completes the table.
+    pub fn finish(self) -> Result<()> {
+        self.table.finish()
     }
 }
 

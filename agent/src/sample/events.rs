@@ -1,4 +1,5 @@
-//! Path-manager events: one thread waits for those of all hosts and stamps each with the time.
+//! Path-manager events, and the ends of subflows: one thread waits for those of all hosts and stamps each with the
+//! time.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use netlink_bindings::mptcp_pm::{EventAttr, EventType, IterableEventAttr};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
-use crate::apply::Applied;
+use super::closed::{self, Closed};
+use crate::apply::{Applied, enter};
 use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::join::Joiner;
@@ -29,13 +31,22 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     let mut joiner = Joiner::new(traffic, network, family.id)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(what)?;
     let mut nodes: Vec<(&'static str, Socket)> = Vec::new();
+    let mut add = |node: &'static str, socket: Socket| {
+        let data = epoll::EventData::new_u64(nodes.len() as u64);
+        epoll::add(&epoll, socket.fd(), data, epoll::EventFlags::IN).attempt(what)?;
+        nodes.push((node, socket));
+        Ok(())
+    };
     for namespace in &mut network.namespaces {
         let Some(socket) = namespace.generic.take() else { continue };
         socket.join(group)?;
-        let data = epoll::EventData::new_u64(nodes.len() as u64);
-        epoll::add(&epoll, socket.fd(), data, epoll::EventFlags::IN).attempt(what)?;
-        nodes.push((namespace.name, socket));
+        add(namespace.name, socket)?;
+        if traffic.has_mptcp(namespace.name) {
+            enter(&namespace.fd)?;
+            add(namespace.name, closed::listen().attempt(what)?)?;
+        }
     }
+    enter(&network.home)?;
     let traffic = Arc::clone(traffic);
     let body = move || {
         let mut ready = Vec::with_capacity(64);
@@ -72,6 +83,8 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
                 if let Some(((_, server), token)) = connection {
                     joiner.established(node, token, server, t_us, traffic);
                 }
+            } else if let Some((ends, info)) = closed::decode(kind, payload) {
+                traffic.push_closed(Closed { t_us, node, ends, info });
             }
         });
         match more {

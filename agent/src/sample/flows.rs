@@ -8,10 +8,11 @@ use rustix::io::Errno;
 use rustix::net::{getpeername, getsockname};
 
 use super::cell;
+use super::closed::Closed;
 use super::mptcp_info::{MptcpInfo, SubflowInfo};
 use super::tcp_info::TcpInfo;
 use crate::error::Result;
-use crate::plan::{SideName, Transport};
+use crate::plan::{Flow, SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
 use crate::tables::{Connection, Subflow, Table};
 use crate::traffic::{Priorities, Traffic};
@@ -22,6 +23,8 @@ const SEND_BUFFER: usize = 3;
 
 /// The kernel counts the subflows of a connection from 1.
 const INITIAL_ID: u32 = 1;
+/// And never comes as far as this.
+const UNKNOWN_ID: u32 = u32::MAX;
 
 /// Samples every flow into the tables `connections` and `subflows`.
 pub struct Sampler {
@@ -36,6 +39,8 @@ pub struct Sampler {
 pub struct Side {
     /// The kernel's numbers of the subflows seen so far; a subflow's place here is its number in the tables.
     ids: Vec<u32>,
+    /// The two ends of each of them.
+    known: Vec<(SocketAddr, SocketAddr)>,
     /// The two ends of a TCP connection.
     ends: Option<(SocketAddr, SocketAddr)>,
     /// The local token of an MPTCP connection.
@@ -125,6 +130,14 @@ impl Sampler {
         })
     }
 
+    /// Adds the last row of each subflow of the flow at `index` that has closed.
+    pub fn add_closed(&mut self, index: usize, plan: &Flow, closed: &Closed) -> Result<()> {
+        let Some(name) = side_of(plan, closed) else { return Ok(()) };
+        let number = self.sides[index][place(name)].number_of_closed(closed.ends);
+        let row = with_ends(TcpInfo::new(&closed.info).subflow(), number, closed.ends.0, closed.ends.1);
+        self.subflows.push(labelled(row, closed.t_us, plan.id, name))
+    }
+
     /// Writes the rows that wait.
     pub fn flush(&mut self) -> Result<()> {
         self.connections.flush()?;
@@ -150,17 +163,31 @@ impl Side {
             .map(|(identity, tcp)| {
                 let SubflowInfo { id, local, remote } = identity;
                 let backup = priorities.backup(local, remote, id == INITIAL_ID);
-                with_ends(Subflow { backup, ..tcp.subflow() }, self.number(id), local, remote)
+                with_ends(
+                    Subflow { backup, ..tcp.subflow() },
+                    self.number(id, (local, remote)),
+                    local,
+                    remote,
+                )
             })
             .collect()
     }
 
     /// The place of a kernel's subflow id among those seen so far.
-    fn number(&mut self, id: u32) -> usize {
+    fn number(&mut self, id: u32, ends: (SocketAddr, SocketAddr)) -> usize {
         self.ids.iter().position(|seen| *seen == id).unwrap_or_else(|| {
             self.ids.push(id);
+            self.known.push(ends);
             self.ids.len() - 1
         })
+    }
+
+    /// The number of a subflow that has closed. One that came and went between two samples is new.
+    fn number_of_closed(&mut self, ends: (SocketAddr, SocketAddr)) -> usize {
+        match self.known.iter().rposition(|known| *known == ends) {
+            Some(number) => number,
+            None => self.number(UNKNOWN_ID - u32::try_from(self.ids.len()).unwrap_or_default(), ends),
+        }
     }
 
     fn tcp_row(&mut self, info: TcpInfo<'_>, socket: &OwnedFd) -> Subflow {
@@ -172,6 +199,20 @@ impl Side {
             Some((local, remote)) => with_ends(row, 0, local, remote),
             None => Subflow { subflow: Some(0), ..row },
         }
+    }
+}
+
+/// The side of an MPTCP flow that a closed socket belonged to: every flow has a port of its own.
+fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
+    let (local, remote) = closed.ends;
+    if plan.transport != Transport::Mptcp {
+        None
+    } else if closed.node == plan.client.netns && remote.port() == plan.server.port {
+        Some(SideName::Client)
+    } else if closed.node == plan.server.netns && local.port() == plan.server.port {
+        Some(SideName::Server)
+    } else {
+        None
     }
 }
 
@@ -210,7 +251,12 @@ mod tests {
     #[test]
     fn a_subflow_keeps_its_number_when_others_close() {
         let mut side = Side::default();
-        assert_eq!([1, 3, 4].map(|id| side.number(id)), [0, 1, 2]);
-        assert_eq!([4, 9].map(|id| side.number(id)), [2, 3]);
+        let ends = |port| (SocketAddr::from(([10, 0, 0, 1], port)), SocketAddr::from(([10, 0, 0, 2], 80)));
+        assert_eq!([1, 3, 4].map(|id| side.number(id, ends(1))), [0, 1, 2]);
+        assert_eq!([4, 9].map(|id| side.number(id, ends(9))), [2, 3]);
+        assert_eq!(side.number_of_closed(ends(9)), 3);
+        // Nobody saw this one while it lived.
+        assert_eq!(side.number_of_closed(ends(7)), 4);
+        assert_eq!(side.number(12, ends(12)), 5);
     }
 }

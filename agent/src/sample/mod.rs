@@ -1,5 +1,6 @@
 //! What is measured while traffic runs: connections and subflows, links, path-manager events, counters.
 
+pub mod closed;
 pub mod counters;
 pub mod events;
 pub mod flows;

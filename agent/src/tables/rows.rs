@@ -158,6 +158,41 @@ row! {
     }
 }
 
+row! {
+    /// The counters of an interface at one moment.
+    Interface = "interfaces" {
+        t_us: i64,
+        node: Text,
+        interface: Text,
+        sent_bytes: i64,
+        sent_packets: i64,
+        received_bytes: i64,
+        received_packets: i64,
+        dropped_packets: i64,
+    }
+}
+
+row! {
+    /// An echo request and what became of it.
+    Probe = "probes" {
+        t_us: i64,
+        path: Text,
+        source: Text,
+        destination: Text,
+        rtt_us: i64,
+    }
+}
+
+row! {
+    /// A kernel counter that has changed.
+    CounterChange = "counter_series" {
+        t_us: i64,
+        node: Text,
+        counter: Text,
+        value: i64,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,5 +230,8 @@ mod tests {
         assert_same::<Link>();
         assert_same::<Event>();
         assert_same::<Counter>();
+        assert_same::<Interface>();
+        assert_same::<Probe>();
+        assert_same::<CounterChange>();
     }
 }

@@ -17,7 +17,8 @@ pub use sockets::{Prepared, prepare};
 
 use crate::clock::Bell;
 use crate::error::{Attempt, Result};
-use crate::plan::{Flow, SideName};
+use crate::plan::{Flow, SideName, Transport};
+use crate::sample::closed::Closed;
 use crate::tables;
 
 /// Flow threads need little stack.
@@ -33,6 +34,8 @@ pub struct Traffic {
     pub events: Mutex<Vec<tables::Event>>,
     /// What path-manager events have told about the priority of subflows.
     pub priorities: Mutex<Priorities>,
+    /// Sockets that the kernel has freed, not yet sampled.
+    pub closed: Mutex<Vec<Closed>>,
 }
 
 /// A flow of the plan and what has become of it so far.
@@ -121,6 +124,25 @@ impl Traffic {
         self.priorities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a socket that the kernel has freed.
+    pub fn push_closed(&self, closed: Closed) {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(closed);
+    }
+
+    /// Takes the sockets that were freed so far.
+    pub fn take_closed(&self) -> Vec<Closed> {
+        std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether an MPTCP flow begins or ends in namespace `netns`.
+    pub fn has_mptcp(&self, netns: &str) -> bool {
+        let mut flows = self.flows.iter().map(|flow| flow.plan);
+        flows.any(|flow| {
+            flow.transport == Transport::Mptcp
+                && [&flow.client, &flow.server].iter().any(|side| side.netns == netns)
+        })
+    }
+
     /// Takes the events so far.
     pub fn take_events(&self) -> Vec<tables::Event> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
@@ -135,6 +157,7 @@ pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
         flows,
         events: Mutex::default(),
         priorities: Mutex::default(),
+        closed: Mutex::default(),
     });
     for (index, Prepared { listener, client, .. }) in prepared.into_iter().enumerate() {
         let shared = Arc::clone(&traffic);

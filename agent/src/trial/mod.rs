@@ -40,6 +40,7 @@ struct Trial<'a> {
     ends: Vec<Option<End>>,
     samples: u32,
     progress: Progress,
+    counters: Counters,
 }
 
 /// Runs the traffic of `plan` over `network`, and fills `tables`.
@@ -52,13 +53,17 @@ pub fn run(
     tables.links.attach(plan, &mut network)?;
     let progress = Progress::create()?;
     let counters = Counters::before(&network)?;
+    tables.monitors.attach(&network)?;
     let traffic = traffic::start(prepared)?;
     events::watch(&mut network, &traffic)?;
     status::booted(clock::set_zero());
     status::enter_phase("run");
+    if !plan.monitors.captures.is_empty() {
+        clock::realtime_zero_ns();
+    }
     let ends = vec![None; plan.flows.len()];
     let events = network.events;
-    let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress };
+    let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters };
     // What happens at zero has happened when the first flow starts.
     trial.carry_out_events(0)?;
     clock::sleep_until(0);
@@ -66,7 +71,7 @@ pub fn run(
     let end_us = trial.follow_schedule()?;
     trial.stop(end_us)?;
     status::enter_phase("write");
-    counters.after(&mut trial.tables.counters)?;
+    trial.counters.after(&mut trial.tables.counters)?;
     trial.write_flows()
 }
 
@@ -83,7 +88,16 @@ impl Trial<'_> {
                 return Ok(now_us);
             }
             let event_us = self.events.next_us().unwrap_or(i64::MAX);
-            let next_us = self.next_deadline().min(next_sample_us).min(event_us).min(self.plan.end_us);
+            let next_us = [
+                self.next_deadline(),
+                next_sample_us,
+                event_us,
+                self.tables.monitors.next_us(),
+                self.plan.end_us,
+            ]
+            .into_iter()
+            .min()
+            .unwrap_or_default();
             if !self.traffic.bell.wait_until(next_us, rings) {
                 continue;
             }
@@ -92,6 +106,7 @@ impl Trial<'_> {
                 self.sample(next_us)?;
                 next_sample_us += self.plan.sample_interval_us;
             }
+            self.tables.monitors.read(next_us, &self.counters)?;
             self.end_bulk_flows(next_us)?;
             now_us = next_us;
             if now_us >= self.plan.end_us {
@@ -122,7 +137,18 @@ impl Trial<'_> {
         deadlines.min().unwrap_or(i64::MAX)
     }
 
+    /// Adds the last rows of the subflows that have closed in live connections.
+    fn note_closed(&mut self) -> Result<()> {
+        for closed in self.traffic.take_closed() {
+            for index in self.live() {
+                self.tables.samples.add_closed(index, self.traffic.flows[index].plan, &closed)?;
+            }
+        }
+        Ok(())
+    }
+
     fn sample(&mut self, t_us: i64) -> Result<()> {
+        self.note_closed()?;
         for index in self.live() {
             self.tables.samples.sample(index, &self.traffic, t_us)?;
         }
@@ -167,6 +193,7 @@ impl Trial<'_> {
 
     /// Ends a flow: its last sample, what it has received by now, and the end of its sender's stream.
     fn end(&mut self, index: usize, t_us: i64, now_us: i64, completed: bool, how: Shutdown) -> Result<()> {
+        self.note_closed()?;
         let flow = &self.traffic.flows[index];
         // The sample comes first: shutting down adds the end of the stream to some counters.
         self.tables.samples.sample(index, &self.traffic, now_us)?;
@@ -188,6 +215,7 @@ impl Trial<'_> {
     /// The last samples; then everything that still goes on is cut off.
     fn stop(&mut self, now_us: i64) -> Result<()> {
         self.tables.links.sample(now_us)?;
+        self.tables.monitors.read_last(now_us, &self.counters)?;
         for index in self.live() {
             self.end(index, now_us, now_us, false, Shutdown::Both)?;
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::boot::JOB;
 use crate::error::{Attempt, Result};
+use crate::monitor::Monitors;
 use crate::plan::Plan;
 use crate::sample::{flows, links};
 use crate::tables::{self, Table};
@@ -15,6 +16,7 @@ pub struct Tables {
     pub(super) counters: Table<tables::Counter>,
     pub(super) samples: flows::Sampler,
     pub(super) links: links::Sampler,
+    pub(super) monitors: Monitors,
 }
 
 impl Tables {
@@ -28,6 +30,7 @@ impl Tables {
             counters: Table::create(&folder)?,
             samples: flows::Sampler::create(&folder, plan.flows.len())?,
             links: links::Sampler::create(&folder, plan)?,
+            monitors: Monitors::create(Path::new(JOB), plan)?,
         })
     }
 
@@ -35,7 +38,8 @@ impl Tables {
     pub(super) fn flush(&mut self) -> Result<()> {
         self.events.flush()?;
         self.samples.flush()?;
-        self.links.flush()
+        self.links.flush()?;
+        self.monitors.flush()
     }
 
     /// Completes all files.
@@ -44,6 +48,7 @@ impl Tables {
         self.events.finish()?;
         self.counters.finish()?;
         self.samples.finish()?;
-        self.links.finish()
+        self.links.finish()?;
+        self.monitors.finish()
     }
 }

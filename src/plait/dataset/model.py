@@ -142,6 +142,41 @@ COUNTERS = pl.Schema(
     }
 )
 
+INTERFACES = pl.Schema(
+    {
+        # one row per interface and reading (monitors.interfaces); counters of the interface, as `ip -s link`
+        "t_us": _I,
+        "node": _S,
+        "interface": _S,
+        "sent_bytes": _I,  # what left the node here: frames, Ethernet header included
+        "sent_packets": _I,
+        "received_bytes": _I,
+        "received_packets": _I,
+        "dropped_packets": _I,  # both ways
+    }
+)
+
+PROBES = pl.Schema(
+    {
+        # one row per echo request (monitors.ping), in the order in which they were sent
+        "t_us": _I,  # it was sent
+        "path": _S,  # the first path that joins the two addresses
+        "source": _S,
+        "destination": _S,
+        "rtt_us": _I,  # null: no answer came before the trial ended
+    }
+)
+
+COUNTER_SERIES = pl.Schema(
+    {
+        # one row per counter that changed since the reading before (monitors.counters), by namespace
+        "t_us": _I,
+        "node": _S,
+        "counter": _S,
+        "value": _I,
+    }
+)
+
 TABLES: dict[str, pl.Schema] = {
     "flows": FLOWS,
     "connections": CONNECTIONS,
@@ -152,7 +187,11 @@ TABLES: dict[str, pl.Schema] = {
 }
 """The tables that every trial has, by the name of the file."""
 
-MONITOR_TABLES: dict[str, pl.Schema] = {}
+MONITOR_TABLES: dict[str, pl.Schema] = {
+    "interfaces": INTERFACES,
+    "probes": PROBES,
+    "counter_series": COUNTER_SERIES,
+}
 """The tables of what is measured only when it is asked for; a trial without has no such file."""
 
 ALL_TABLES: dict[str, pl.Schema] = {**TABLES, **MONITOR_TABLES}

@@ -343,6 +343,50 @@ class Flow(Record):
     """The rate that the links allow this flow alone on all its paths together (maximum flow); None: no limit."""
 
 
+class InterfaceMonitor(Record):
+    """The counters of every interface of these namespaces but `lo`, read every `interval_us`."""
+
+    interval_us: int = Field(ge=1000)
+    nodes: tuple[str, ...]
+
+
+class CounterMonitor(Record):
+    """The counters of every namespace but `wire`, read every `interval_us`."""
+
+    interval_us: int = Field(ge=1000)
+
+
+class Probe(Record):
+    """ICMP echo requests from `source` to `destination`, one every `interval_us` from the trial's zero on."""
+
+    path: str
+    """The name of the first path that joins the two addresses."""
+    netns: str
+    source: str
+    destination: str
+    interval_us: int = Field(ge=1000)
+    payload_bytes: int = Field(ge=8, le=1400)
+
+
+class Capture(Record):
+    """Every packet of an interface, written to `pcap/FILE` of the trial's folder."""
+
+    netns: str
+    ifname: IfName
+    file: str
+    packet_bytes: int = Field(ge=64, le=65_535)
+    """So many of each packet are kept."""
+
+
+class Monitors(Record):
+    """What is measured only because it was asked for."""
+
+    interfaces: InterfaceMonitor | None = None
+    counters: CounterMonitor | None = None
+    probes: tuple[Probe, ...] = ()
+    captures: tuple[Capture, ...] = ()
+
+
 class Plan(Record):
     """One trial."""
 
@@ -356,5 +400,6 @@ class Plan(Record):
     links: tuple[Link, ...]
     flows: tuple[Flow, ...]
     events: tuple[Event, ...] = ()
+    monitors: Monitors = Monitors()
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

@@ -14,6 +14,7 @@ from plait.plan import addressing, links, sysctls, topology
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
 from plait.plan.model import Bridge, Machine, Namespace, Network, Plan
+from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
 from plait.scenario.check import MAX_LINKS
@@ -68,7 +69,8 @@ def _unseeded(key: _Same) -> Plan:
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
-    memory = _memory_mib(scenario, planned_flows)
+    watched = monitors(net, planned_flows)
+    memory = _memory_mib(scenario, planned_flows, len(watched.captures) * RING_MIB)
     namespaces = _namespaces(net)
     wires = list(zip(planned_links, net.wires, strict=True))
     network = Network(
@@ -89,6 +91,7 @@ def _unseeded(key: _Same) -> Plan:
         network=network,
         links=planned_links,
         flows=planned_flows,
+        monitors=watched,
     )
 
 
@@ -185,7 +188,7 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
     return rtts
 
 
-def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...]) -> int:
+def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> int:
     """Ample for every socket buffer (bookkeeping doubles it) and for the nodes and links themselves.
 
     Frames under way are in their sender's buffer, too. Memory costs nothing until it is used.
@@ -197,7 +200,7 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...]) -> int:
     )
     network = scenario.network
     nodes = len(network.hosts) + len(network.switches) + len(network.routers)
-    needed = 128 + 2 * sockets // 2**20 + nodes + len(network.links) // 4
+    needed = 128 + rings + 2 * sockets // 2**20 + nodes + len(network.links) // 4
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 
 

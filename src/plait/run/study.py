@@ -236,7 +236,7 @@ class _TrialRunner:
             error = str(failure)
         wall_s = time.monotonic() - started
         (result / "plan.json").write_bytes(plan_bytes(plan))
-        _keep_logs(folder, result)
+        _keep_files(folder, result)
         provenance = Provenance(
             status="ok" if error is None else "failed",
             error=error,
@@ -313,12 +313,14 @@ def _publish(result: Path, target: Path) -> None:
     result.rename(target)
 
 
-def _keep_logs(folder: Path, result: Path) -> None:
+def _keep_files(folder: Path, result: Path) -> None:
     logs = result / "logs"
     logs.mkdir(exist_ok=True)
     for name in ("console.log", "status.json"):
         if (folder / name).exists():
             shutil.copyfile(folder / name, logs / name)
+    if (folder / "pcap").is_dir():
+        (folder / "pcap").rename(result / "pcap")
 
 
 def _virtual_s(folder: Path) -> float | None:

@@ -34,6 +34,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += _addresses(network, links_of)
     found += _mptcp(scenario, links_of)
     found += _traffic(scenario, links_of)
+    found += _monitors(scenario)
     return found
 
 
@@ -180,6 +181,20 @@ def _traffic(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Foun
         if flow.via is not None and not _is_address(flow.via) and flow.via not in links_of.get(client, ()):
             known = links_of.get(client, set())
             yield (*here, "via"), f"{client[:40]} has no link '{flow.via[:40]}'; {nearest(flow.via, known)}"
+
+
+def _monitors(scenario: Scenario) -> Iterator[Found]:
+    """What is monitored exists."""
+    network, asked = scenario.network, scenario.monitors
+    nodes = {**network.hosts, **network.switches, **network.routers}
+    for i, node in enumerate((asked.interfaces and asked.interfaces.nodes) or ()):
+        if node not in nodes:
+            at: Where = ("monitors", "interfaces", "nodes", i)
+            yield at, f"no node is called '{node[:40]}'; {nearest(node, nodes)}"
+    for i, name in enumerate(asked.capture.on if asked.capture else ()):
+        if name not in nodes and name not in network.links:
+            known = nearest(name, [*nodes, *network.links])
+            yield ("monitors", "capture", "on", i), f"no node or link is called '{name[:40]}'; {known}"
 
 
 def _is_address(text: str) -> bool:

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.links import Link
+from plait.scenario.monitors import Monitors
 from plait.scenario.nodes import Host, Router, Routing, Switch
 from plait.scenario.parts import (
     Buffer,
@@ -164,6 +165,8 @@ class Scenario(Part):
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
     sample: Interval = Interval(100_000_000)
     """How often everything is measured."""
+    monitors: Monitors = Monitors()
+    """What is measured only when it is asked for."""
     until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
 

@@ -3,6 +3,10 @@
 //! Every function here is safe to call with any argument; the reason stands beside each `unsafe`.
 #![allow(unsafe_code)]
 
+mod packets;
+
+pub use packets::{Packet, PacketRing};
+
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 

@@ -1,0 +1,90 @@
+//! Captures: a ring for each interface, emptied on the agent's schedule rather than at each packet, because a return
+//! to user space costs more wall time than a thousand packets cost the kernel.
+
+use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use super::pcapng::Writer;
+use crate::apply::{Applied, enter};
+use crate::clock;
+use crate::error::{Attempt, Error, Result};
+use crate::plan::Capture;
+use crate::sys::PacketRing;
+
+/// All captures of a trial.
+pub struct Captures {
+    captures: Vec<Running>,
+}
+
+struct Running {
+    plan: &'static Capture,
+    file: Writer,
+    ring: Option<PacketRing>,
+}
+
+impl Captures {
+    /// Creates the files in `folder`.
+    pub fn create(folder: &Path, planned: &'static [Capture]) -> Result<Self> {
+        if !planned.is_empty() {
+            std::fs::create_dir_all(folder).attempt(|| "making the folder for captures")?;
+        }
+        let start = |plan: &'static Capture| {
+            let path = folder.join(&plan.file);
+            Ok(Running { plan, file: Writer::create(&path, &plan.ifname, plan.packet_bytes)?, ring: None })
+        };
+        Ok(Self { captures: planned.iter().map(start).collect::<Result<_>>()? })
+    }
+
+    /// Starts to listen. The calling thread ends in the namespace in which the agent began.
+    pub fn attach(&mut self, network: &Applied) -> Result<()> {
+        for running in &mut self.captures {
+            let plan = running.plan;
+            let what = || format!("capturing {} in {}", plan.ifname, plan.netns);
+            let namespace = network.namespace(&plan.netns).attempt(what)?;
+            enter(&namespace.fd)?;
+            // Of no protocol until it is bound, so that nothing of other interfaces is taken.
+            let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
+            let socket = socket.attempt(what)?;
+            let ifindex = namespace.ifindex(&plan.ifname)?;
+            running.ring = Some(PacketRing::new(socket, ifindex, plan.packet_bytes as usize).attempt(what)?);
+        }
+        enter(&network.home)
+    }
+
+    /// Writes all packets that wait. An error when the kernel had no room for some: a capture with holes misleads.
+    pub fn read(&mut self) -> Result<()> {
+        let zero_ns = clock::realtime_zero_ns();
+        for running in &mut self.captures {
+            let Some(ring) = &mut running.ring else { continue };
+            let what = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
+            let mut written = Ok(());
+            ring.take(|packet| {
+                let pushed = running.file.push(packet, packet.realtime_ns - zero_ns);
+                if written.is_ok() {
+                    written = pushed;
+                }
+            });
+            written.attempt(what)?;
+            let lost = ring.lost().attempt(what)?;
+            if lost > 0 {
+                let remedy = "capture fewer bytes of each packet, or fewer interfaces";
+                return Err(Error::because(what(), format!("the kernel lost {lost} packets; {remedy}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands what was written to the host.
+    pub fn flush(&mut self) -> Result<()> {
+        for running in &mut self.captures {
+            running.file.flush().attempt(|| format!("writing {}", running.plan.file))?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything to read.
+    pub fn is_empty(&self) -> bool {
+        self.captures.is_empty()
+    }
+}

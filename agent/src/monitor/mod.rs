@@ -1,0 +1,121 @@
+//! What is measured only because the plan asks for it: interfaces, counters over time, probes, captures.
+
+mod capture;
+mod interfaces;
+mod pcapng;
+mod probes;
+
+use std::path::Path;
+
+use capture::Captures;
+use interfaces::Interfaces;
+use probes::Probes;
+
+use crate::apply::Applied;
+use crate::error::Result;
+use crate::plan::{CounterMonitor, Plan};
+use crate::sample::counters::{Counters, Series};
+
+/// Captured packets wait in their ring for at most so long: it holds as much as 6 Gbit/s bring in that time.
+const CAPTURE_INTERVAL_US: i64 = 10_000;
+
+/// The monitors of a trial, and when each is due.
+pub struct Monitors {
+    plan: &'static Plan,
+    interfaces: Option<(Interfaces, i64)>,
+    counters: Option<(Series, &'static CounterMonitor, i64)>,
+    probes: Option<Probes>,
+    captures: (Captures, i64),
+}
+
+impl Monitors {
+    /// Creates the tables below `folder`/data, and the files below `folder`/pcap.
+    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Self> {
+        let data = folder.join("data");
+        let asked = &plan.monitors;
+        let interfaces = asked.interfaces.as_ref().map(|plan| Interfaces::create(&data, plan)).transpose()?;
+        let counters = asked.counters.as_ref();
+        let counters = counters.map(|plan| Ok((Series::create(&data)?, plan, 0))).transpose()?;
+        let probes = (!asked.probes.is_empty()).then(|| Probes::create(&data)).transpose()?;
+        let captures = Captures::create(&folder.join("pcap"), &asked.captures)?;
+        Ok(Self { plan, interfaces: interfaces.map(|it| (it, 0)), counters, probes, captures: (captures, 0) })
+    }
+
+    /// Makes ready for the trial's zero.
+    pub fn attach(&mut self, network: &Applied) -> Result<()> {
+        if let Some((interfaces, _)) = &mut self.interfaces {
+            interfaces.attach(network)?;
+        }
+        if let Some(probes) = &mut self.probes {
+            probes.start(&self.plan.monitors.probes, network)?;
+        }
+        self.captures.0.attach(network)
+    }
+
+    /// When the next reading is due.
+    pub fn next_us(&self) -> i64 {
+        let interfaces = self.interfaces.as_ref().map(|(_, due)| *due);
+        let counters = self.counters.as_ref().map(|(.., due)| *due);
+        let captures = (!self.captures.0.is_empty()).then_some(self.captures.1);
+        [interfaces, counters, captures].into_iter().flatten().min().unwrap_or(i64::MAX)
+    }
+
+    /// Reads what is due at `t_us`.
+    pub fn read(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
+        if let Some((interfaces, due)) = self.interfaces.as_mut().filter(|(_, due)| *due <= t_us) {
+            interfaces.read(t_us)?;
+            *due += interfaces.interval_us();
+        }
+        if let Some((series, plan, due)) = self.counters.as_mut().filter(|(.., due)| *due <= t_us) {
+            series.read(t_us, counters)?;
+            *due += plan.interval_us;
+        }
+        if !self.captures.0.is_empty() && self.captures.1 <= t_us {
+            self.captures.0.read()?;
+            self.captures.1 += CAPTURE_INTERVAL_US;
+        }
+        Ok(())
+    }
+
+    /// The last reading, when all flows have ended.
+    pub fn read_last(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
+        if let Some((interfaces, due)) = &mut self.interfaces
+            && t_us > *due - interfaces.interval_us()
+        {
+            interfaces.read(t_us)?;
+        }
+        if let Some((series, ..)) = &mut self.counters {
+            series.read(t_us, counters)?;
+        }
+        self.captures.0.read()
+    }
+
+    /// Writes the rows that wait.
+    pub fn flush(&mut self) -> Result<()> {
+        if let Some((interfaces, _)) = &mut self.interfaces {
+            interfaces.flush()?;
+        }
+        if let Some((series, ..)) = &mut self.counters {
+            series.flush()?;
+        }
+        if let Some(probes) = &mut self.probes {
+            probes.flush()?;
+        }
+        self.captures.0.flush()
+    }
+
+    /// Completes all tables and files.
+    pub fn finish(self) -> Result<()> {
+        if let Some((interfaces, _)) = self.interfaces {
+            interfaces.finish()?;
+        }
+        if let Some((series, ..)) = self.counters {
+            series.finish()?;
+        }
+        if let Some(probes) = self.probes {
+            probes.finish()?;
+        }
+        let mut captures = self.captures.0;
+        captures.flush()
+    }
+}

@@ -1,0 +1,158 @@
+//! Packets of an interface in a ring that the kernel fills (`TPACKET_V2` of packet(7)).
+//!
+//! The kernel copies the beginning of each packet into the ring and lets go of the packet at once. An ordinary packet
+//! socket would hold on to it, and a receiver cannot merge segments that somebody else holds: watching would change
+//! what is watched.
+
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use rustix::io::Result;
+
+use super::{check, getsockopt, last_errno, size32};
+
+/// The kernel makes the ring of blocks of so many bytes.
+const BLOCK_BYTES: usize = 128 * 1024;
+const BLOCKS: usize = 64;
+/// `struct tpacket2_hdr` and what comes before the packet: 32 bytes, `struct sockaddr_ll`, and padding such that the
+/// network header behind 14 bytes of Ethernet is aligned.
+const PACKET_OFFSET: usize = 66;
+const ALIGNMENT: usize = 16;
+/// `sll_pkttype` of the `struct sockaddr_ll` behind the header.
+const KIND_OFFSET: usize = 32 + 10;
+/// The most that is kept of a packet.
+pub const KEEP_MAX: usize = 65_600;
+const TPACKET_V2: i32 = 1;
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// A packet as the kernel put it into the ring.
+pub struct Packet<'a> {
+    /// `CLOCK_REALTIME` in ns, when the interface sent or received it.
+    pub realtime_ns: i64,
+    /// The node sent it; otherwise it received it.
+    pub outgoing: bool,
+    /// Its length on the wire.
+    pub length: usize,
+    /// Its first bytes, as many as were asked for.
+    pub bytes: &'a [u8],
+}
+
+/// A packet socket and its ring.
+pub struct PacketRing {
+    socket: OwnedFd,
+    base: NonNull<u8>,
+    frame_bytes: usize,
+    frames: usize,
+    next: usize,
+}
+
+impl PacketRing {
+    /// Makes a ring for the packets of interface `ifindex`, of each of which `keep` bytes are kept. `socket` is a raw
+    /// packet socket of no protocol, in the interface's namespace.
+    pub fn new(socket: OwnedFd, ifindex: i32, keep: usize) -> Result<Self> {
+        let fd = socket.as_fd();
+        let keep = keep.min(KEEP_MAX);
+        let frame_bytes = (PACKET_OFFSET + keep).next_multiple_of(ALIGNMENT);
+        let frames = BLOCK_BYTES / frame_bytes * BLOCKS;
+        // A filter of one instruction, "return keep", tells the kernel how much to copy.
+        let code = libc::BPF_RET | libc::BPF_K;
+        let mut filter = libc::sock_filter {
+            code: u16::try_from(code).unwrap_or_default(),
+            jt: 0,
+            jf: 0,
+            k: size32(keep),
+        };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut filter };
+        set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)?;
+        set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
+        let ring: [u32; 4] = [BLOCK_BYTES, BLOCKS, frame_bytes, frames].map(size32);
+        set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
+        // SAFETY: maps the ring that the socket has now, at an address of the kernel's choice.
+        let base = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(
+                std::ptr::null_mut(),
+                BLOCK_BYTES * BLOCKS,
+                access,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(last_errno());
+        }
+        let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        // SAFETY: all zero is a valid sockaddr_ll, a structure of integers.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::sa_family_t::try_from(libc::AF_PACKET).unwrap_or_default();
+        address.sll_protocol = u16::try_from(libc::ETH_P_ALL).unwrap_or_default().to_be();
+        address.sll_ifindex = ifindex;
+        // SAFETY: the kernel reads the structure, whose size stands beside it.
+        check(unsafe {
+            let size = size32(size_of::<libc::sockaddr_ll>());
+            libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size)
+        })?;
+        Ok(Self { socket, base, frame_bytes, frames, next: 0 })
+    }
+
+    /// Hands the packets that wait to `each`, in order, and gives their places back to the kernel.
+    pub fn take(&mut self, mut each: impl FnMut(&Packet<'_>)) {
+        // No more than the ring holds, should packets come faster than they are taken.
+        for _ in 0..self.frames {
+            let in_block = BLOCK_BYTES / self.frame_bytes;
+            let offset = self.next / in_block * BLOCK_BYTES + self.next % in_block * self.frame_bytes;
+            // SAFETY: the frame lies within the mapping (`next` is below `frames`), is aligned for 32-bit words, and the
+            // mapping lives as long as the process. Only the status is touched while the kernel owns the frame.
+            let status = unsafe { &*self.base.as_ptr().add(offset).cast::<AtomicU32>() };
+            if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                return;
+            }
+            // SAFETY: see above; with this status the kernel has left the frame to us.
+            let frame =
+                unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), self.frame_bytes) };
+            if let Some(packet) = read(frame) {
+                each(&packet);
+            }
+            fence(Ordering::SeqCst);
+            status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.next = (self.next + 1) % self.frames;
+        }
+    }
+
+    /// How many packets found the ring full since this was asked last.
+    pub fn lost(&self) -> Result<u32> {
+        let mut bytes = [0; 8]; // `struct tpacket_stats`: packets, drops
+        getsockopt(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut bytes)?;
+        Ok(u32::from_ne_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]))
+    }
+}
+
+/// `struct tpacket2_hdr`: status, length, kept, offset of the packet (16 bits) and of its network header, s, ns.
+fn read(frame: &[u8]) -> Option<Packet<'_>> {
+    let word = |at: usize| Some(u32::from_ne_bytes(*frame.get(at..)?.first_chunk()?));
+    let kept = word(8)? as usize;
+    let start = usize::from(u16::from_ne_bytes(*frame.get(12..)?.first_chunk()?));
+    Some(Packet {
+        realtime_ns: i64::from(word(16)?) * NS_PER_S + i64::from(word(20)?),
+        outgoing: *frame.get(KIND_OFFSET)? == libc::PACKET_OUTGOING,
+        length: word(4)? as usize,
+        bytes: frame.get(start..start + kept)?,
+    })
+}
+
+/// `setsockopt` of plain data.
+fn set<T>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> Result<()> {
+    // SAFETY: the kernel reads `value`, whose size stands beside it; the filter that a program points to is copied.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size32(size_of::<T>()),
+        )
+    })
+}

@@ -1,0 +1,82 @@
+"""What a scenario wants measured beyond the tables that every trial has.
+
+Nothing here changes what flows do, but for probes, whose packets share the links.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from plait.scenario.parts import NodeName, Part, Whole
+from plait.units import Duration
+
+PACKET_MAX = 65_535
+"""More bytes of a packet than any link carries."""
+
+
+class ProbeInterval(Duration):
+    """How often something is sent or read: finely, when it is asked for."""
+
+    least = 10**6
+    most = 60 * 10**9
+    step = 1000
+
+
+def _every(value: object) -> object:
+    """`500ms` is short for `{every: 500ms}`."""
+    return value if isinstance(value, (dict, Part)) else {"every": value}
+
+
+def _on(value: object) -> object:
+    """`[h1, h2-s2]` and `h1` are short for `{on: [..]}`."""
+    if isinstance(value, str):
+        value = [value]
+    return {"on": list(value)} if isinstance(value, (list, tuple)) else value
+
+
+class InterfaceMonitor(Part):
+    """The counters of network interfaces, as bwm-ng reads them."""
+
+    every: ProbeInterval = ProbeInterval.parse("500ms")
+    nodes: Annotated[list[NodeName], Field(min_length=1)] | None = None
+    """Hosts, routers or switches. Default: all hosts."""
+
+
+class Ping(Part):
+    """ICMP echo requests on each path of each flow, from the connecting host, during the whole trial."""
+
+    every: ProbeInterval = ProbeInterval.parse("1s")
+    bytes: Annotated[Whole, Field(ge=8, le=1400)] = 56
+    """Payload of a request; the answer is as long."""
+
+
+class CounterMonitor(Part):
+    """The kernel's counters of each node over time (they are always known before and after)."""
+
+    every: ProbeInterval = ProbeInterval.parse("1s")
+
+
+class Capture(Part):
+    """Packets as the interfaces of nodes see them, one pcapng file each."""
+
+    on: Annotated[list[str], Field(min_length=1, max_length=1024)]
+    """Nodes (all their interfaces), or links (the two at their ends)."""
+    bytes: Annotated[Whole, Field(ge=64, le=PACKET_MAX)] = 128
+    """Of each packet so many are kept; 128 hold all headers with every MPTCP option."""
+
+
+def _given(kind: type[Part]) -> BeforeValidator:
+    return BeforeValidator(_every, json_schema_input_type=str | dict[str, Any] | kind)
+
+
+class Monitors(Part):
+    """What is measured only when it is asked for."""
+
+    interfaces: Annotated[InterfaceMonitor, _given(InterfaceMonitor)] | None = None
+    ping: Annotated[Ping, _given(Ping)] | None = None
+    counters: Annotated[CounterMonitor, _given(CounterMonitor)] | None = None
+    capture: (
+        Annotated[Capture, BeforeValidator(_on, json_schema_input_type=str | list[str] | Capture)] | None
+    ) = None

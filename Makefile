@@ -19,6 +19,7 @@ kernel: setup ## build the laboratory kernel into the user's cache (a few minute
 	$(PLAIT) kernel build
 
 test: kernel ## everything that must be true
+	tools/system-packages test
 	$(VENV)/bin/pytest -n auto
 	"$$(tools/rust)" test --release --quiet
 

@@ -31,9 +31,12 @@ def _every(value: object) -> object:
 
 def _on(value: object) -> object:
     """`[h1, h2-s2]` and `h1` are short for `{on: [..]}`."""
-    if isinstance(value, str):
-        value = [value]
-    return {"on": list(value)} if isinstance(value, (list, tuple)) else value
+    return {"on": value} if isinstance(value, (str, list, tuple)) else value
+
+
+def _listed(value: object) -> object:
+    """One name may stand without brackets."""
+    return [value] if isinstance(value, str) else value
 
 
 class InterfaceMonitor(Part):
@@ -61,7 +64,11 @@ class CounterMonitor(Part):
 class Capture(Part):
     """Packets as the interfaces of nodes see them, one pcapng file each."""
 
-    on: Annotated[list[str], Field(min_length=1, max_length=1024)]
+    on: Annotated[
+        list[str],
+        Field(min_length=1, max_length=1024),
+        BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+    ]
     """Nodes (all their interfaces), or links (the two at their ends)."""
     bytes: Annotated[Whole, Field(ge=64, le=PACKET_MAX)] = 128
     """Of each packet so many are kept; 128 hold all headers with every MPTCP option."""

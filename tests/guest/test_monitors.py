@@ -1,0 +1,162 @@
+"""What monitors measure, held against arithmetic, against the other tables, and against tshark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import plait
+from plait.errors import ScenarioError
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.guest
+
+TWO = """\
+title: Two unlike paths
+network:
+  hosts: [client, server]
+  links:
+    client-server: {rate: 8mbit, delay: 10ms}
+    client-server#2: {rate: 2mbit, delay: 25ms}
+traffic:
+  - bulk: {from: client, to: server, duration: 2s, start: 1s, start_jitter: 0s}
+"""
+BASIC = ("flows", "connections", "subflows", "links", "events", "counters")
+
+
+def trial(tmp_path: Path, monitors: str, text: str = TWO) -> tuple[Path, dict[str, pl.DataFrame]]:
+    tmp_path.mkdir(exist_ok=True)
+    file = tmp_path / "watched.yaml"
+    file.write_text(text + monitors, encoding="utf-8")
+    study = plait.run(plait.load(file), out=tmp_path / "out", fresh=True)
+    assert not study.failed
+    folder = next((tmp_path / "out" / "trials").glob("*/000"))
+    return folder, {path.stem: pl.read_parquet(path) for path in folder.glob("*.parquet")}
+
+
+def test_an_idle_path_answers_after_its_two_delays_and_a_full_one_after_its_queue(tmp_path: Path) -> None:
+    _, tables = trial(tmp_path, "monitors: {ping: 100ms}\n")
+    probes = tables["probes"]
+    assert probes["t_us"].unique().sort().to_list()[:3] == [0, 100_000, 200_000]
+    for path, delay_us in (("client-server", 10_000), ("client-server#2", 25_000)):
+        own = probes.filter(pl.col("path") == path).sort("t_us")
+        # The first one waits for ARP: one more round trip.
+        assert own["rtt_us"][0] == pytest.approx(4 * delay_us, abs=20)
+        idle = own.filter(pl.col("t_us").is_between(200_000, 900_000))["rtt_us"]
+        assert idle.len() == 8
+        assert idle.min() == pytest.approx(2 * delay_us, abs=10)
+        assert idle.max() == pytest.approx(2 * delay_us, abs=10)
+        busy = own.filter(pl.col("t_us").is_between(2_500_000, 2_800_000))["rtt_us"]
+        assert busy.min() > 2 * delay_us + 5_000
+    assert probes.filter(pl.col("t_us") < 2_500_000)["rtt_us"].null_count() == 0
+
+
+def test_a_probe_that_is_lost_is_null(tmp_path: Path) -> None:
+    text = TWO.replace("delay: 25ms", "delay: 25ms, loss: 100%")
+    _, tables = trial(tmp_path, "monitors: {ping: 250ms}\n", text)
+    rtts = tables["probes"].group_by("path").agg(pl.col("rtt_us").null_count(), n=pl.len())
+    counts = {path: (lost, n) for path, lost, n in rtts.iter_rows()}
+    assert counts["client-server#2"][0] == counts["client-server#2"][1] > 8
+    assert counts["client-server"][0] <= 1  # the last one may be under way
+
+
+def test_interfaces_count_what_links_carry(tmp_path: Path) -> None:
+    _, tables = trial(tmp_path, "monitors: {interfaces: {every: 100ms, nodes: [server]}}\n")
+    rows = tables["interfaces"]
+    assert set(rows["node"]) == {"server"}
+    assert set(rows["interface"]) == {"server-eth0", "server-eth1"}
+    for interface, link in (("server-eth0", "client->server"), ("server-eth1", "client->server#2")):
+        arrived = rows.filter(pl.col("interface") == interface).select(
+            "t_us", "received_bytes", "received_packets"
+        )
+        carried = tables["links"].filter(pl.col("link") == link).select("t_us", "sent_bytes", "sent_packets")
+        both = arrived.join(carried, on="t_us")
+        assert both.height > 25
+        # What has left the link has arrived: the link's delay comes before its counter.
+        assert both["received_bytes"].equals(both["sent_bytes"].alias("received_bytes"))
+        assert both["received_packets"].equals(both["sent_packets"].alias("received_packets"))
+
+
+def test_counters_over_time_end_where_the_counters_do(tmp_path: Path) -> None:
+    _, tables = trial(tmp_path, "monitors: {counters: 250ms}\n")
+    last = tables["counter_series"].group_by("node", "counter", maintain_order=True).last()
+    final = tables["counters"].join(last, on=["node", "counter"], how="inner")
+    assert final.height > 40
+    moving = final.filter(pl.col("counter").str.contains("Tcp"))
+    same = (moving["after"] == moving["value"]).sum()
+    # Closing the flow moves a few more, after the last reading.
+    assert same >= 0.9 * moving.height
+    joins = tables["counter_series"].filter(pl.col("counter") == "MPTcpExtMPJoinAckRx")
+    assert joins.select("node", "value").rows() == [("server", 1)]
+    assert 1_000_000 < joins["t_us"][0] <= 1_250_000
+
+
+def test_a_capture_opens_in_tshark_with_its_mptcp_options(tmp_path: Path) -> None:
+    assert shutil.which("tshark"), "install tshark: `tools/system-packages test` does"
+    folder, tables = trial(tmp_path, "monitors: {capture: [client, client-server#2]}\n")
+    files = sorted(path.name for path in (folder / "pcap").iterdir())
+    assert files == [
+        "client.client-eth0.pcapng",
+        "client.client-eth1.pcapng",
+        "server.server-eth1.pcapng",
+    ]
+    fields = [
+        "frame.time_epoch",
+        "frame.len",
+        "frame.cap_len",
+        "ip.src",
+        "tcp.options.mptcp.subtype",
+        "tcp.len",
+    ]
+    command = ["tshark", "-r", str(folder / "pcap" / files[1]), "-T", "fields"]
+    for field in fields:
+        command += ["-e", field]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert Counter(row[4].split(",")[0] for row in rows)["1"] == 3, "SYN, SYN/ACK and ACK of MP_JOIN"
+    start_us = tables["flows"]["start_us"][0]
+    times = [float(row[0]) * 1e6 for row in rows if row[4].startswith("1")]
+    # The join begins after the initial subflow's handshake; ARP comes first on either path.
+    assert start_us + 40_000 < times[0] < start_us + 120_000
+    assert times[1] - times[0] == pytest.approx(50_000, abs=50)
+    sent = [row for row in rows if row[3] == "10.0.1.1"]
+    assert max(int(row[1]) for row in sent) == 1514
+    assert max(int(row[2]) for row in sent) == 128
+    payload = sum(int(row[5] or 0) for row in sent)
+    subflows = tables["subflows"].filter((pl.col("side") == "client") & (pl.col("subflow") == 1))
+    assert payload == pytest.approx(subflows["sent_bytes"].max(), abs=3 * 1424)
+
+
+def test_the_same_trial_leaves_the_same_capture(tmp_path: Path) -> None:
+    asked = "monitors: {capture: {on: client, bytes: 2000}, ping: 50ms}\n"
+    one, first = trial(tmp_path / "a", asked)
+    two, second = trial(tmp_path / "b", asked)
+    assert first["probes"].equals(second["probes"])
+    for path in (one / "pcap").iterdir():
+        assert path.read_bytes() == (two / "pcap" / path.name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("monitors", "message"),
+    [
+        ("{interfaces: {nodes: [clint]}}", "monitors.interfaces.nodes.0: no node is called 'clint'"),
+        ("{capture: [client-serve]}", "monitors.capture.on.0: no node or link is called 'client-serve'"),
+        ("{ping: 1us}", "monitors.ping.every: "),
+        ("{ping: {every: 1s, bytes: 4}}", "monitors.ping.bytes: "),
+        ("{counters: fast}", "monitors.counters.every: 'fast' is not a time"),
+        ("{captures: [client]}", "monitors.captures: "),
+        ("{capture: {on: []}}", "monitors.capture.on: "),
+    ],
+)
+def test_a_mistake_is_located(monitors: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=r"x\.yaml:9:\d+") as caught:
+        parse(TWO + f"monitors: {monitors}\n", "x.yaml")
+    assert message in str(caught.value)

@@ -86,6 +86,7 @@ def test_ipv6_addresses_switch_ipv6_on_and_its_noise_off() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 32), st.integers(1, 32))
 def test_interface_names_fit_the_kernel_and_are_unique_in_their_namespace(left: int, right: int) -> None:
     a, b = "a" * left, "a" * (right - 1) + "b"

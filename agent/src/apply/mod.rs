@@ -7,6 +7,7 @@ mod events;
 mod links;
 mod mptcp;
 pub mod namespace;
+mod nat;
 mod offloads;
 mod routing;
 mod shaping;
@@ -75,6 +76,8 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     routing::add_routes(&mut build, &network.routes)?;
     routing::add_rules(&mut build, &network.rules)?;
     build.run()?;
+    nat::add_nats(&mut build, &network.nats)?;
+    enter(&home)?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
     let events = Schedule::prepare(&mut build, &plan.events, &home)?;
     Ok(Applied { namespaces: build.namespaces, home, path_manager, events })

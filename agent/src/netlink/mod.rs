@@ -38,6 +38,8 @@ pub enum Family {
     Generic,
     /// What becomes of sockets.
     Sockets,
+    /// Packet filters and address translation.
+    Netfilter,
 }
 
 /// A netlink socket, bound to the network namespace in which it was opened.
@@ -62,6 +64,7 @@ impl Socket {
             Family::Route => None,
             Family::Generic => Some(rustix::net::netlink::GENERIC),
             Family::Sockets => Some(rustix::net::netlink::SOCK_DIAG),
+            Family::Netfilter => Some(rustix::net::netlink::NETFILTER),
         };
         let what = || format!("opening a netlink socket ({family:?})");
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)

@@ -146,6 +146,12 @@ records! {
         nexthops: Vec<Nexthop>,
     }
 
+    /// Address translation at a router.
+    Nat {
+        netns: String,
+        outside: Vec<String>,
+    }
+
     /// An MPTCP endpoint.
     Endpoint {
         address: IpAddr,
@@ -180,6 +186,8 @@ records! {
         routes: Vec<Route>,
         #[serde(default)]
         rules: Vec<Rule>,
+        #[serde(default)]
+        nats: Vec<Nat>,
         #[serde(default)]
         mptcp: Vec<Mptcp>,
     }

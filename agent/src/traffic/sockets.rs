@@ -46,7 +46,8 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     let what = || format!("listening on {any} in {}", side.netns);
     sockopt::set_socket_reuseaddr(&socket, true).attempt(what)?;
     if any.is_ipv6() {
-        sockopt::set_ipv6_v6only(&socket, true).attempt(what)?;
+        // Joins over IPv4 to a connection over IPv6 arrive here as well.
+        sockopt::set_ipv6_v6only(&socket, false).attempt(what)?;
     }
     bind(&socket, &any).attempt(what)?;
     listen(&socket, 16).attempt(what)?;

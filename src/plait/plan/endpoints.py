@@ -95,7 +95,8 @@ class PathManager:
         subflows, accepted = self._limits[ends.client]
         subflows = min(subflows, self._limits[ends.server][0])
         c0, s0 = ends.initial
-        family = c0.ip.version
+        # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
+        families = (4,) if c0.ip.version == 4 else (4, 6)
         found = [ends.initial]
         mesh = [own.port for own in self._endpoints[ends.client] if "fullmesh" in own.flags]
         plain = [
@@ -106,14 +107,15 @@ class PathManager:
         announced = [
             own.port
             for own in self._endpoints[ends.server]
-            if "signal" in own.flags and own.port is not s0 and own.port.ip.version == family
+            if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
         ][:accepted]
         tried = [(port, s0) for port in (*plain, *mesh)]
         for target in announced:
             chosen = self._routing.reach.main_source(ends.client, target)
-            tried += [(port, target) for port in mesh] or ([(chosen, target)] if chosen is not None else [])
+            meshed = [(port, target) for port in mesh if port.ip.version == target.ip.version]
+            tried += meshed or ([(chosen, target)] if chosen is not None else [])
         for pair in tried:
-            if pair not in found and pair[0].ip.version == family and self.usable(pair):
+            if pair not in found and pair[0].ip.version == pair[1].ip.version and self.usable(pair):
                 found.append(pair)
         return found[: 1 + subflows]
 
@@ -145,10 +147,7 @@ class PathManager:
 
     def usable(self, pair: Pair) -> bool:
         """Whether packets arrive, both ways."""
-        return (
-            self._routing.reach.walk(*pair) is not None
-            and self._routing.reach.walk(pair[1], pair[0]) is not None
-        )
+        return self._routing.reach.round_trip(*pair) is not None
 
     def _of(self, host: str, flows: list[Ends]) -> list[_Own]:
         """The endpoints of a host: as given, or derived from its part in the flows."""

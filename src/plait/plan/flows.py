@@ -69,14 +69,17 @@ def _fits(pair: Pair, via: str) -> bool:
 
 
 def usable_pairs(topology: Topology, routing: Routing, client: str, server: str) -> list[Pair]:
-    """All pairs of a client's and a server's interface between which packets arrive, both ways."""
-    return [
+    """All pairs of a client's and a server's interface between which packets arrive, both ways; IPv6 first.
+
+    That is the order in which applications try the addresses of a name (RFC 6724); and only a connection that
+    began over IPv6 may have subflows over both families.
+    """
+    found = [
         (c, s)
         for c, s in product(topology.ports[client], topology.ports[server])
-        if c.ip.version == s.ip.version
-        and routing.reach.walk(c, s) is not None
-        and routing.reach.walk(s, c) is not None
+        if c.ip.version == s.ip.version and routing.reach.round_trip(c, s) is not None
     ]
+    return sorted(found, key=lambda pair: -pair[0].ip.version)
 
 
 def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
@@ -198,12 +201,12 @@ def _ideal(entry: Entry, pairs: list[Pair], routing: Routing) -> int | None:
 
     Of the links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
     """
-    ports = {port for pair in pairs for port in directed(entry, pair, routing)[0]}
+    ports = {port.out: port for pair in pairs for port in directed(entry, pair, routing)[0]}
     if len(pairs) > 1 and routing.reach.ecmp:
         sent = (pair[::-1] if entry.spec.reverse else pair for pair in pairs)
-        ports.update(port for source, target in sent for port in routing.reach.spread(source, target))
+        ports |= {port.out: port for ends in sent for port in routing.reach.spread(*ends)}
     capacities: dict[tuple[str, str], float] = {}
-    for port in ports:
+    for port in ports.values():
         rate = port.wired.link.conditions(forward=port.at_a).rate
         arc = (port.node, port.far.node)
         capacities[arc] = capacities.get(arc, 0) + (inf if rate is None else int(rate))

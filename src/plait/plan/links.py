@@ -32,8 +32,9 @@ def frame_bytes(wired: Wired) -> int:
 
 def veths(wired: Wired) -> Iterator[Veth]:
     """One pair for each end: node to wire."""
-    for port in wired.ports:
-        addresses = (str(port.address),) if port.address is not None else ()
+    for number, port in enumerate(wired.ports):
+        both = (port.address, *(twin.address for twin in wired.second[number : number + 1]))
+        addresses = tuple(str(address) for address in both if address is not None)
         yield Veth(
             a=VethEnd(netns=port.node, ifname=port.ifname, mac=port.mac, addresses=addresses),
             b=VethEnd(netns=WIRE, ifname=port.wire_ifname, mac=port.wire_mac),
@@ -47,13 +48,13 @@ def redirects(wired: Wired) -> Iterator[Redirect]:
         yield Redirect(netns=WIRE, source=port.wire_ifname, target=port.far.wire_ifname)
 
 
-def link(wired: Wired, rtts_ns: dict[Port, int]) -> Link:
-    """The link with its conditions; `rtts_ns` is the largest base RTT of the paths that leave through a port."""
+def link(wired: Wired, rtts_ns: dict[str, int]) -> Link:
+    """The link with its conditions; `rtts_ns` is the largest base RTT of the paths by link direction."""
     a, b = wired.ports
     return Link(name=wired.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
 
 
-def _direction(port: Port, rtts_ns: dict[Port, int]) -> LinkDirection:
+def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:
     wired = port.wired
     conditions = wired.link.conditions(forward=port.at_a)
     packets, size = _queue(port, rtts_ns)
@@ -71,7 +72,7 @@ def _direction(port: Port, rtts_ns: dict[Port, int]) -> LinkDirection:
     )
 
 
-def _queue(port: Port, rtts_ns: dict[Port, int]) -> tuple[int | None, int | None]:
+def _queue(port: Port, rtts_ns: dict[str, int]) -> tuple[int | None, int | None]:
     """(packets, bytes) of the queue before the rate; one of them, or none where there is no rate."""
     conditions = port.wired.link.conditions(forward=port.at_a)
     if conditions.rate is None:
@@ -82,7 +83,7 @@ def _queue(port: Port, rtts_ns: dict[Port, int]) -> tuple[int | None, int | None
     if given is not None and given.unit == "B":
         return None, int(given.amount)
     own_ns = port.wired.delay_ns(forward=True) + port.wired.delay_ns(forward=False)
-    product = int(conditions.rate) * rtts_ns.get(port, own_ns)
+    product = int(conditions.rate) * rtts_ns.get(port.out, own_ns)
     amount = 1 if given is None else given.amount
     packets = ceil(product * amount / (8 * 10**9 * frame_bytes(port.wired)))
     return max(packets, DEFAULT_QUEUE_PACKETS if given is None else 1), None

@@ -162,6 +162,16 @@ class Route(Record):
     nexthops: tuple[Nexthop, ...] = ()
 
 
+class Nat(Record):
+    """Address translation at a router, by nftables (chain postrouting, masquerade).
+
+    IPv4 packets that leave through an outside interface take its address; answers are translated back.
+    """
+
+    netns: str
+    outside: tuple[IfName, ...]
+
+
 class Endpoint(Record):
     """An MPTCP endpoint, as `ip mptcp endpoint add` takes it.
 
@@ -195,6 +205,7 @@ class Network(Record):
     redirects: tuple[Redirect, ...] = ()
     routes: tuple[Route, ...] = ()
     rules: tuple[Rule, ...] = ()
+    nats: tuple[Nat, ...] = ()
     mptcp: tuple[Mptcp, ...] = ()
 
 

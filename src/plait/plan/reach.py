@@ -3,6 +3,9 @@
 Routers forward by the network's metric: the least sum of link delays, then the fewest hops; or the fewest hops,
 then the least delay. With `ecmp` a router has every gate of the least cost, and spreads connections over them.
 Each hop adds at least one to one part of the cost, so that following best gates never leads in a circle.
+
+A router with address translation tells nobody outside what lies inside: nothing there has a way in, except for the
+answers to what came out, which are sent to the router's own outside address.
 """
 
 from __future__ import annotations
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 Cost = tuple[int, int]
 """(sum of delays in ns, hops), or (hops, sum of delays in ns; 0 with ECMP, where it does not count)."""
 
+_Goal = tuple[frozenset[tuple[str, bool]], int]
+"""Routers, whether each hides the goal from its outside, and the address family."""
+_Costs = dict[str, tuple[Cost, bool]]
+"""The cost from each router, and whether it hides this way from its outside."""
+
 
 class Reach:
     """The ways between the hosts and routers of a topology."""
@@ -37,23 +45,40 @@ class Reach:
         for router in self.routers:
             for port in topology.ports[router]:
                 self.gates_of.setdefault(port.segment, []).append(port)
+        self.outside = {
+            port
+            for router, options in network.routers.items()
+            for port in topology.ports[router]
+            if port.wired.key in options.nat and port.segment.version == 4
+        }
+        """The ports at which routers translate what leaves."""
+        self._nats = {port.node for port in self.outside}
         self._steps: dict[Port, list[tuple[Port, Cost]]] = {}
-        self._before = {router: list(self._routers_before(router)) for router in self.routers}
-        self._costs: dict[frozenset[str], dict[str, Cost]] = {}
-        self._gates: dict[tuple[str, frozenset[str]], list[Gate]] = {}
+        self._before = {
+            (router, version): list(self._routers_before(router, version))
+            for router in self.routers
+            for version in (4, 6)
+        }
+        self._costs: dict[_Goal, _Costs] = {}
+        self._gates: dict[tuple[str, _Goal], list[Gate]] = {}
 
-    def neighbours(self, router: str) -> list[str]:
-        """The routers next to a router; one that is next to it twice stands here twice."""
-        return [before for before, _ in self._before[router]]
+    def reaches(self, router: str, target: Segment) -> bool:
+        """Whether there is a way from a router to a segment."""
+        return router in self._cost(self._goal(target))
+
+    def neighbours(self, router: str, version: int) -> list[str]:
+        """The routers next to a router in a family; one that is next to it twice stands here twice."""
+        return [before.node for before, _, _ in self._before[router, version]]
 
     def gates(self, ports: list[Port], target: Segment) -> list[Gate]:
         """The best gates out of a node through these ports of it; with ECMP all of the least cost, else one."""
-        goal = frozenset(gate.node for gate in self.gates_of.get(target, ()))
+        goal = self._goal(target)
         whole = len(ports) == len(self._topology.ports[ports[0].node])
         known = self._gates.get((ports[0].node, goal)) if whole else None
         if known is not None:
             return known
-        found = self._best(ports, self._cost(goal))
+        own = [port for port in ports if port.segment.version == target.version]
+        found = self._best(own, self._cost(goal))
         if whole:
             self._gates[ports[0].node, goal] = found
         return found
@@ -74,22 +99,33 @@ class Reach:
         if source.segment is target.segment:
             return way(source, target)
         gate = self.gate([source], target.segment)
-        if gate is None:
-            return None
-        ports = way(*gate)
-        node = gate[1].node
-        while (nearby := self.attached(node, target.segment)) is None:
-            gate = self.gate(self._topology.ports[node], target.segment)
-            if gate is None:  # pragma: no cover  # a router with a cost has a next hop
-                return None
+        return None if gate is None else way(*gate) + self._onwards(gate[1].node, target)
+
+    def _onwards(self, router: str, target: Port) -> list[Port]:
+        """The rest of a walk, from a router that has a way to `target`."""
+        ports: list[Port] = []
+        while (nearby := self.attached(router, target.segment)) is None:
+            gate = self.gate(self._topology.ports[router], target.segment)
+            assert gate is not None  # a router with a cost has a next hop
             ports += way(*gate)
-            node = gate[1].node
-        return ports + way(nearby, target)
+            router = gate[1].node
+        return ports + ([] if nearby is target else way(nearby, target))
 
     def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:
         """The ports left by packets from client to server, and by the answers; None when either cannot arrive."""
-        there, back = self.walk(client, server), self.walk(server, client)
-        return None if there is None or back is None else (there, back)
+        there = self.walk(client, server)
+        if there is None:
+            return None
+        at = server
+        back: list[Port] = []
+        for outside in reversed([port for port in there if port in self.outside]):
+            part = self.walk(at, outside) if at is server else self._onwards(at.node, outside)
+            if part is None:
+                return None
+            back += part
+            at = outside
+        last = self.walk(at, client) if at is server else self._onwards(at.node, client)
+        return None if last is None else (there, back + last)
 
     def spread(self, source: Port, target: Port) -> list[Port]:
         """Every port that a packet may leave on its way, whatever ECMP chooses; in the order of the hops."""
@@ -134,38 +170,49 @@ class Reach:
             self._steps[port] = known
         return known
 
-    def _routers_before(self, router: str) -> Iterator[tuple[str, Cost]]:
+    def _routers_before(self, router: str, version: int) -> Iterator[tuple[Port, Port, Cost]]:
+        """The ports of the routers next to a router, its own port that they meet, and what the step costs."""
         for port in self._topology.ports[router]:
             for before in self.gates_of[port.segment]:
-                if before.node != router:
-                    yield before.node, self._step(before, port)
+                if before.node != router and port.segment.version == version:
+                    yield before, port, self._step(before, port)
 
-    def _best(self, ports: list[Port], cost: dict[str, Cost]) -> list[Gate]:
-        options = [
-            ((cost[gate.node][0] + step[0], cost[gate.node][1] + step[1]), port, gate)
-            for port in ports
-            for gate, step in self._steps_from(port)
-            if gate.node in cost
-        ]
+    def _hides(self, port: Port) -> bool:
+        """Whether a way that leaves a router through this port of it is hidden from the router's outside."""
+        return port.node in self._nats and port not in self.outside
+
+    def _goal(self, target: Segment) -> _Goal:
+        gates = self.gates_of.get(target, ())
+        return frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
+
+    def _best(self, ports: list[Port], costs: _Costs) -> list[Gate]:
+        options = []
+        for port in ports:
+            for gate, step in self._steps_from(port):
+                cost, hidden = costs.get(gate.node, (None, False))
+                if cost is not None and not (hidden and gate in self.outside):
+                    options.append(((cost[0] + step[0], cost[1] + step[1]), port, gate))
         least = min((option[0] for option in options), default=None)
         best = [(port, gate) for at, port, gate in options if at == least]
         return best if self.ecmp else best[:1]
 
-    def _cost(self, goal: frozenset[str]) -> dict[str, Cost]:
-        """The cost from each router to the nearest of these routers (Dijkstra from them outwards)."""
+    def _cost(self, goal: _Goal) -> _Costs:
+        """The cost from each router to the nearest of these routers in a family (Dijkstra from them outwards)."""
         known = self._costs.get(goal)
         if known is not None:
             return known
-        cost: dict[str, Cost] = {}
-        waiting: list[tuple[Cost, str]] = [((0, 0), router) for router in goal]
+        routers, version = goal
+        costs: _Costs = {}
+        waiting: list[tuple[Cost, str, bool]] = [((0, 0), router, hidden) for router, hidden in routers]
         heapq.heapify(waiting)
         while waiting:
-            at, router = heapq.heappop(waiting)
-            if router in cost:
+            at, router, hidden = heapq.heappop(waiting)
+            if router in costs:
                 continue
-            cost[router] = at
-            for before, step in self._before[router]:
-                if before not in cost:
-                    heapq.heappush(waiting, ((at[0] + step[0], at[1] + step[1]), before))
-        self._costs[goal] = cost
-        return cost
+            costs[router] = at, hidden
+            for before, port, step in self._before[router, version]:
+                if before.node not in costs and not (hidden and port in self.outside):
+                    reached = (at[0] + step[0], at[1] + step[1])
+                    heapq.heappush(waiting, (reached, before.node, self._hides(before)))
+        self._costs[goal] = costs
+        return costs

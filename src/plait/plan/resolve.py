@@ -13,7 +13,7 @@ from plait.errors import RequestError
 from plait.plan import addressing, links, sysctls, topology
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
-from plait.plan.model import Bridge, Machine, Namespace, Network, Plan
+from plait.plan.model import Bridge, Machine, Namespace, Nat, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
@@ -21,8 +21,10 @@ from plait.scenario.check import MAX_LINKS
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from plait.plan.model import Flow
-    from plait.plan.topology import Port, Topology
+    from plait.plan.topology import Topology
     from plait.scenario import Scenario
 
 MEMORY_MIB = 256
@@ -81,6 +83,7 @@ def _unseeded(key: _Same) -> Plan:
         redirects=tuple(redirect for wired in net.wires for redirect in links.redirects(wired)),
         routes=tuple(routes),
         rules=tuple(rules),
+        nats=tuple(_nats(net)),
         mptcp=tuple(manager.plan()),
     )
     return Plan(
@@ -155,6 +158,13 @@ def _namespaces(net: Topology) -> tuple[Namespace, ...]:
     return (*out, Namespace(name=topology.WIRE, role="wire", sysctls=tuple(wire)))
 
 
+def _nats(net: Topology) -> Iterator[Nat]:
+    for router, options in net.scenario.network.routers.items():
+        if options.nat:
+            ports = {port.wired.key: port.ifname for port in net.ports[router]}
+            yield Nat(netns=router, outside=tuple(ports[link] for link in options.nat))
+
+
 def _bridges(net: Topology) -> tuple[Bridge, ...]:
     return tuple(
         Bridge(
@@ -167,13 +177,13 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     )
 
 
-def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
-    """The largest base RTT in ns of the paths that leave through a port.
+def _rtts(entries: list[Entry], routing: Routing) -> dict[str, int]:
+    """The largest base RTT in ns of the paths that cross a link direction.
 
     All pairs of addresses of a flow's hosts count, whatever its transport and initial path: the queue of a link
     must not differ between the cases that are compared.
     """
-    rtts: dict[Port, int] = {}
+    rtts: dict[str, int] = {}
     done: set[frozenset[str]] = set()
     for entry in entries:
         hosts = frozenset((entry.spec.from_, entry.spec.to))
@@ -184,7 +194,7 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[Port, int]:
             forward, backward = directed(entry, pair, routing)
             rtt = topology.delay_ns(forward) + topology.delay_ns(backward)
             for port in (*forward, *backward, *spread(pair, routing)):
-                rtts[port] = max(rtts.get(port, 0), rtt)
+                rtts[port.out] = max(rtts.get(port.out, 0), rtt)
     return rtts
 
 

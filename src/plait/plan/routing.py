@@ -36,7 +36,9 @@ class Routing:
         self._subnets = subnets
         network = topology.scenario.network
         self.reach = Reach(topology)
+        # where packets may be sent to: hosts, and the routers that answers to translated packets are sent to
         ends = {port.segment for host in network.hosts for port in topology.ports[host]}
+        ends |= {port.segment for port in self.reach.outside}
         self._ends = [segment for segment in topology.segments if segment in ends]
         self._everywhere = self._routers_to_everywhere()
 
@@ -80,14 +82,14 @@ class Routing:
         addresses that no path joins would take a place among the subflows until a router has refused it.
         """
         table = FIRST_TABLE + port.index
-        version = self._subnets[port.segment].version
+        version = port.segment.version
         routes = [_route(port, str(self._subnets[port.segment]), table=table, source=str(port.ip))]
         if (only := self._only_way([port], version)) is not None:
             return [
                 *routes,
                 _route(port, _DEFAULT[version], via=str(only[1].ip), table=table, source=str(port.ip)),
             ]
-        others = [s for s in self._ends if s is not port.segment and self._subnets[s].version == version]
+        others = [s for s in self._ends if s is not port.segment and s.version == version]
         remote = self._remote([port], others)
         if remote and len(remote) == len(others):
             return routes + self._shortened(remote, table, str(port.ip))
@@ -99,20 +101,49 @@ class Routing:
         return routes
 
     def _main_table(self, node: str, *, shorten: bool) -> list[Route]:
-        """What the kernel does not add by itself."""
-        ports = self._topology.ports[node]
-        version = self._subnets[ports[0].segment].version
+        """What the kernel does not add by itself, family by family."""
+        families: dict[int, list[Port]] = {}
+        for port in self._topology.ports[node]:
+            families.setdefault(port.segment.version, []).append(port)
+        return [
+            route
+            for version in sorted(families)
+            for route in self._main_of_family(families[version], version, shorten=shorten)
+        ]
+
+    def _main_of_family(self, ports: list[Port], version: int, *, shorten: bool) -> list[Route]:
         if shorten and (only := self._only_way(ports, version)) is not None:
             return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
         own = {port.segment for port in ports}
-        remote = self._remote(ports, [s for s in self._ends if s not in own])
+        remote = self._remote(ports, [s for s in self._ends if s not in own and s.version == version])
         if not shorten:
-            return [self._towards(node, s, gate) for s, gate in remote]
-        families = ([r for r in remote if self._subnets[r[0]].version == version] for version in (4, 6))
-        return [route for family in families if family for route in self._shortened(family, MAIN_TABLE, None)]
+            return [self._towards(ports, s, gate) for s, gate in remote]
+        return self._shortened(remote, MAIN_TABLE, None) if remote else []
 
     def _routers_to_everywhere(self) -> set[tuple[str, int]]:
         """(router, family) from which every host of the family can be reached."""
+        if self.reach.outside:
+            return {
+                (router, version)
+                for router in self.reach.routers
+                for version in {segment.version for segment in self._ends}
+                if all(self.reach.reaches(router, s) for s in self._ends if s.version == version)
+            }
+        total = Counter(segment.version for segment in self._ends)
+        found: set[tuple[str, int]] = set()
+        for version in total:
+            island = self._islands(version)
+            reached = Counter(
+                number
+                for segment in self._ends
+                if segment.version == version
+                for number in {island[gate.node] for gate in self.reach.gates_of.get(segment, [])}
+            )
+            found |= {(router, version) for router, n in island.items() if reached[n] == total[version]}
+        return found
+
+    def _islands(self, version: int) -> dict[str, int]:
+        """A number for each router that is the same where packets of a family pass between them."""
         island: dict[str, int] = {}
         for number, router in enumerate(self.reach.routers):
             waiting = [router]
@@ -120,18 +151,14 @@ class Routing:
                 at = waiting.pop()
                 if at not in island:
                     island[at] = number
-                    waiting += self.reach.neighbours(at)
-        reached = Counter(
-            (number, self._subnets[segment].version)
-            for segment in self._ends
-            for number in {island[gate.node] for gate in self.reach.gates_of.get(segment, [])}
-        )
-        total = Counter(self._subnets[segment].version for segment in self._ends)
-        return {(r, v) for r, number in island.items() for v in total if reached[number, v] == total[v]}
+                    waiting += self.reach.neighbours(at, version)
+        return island
 
     def _only_way(self, ports: list[Port], version: int) -> Gate | None:
         """The one way out of a node, when there is only one and it leads everywhere: no need to look further."""
         if len(ports) != 1 or len(gates := self.reach.gates_of.get(ports[0].segment, [])) != 1:
+            return None
+        if gates[0] in self.reach.outside:
             return None
         return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
 
@@ -140,20 +167,20 @@ class Routing:
         found = ((segment, self.reach.gate(ports, segment)) for segment in segments)
         return [(segment, gate) for segment, gate in found if gate is not None]
 
-    def _towards(self, router: str, segment: Segment, first: Gate) -> Route:
+    def _towards(self, ports: list[Port], segment: Segment, first: Gate) -> Route:
         """A router's route to a segment: through its best gate, or over all of them that are equally good."""
         to = str(self._subnets[segment])
-        gates = self.reach.gates(self._topology.ports[router], segment)
+        gates = self.reach.gates(ports, segment)
         if len(gates) == 1:
             return _route(first[0], to, via=str(first[1].ip))
         hops = tuple(Nexthop(device=port.ifname, via=str(gate.ip)) for port, gate in gates)
-        return Route(netns=router, destination=to, nexthops=hops)
+        return Route(netns=first[0].node, destination=to, nexthops=hops)
 
     def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
         """A default route through the gate that is used most, after the exceptions. All of one family."""
         usual = Counter(gate for _, gate in remote).most_common(1)[0][0]
         chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
-        chosen.append((_DEFAULT[self._subnets[remote[0][0]].version], usual))
+        chosen.append((_DEFAULT[remote[0][0].version], usual))
         return [_route(port, to, via=str(gate.ip), table=table, source=source) for to, (port, gate) in chosen]
 
 

@@ -51,6 +51,7 @@ def to_shell(plan: Plan) -> str:
         ("Switches", _bridges(plan.network)),
         ("What links do to packets", _conditions(plan.network)),
         ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
+        ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),
         ("Traffic by hand, for example", _traffic(plan)),
     ]
@@ -179,6 +180,15 @@ def _route(route: Route) -> str:
 
 def _family(address: str) -> tuple[str, ...]:
     return ("-6",) if ":" in address else ()
+
+
+def _nats(network: Network) -> Iterator[str]:
+    for nat in network.nats:
+        nft = f"ip netns exec {quote(nat.netns)} nft"
+        yield f"{nft} add table ip plait"
+        yield f"{nft} {quote('add chain ip plait masquerade { type nat hook postrouting priority 100 ; }')}"
+        for ifname in nat.outside:
+            yield f"{nft} {quote(f'add rule ip plait masquerade oifname {ifname} masquerade')}"
 
 
 def _mptcp(network: Network) -> Iterator[str]:

@@ -30,13 +30,19 @@ WIRE = "wire"
 
 @dataclass(eq=False)
 class Port:
-    """An interface of a node: one end of a link."""
+    """An interface of a node, one end of a link, in one address family.
+
+    Where a segment has two families, its hosts and routers have two ports for an interface, each on a segment of
+    its own: packets of one family never meet those of the other, whatever links they share.
+    """
 
     node: str
     index: int
     """Of the node's interfaces, from 0."""
     wired: Wired
     segment: Segment
+    at_a: bool
+    """Whether this is the end of the first node in the link's name."""
     address: IPv4Interface | IPv6Interface | None = None
     """None at a switch."""
 
@@ -53,14 +59,9 @@ class Port:
         return self.address.ip
 
     @property
-    def at_a(self) -> bool:
-        """Whether this is the end of the first node in the link's name."""
-        return self.wired.ports[0] is self
-
-    @property
     def far(self) -> Port:
         """The other end of the link."""
-        return self.wired.ports[1 if self.at_a else 0]
+        return self.wired.ends(self.segment)[1 if self.at_a else 0]
 
     @property
     def mac(self) -> str:
@@ -92,6 +93,13 @@ class Wired:
     name: LinkName
     link: Link
     ports: list[Port] = field(default_factory=list)
+    """The two ends; in the first family, where there are two."""
+    second: list[Port] = field(default_factory=list)
+    """The two ends in the second family; a switch's port is the same in both."""
+
+    def ends(self, segment: Segment) -> list[Port]:
+        """The two ends in the family of a segment."""
+        return self.second if segment.second else self.ports
 
     def delay_ns(self, *, forward: bool) -> int:
         """One-way delay of a direction."""
@@ -107,11 +115,15 @@ class Segment:
     """Of each switch in the tree; the first one is the root."""
     up: dict[str, Port] = field(default_factory=dict)
     """The port of each switch that leads towards the root."""
+    second: bool = False
+    """Whether this is the second family of its links."""
+    version: int = 4
+    """The address family; plan.addressing decides."""
 
     @property
     def ports(self) -> list[Port]:
         """The ports of hosts and routers, in no particular order."""
-        return [port for wired in self.wires for port in wired.ports if port.node not in self.depth]
+        return [port for wired in self.wires for port in wired.ends(self) if port.node not in self.depth]
 
 
 @dataclass(eq=False)
@@ -121,9 +133,24 @@ class Topology:
     scenario: model.Scenario
     wires: list[Wired]
     ports: dict[str, list[Port]]
-    """By node, in the order of its links."""
+    """By node, in the order of its links; ports of a second family follow."""
     segments: list[Segment]
-    """In the order of their first links."""
+    """In the order of their first links; those of a second family follow."""
+
+
+def add_second_family(topology: Topology, segment: Segment) -> Segment:
+    """Gives a segment's hosts and routers ports in a second family; returns the segment of those."""
+    twin = Segment(segment.wires, segment.depth, segment.up, second=True)
+    for wired in segment.wires:
+        for port in wired.ports:
+            if port.node in segment.depth:
+                wired.second.append(port)
+                continue
+            other = Port(port.node, port.index, wired, twin, at_a=port.at_a)
+            wired.second.append(other)
+            topology.ports[port.node].append(other)
+    topology.segments.append(twin)
+    return twin
 
 
 def mac(kind: int, number: int) -> str:
@@ -146,7 +173,7 @@ def build(scenario: model.Scenario) -> Topology:
         segment = segments.setdefault(groups[index], Segment())
         segment.wires.append(wired)
         for node in (name.a, name.b):
-            port = Port(node, len(ports[node]), wired, segment)
+            port = Port(node, len(ports[node]), wired, segment, at_a=node == name.a)
             wired.ports.append(port)
             ports[node].append(port)
         wires.append(wired)

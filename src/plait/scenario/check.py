@@ -32,6 +32,7 @@ def check(scenario: Scenario) -> list[Found]:
         for node in (name.a, name.b):
             links_of.get(node, set()).add(key)
     found += _addresses(network, links_of)
+    found += _nat(network, links_of)
     found += _mptcp(scenario, links_of)
     found += _traffic(scenario, links_of)
     found += _monitors(scenario)
@@ -89,13 +90,30 @@ def _addresses(network: Network, links_of: dict[str, set[str]]) -> Iterator[Foun
     """Addresses are on links of their node, and are addresses of a host in a network."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
-            for link, address in options.addresses.items():
+            for link, addresses in options.addresses.items():
                 here: Where = ("network", kind, node, "addresses", link)
                 if link not in links_of[node]:
                     yield here, f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
-                wrong = _address_mistake(address)
-                if wrong:
-                    yield here, wrong
+                mistakes = [wrong for address in addresses if (wrong := _address_mistake(address))]
+                yield from ((here, wrong) for wrong in mistakes)
+                if not mistakes and len({ip_interface(address).version for address in addresses}) < len(
+                    addresses
+                ):
+                    yield here, "these are two addresses of one family; an interface has at most one of each"
+
+
+def _nat(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
+    """Outside links are links of their router, and leave something inside."""
+    for router, options in network.routers.items():
+        for i, link in enumerate(options.nat):
+            here: Where = ("network", "routers", router, "nat", i)
+            if link not in links_of[router]:
+                yield here, f"{router} has no link '{link[:40]}'; {nearest(link, links_of[router])}"
+            elif link in options.nat[:i]:
+                yield here, f"'{link}' stands here twice; name each link once"
+        if options.nat and links_of[router] <= set(options.nat):
+            what = f"all links of {router} lead outside; leave out those that lead to what is to be hidden"
+            yield ("network", "routers", router, "nat"), what
 
 
 def _address_mistake(text: str) -> str | None:

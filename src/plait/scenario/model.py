@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from plait.scenario.links import Link
 from plait.scenario.monitors import Monitors
-from plait.scenario.nodes import Host, Router, Routing, Switch
+from plait.scenario.nodes import Families, Host, Router, Routing, Switch
 from plait.scenario.parts import (
     Buffer,
     Interval,
@@ -50,6 +50,8 @@ class Network(Part):
     switches: Annotated[dict[NodeName, Switch], names_of(Switch)] = {}
     routers: Annotated[dict[NodeName, Router], names_of(Router)] = {}
     routing: Routing = Routing()
+    addresses: Families = "ipv4"
+    """The family of derived addresses. `dual`: every link has both; else a segment with given addresses has theirs."""
     links: Annotated[
         dict[str, Link],
         Field(min_length=1),

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
 
 from plait.scenario.parts import Part, Sysctls
 
-Family = Literal["ipv4", "ipv6", "dual"]
+Families = Literal["ipv4", "ipv6", "dual"]
+
+
+def _listed(value: object) -> object:
+    """One address, or one of each family."""
+    return [value] if isinstance(value, str) else value
+
+
+Addresses = Annotated[
+    list[str],
+    Field(min_length=1, max_length=2),
+    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+]
 
 
 class Host(Part):
     """A host: addresses by link, and kernel settings of its own."""
 
-    addresses: dict[str, str] = {}
-    """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`. Others are derived."""
+    addresses: dict[str, Addresses] = {}
+    """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`, or one of each family in a list. Others are
+    derived."""
     sysctls: Sysctls = {}
 
 
@@ -23,6 +38,10 @@ class Switch(Part):
 
 class Router(Host):
     """A router: it forwards, as the network's `routing` says."""
+
+    nat: list[str] = []
+    """Links of this router that lead outside: IPv4 packets leave there with the router's own address, and what
+    is not outside cannot be reached from there."""
 
 
 class Routing(Part):

@@ -8,6 +8,7 @@ mod error;
 mod inventory;
 mod join;
 mod monitor;
+mod modules;
 mod netlink;
 mod plan;
 mod sample;
@@ -50,6 +51,8 @@ fn run() -> error::Result<()> {
 }
 
 fn run_trial(plan: &'static plan::Plan, tables: &mut trial::Tables) -> error::Result<()> {
+    enter_phase("modules");
+    status::brought(modules::load(&plan.machine.modules)?);
     enter_phase("network");
     let network = apply::apply(plan)?;
     enter_phase("traffic");

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Attempt, Result};
+use crate::modules::Brought;
 
 const US_PER_S: i64 = 1_000_000;
 /// What status.json is called until it is complete, and how much room is kept for it.
@@ -18,6 +19,7 @@ const RESERVED_BYTES: usize = 2048;
 
 static PHASE: Mutex<&'static str> = Mutex::new("boot");
 static BOOT_US: AtomicI64 = AtomicI64::new(0);
+static BROUGHT: Mutex<Option<Brought>> = Mutex::new(None);
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 #[derive(Serialize)]
@@ -27,9 +29,10 @@ struct Status<'a> {
     error: Option<&'a str>,
     virtual_us: i64,
     boot_us: i64,
+    brought: Brought,
 }
 
-/// What the agent is at: boot, plan, network, traffic, run, write, done.
+/// What the agent is at: boot, plan, modules, network, traffic, run, write, done.
 pub fn phase() -> &'static str {
     *PHASE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -44,6 +47,11 @@ pub fn booted(zero_ns: i64) {
     BOOT_US.store(zero_ns / 1000, Ordering::Relaxed);
 }
 
+/// What the plan's modules have brought.
+pub fn brought(names: Brought) {
+    *BROUGHT.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+}
+
 /// Writes status.json by rename, once; a host that sees it sees all of it. Called last.
 pub fn write(error: Option<&str>) {
     if WRITTEN.swap(true, Ordering::SeqCst) {
@@ -56,6 +64,7 @@ pub fn write(error: Option<&str>) {
         error,
         virtual_us: clock::trial_us().max(0),
         boot_us: BOOT_US.load(Ordering::Relaxed),
+        brought: BROUGHT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default(),
     };
     if let Some(error) = error {
         console(&format!("{phase}: {error}"));

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "scenario": set(),
     "plan": {"scenario"},
     "dataset": {"plan"},
-    "kernel": {"run"},
+    "kernel": {"plan", "run"},
     "run": {"scenario", "plan", "dataset", "kernel"},
     "analysis": {"plan", "dataset"},
     "report": {"plan", "dataset", "analysis", "run"},

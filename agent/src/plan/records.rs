@@ -25,6 +25,12 @@ macro_rules! records {
 }
 
 records! {
+    /// A kernel module that somebody added; the engine has put it into the trial's folder.
+    Module {
+        name: String,
+        sha256: String,
+    }
+
     /// The guest itself; the engine has applied it by the time the agent runs.
     Machine {
         #[serde(default = "default_memory")]
@@ -33,6 +39,8 @@ records! {
         syscall_ns: u64,
         #[serde(default)]
         sysctls: Vec<(String, String)>,
+        #[serde(default)]
+        modules: Vec<Module>,
     }
 
     /// A network namespace.

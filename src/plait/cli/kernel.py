@@ -1,4 +1,4 @@
-"""`plait kernel build` and `plait kernel list`: the laboratory kernels on this machine."""
+"""`plait kernel`: the laboratory kernels on this machine, and the algorithms that were added to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import typer
 if TYPE_CHECKING:
     from plait.kernel import Kernel
 
-app = typer.Typer(help="Build and list laboratory kernels.", no_args_is_help=True)
+app = typer.Typer(
+    help="Build and list laboratory kernels; add schedulers and congestion controls.", no_args_is_help=True
+)
 
 
 @app.command("build")
@@ -28,14 +30,51 @@ def build(
     typer.echo(f"{kernel.name}  {kernel.binary}")
 
 
+@app.command("add")
+def add(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.c", help="A scheduler or congestion control in one C file.")
+    ],
+    kernel: Annotated[str | None, typer.Option(help="The kernel to try it in (`plait kernel list`).")] = None,
+) -> None:
+    """Add a scheduler or a congestion control from one C file; scenarios then choose it by its name."""
+    from plait.api.additions import add
+    from plait.cli.run import agent_path
+    from plait.kernel import find
+
+    chosen = find(kernel) if kernel else build_with_progress(None)
+    addition = add(file, chosen, agent_path())
+    if addition.warnings:
+        typer.echo(addition.warnings, err=True)
+    for old in addition.replaced:
+        typer.echo(f"{', '.join(old.names)} of before is replaced")
+    for name in addition.record.names:
+        kind = "scheduler" if name in addition.record.schedulers else "congestion_control"
+        typer.echo(f"{name}  added; choose it with `{kind}: {name}`\n  {addition.tried[name]}")
+
+
+@app.command("remove")
+def remove(name: Annotated[str, typer.Argument(help="As `plait kernel list` shows it.")]) -> None:
+    """Remove what `plait kernel add` has added."""
+    from plait.kernel import additions
+
+    record = additions.remove(name)
+    typer.echo(f"{', '.join(record.names)} removed; results that were made with it are kept")
+
+
 @app.command("list")
 def list_built() -> None:
-    """List the kernels that have been built, newest version first."""
+    """List the kernels that have been built, newest version first, and what was added to them."""
     from plait import kernel as kernels
+    from plait.kernel import additions
 
     for kernel, record in kernels.list_built():
         default = "default" if record.chosen_by_default else "       "
         typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {record.source.name}, {record.built_at}")
+    for addition in additions.added():
+        for name in addition.names:
+            kind = "scheduler" if name in addition.schedulers else "congestion control"
+            typer.echo(f"{name}  {kind}, added from {addition.file}, {addition.added_at}")
 
 
 def build_with_progress(source: Path | None) -> Kernel:

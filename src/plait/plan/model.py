@@ -26,6 +26,16 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Module(Record):
+    """A kernel module with schedulers or congestion controls that somebody added (`plait kernel add`).
+
+    The engine builds it for its kernel, of the source with this content, as `modules/NAME.ko` in the trial's folder.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,50}$")]
+    sha256: str
+
+
 class Machine(Record):
     """The guest itself. These decide outcomes, so they are part of the plan."""
 
@@ -36,6 +46,8 @@ class Machine(Record):
     """(path below /proc/sys, value) of those that the kernel keeps once for all namespaces (tcp_mem, rmem_max),
     written in the first namespace, in this order, before any other is made. An engine that shares its kernel
     with others compares instead of writing."""
+    modules: tuple[Module, ...] = ()
+    """Loaded in this order, before anything else is done."""
 
 
 class Namespace(Record):

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import plait
 from plait.errors import RequestError
+from plait.kernel import additions
 from plait.plan.expand import expand, trial_seed
 from plait.plan.lint import lint
+from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.run.study import Study
 
@@ -24,12 +26,13 @@ def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: 
     Every case is resolved once, so that nothing runs when any of them cannot. Raises RequestError.
     """
     cases = expand(scenario)
+    known = additions.known()
     study = Study(
         name=name,
         cases=cases,
         seed=scenario.seed if seed is None else seed,
         repeat=scenario.repeat if repeat is None else repeat,
-        resolve=lambda case, trial: resolve(case.scenario, trial),
+        resolve=lambda case, trial: with_modules(resolve(case.scenario, trial), known),
         inputs=scenario.input_files(),
         until=float(scenario.repeat.until) if repeat is None and scenario.repeat.until else None,
     )

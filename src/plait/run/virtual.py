@@ -1,7 +1,7 @@
 """The virtual engine: one User-Mode Linux guest per trial, in virtual time.
 
     job folder                         the guest process (working directory: the job folder)
-      plan.json, input/  ------------>   kernel --initrd--> plait-agent (PID 1), /job = the job folder
+      plan.json, input/, modules/  -->   kernel --initrd--> plait-agent (PID 1), /job = the job folder
       data/*.arrow, status.json  <----   hostfs, no virtual time passes while it writes
       progress  <---------------------   read here to tell "slow" from "stuck"
 
@@ -23,10 +23,12 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from plait.errors import MachineError, TrialError
+from plait.errors import MachineError, RequestError, TrialError
+from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model import Machine, Network, Plan
 from plait.run import initramfs, inventory
@@ -34,9 +36,10 @@ from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from plait.kernel import Kernel
+    from plait.plan.model import Module
     from plait.run.inventory import Inventory, Setting
 
 EPOCH_NS = 1_700_000_000_000_000_000
@@ -72,8 +75,16 @@ class Limits:
 class VirtualEngine:
     """Runs plans in the laboratory kernel under virtual time."""
 
-    def __init__(self, kernel: Kernel, agent: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        agent: Path,
+        limits: Limits | None = None,
+        build: Callable[[Module], Path] | None = None,
+    ) -> None:
+        """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are."""
         self._kernel = kernel
+        self._build = build or partial(additions.object_of, kernel)
         self._limits = limits or Limits()
         self._launcher = launcher()
         self._initramfs, self._agent_sha256 = _initramfs(agent)
@@ -85,6 +96,7 @@ class VirtualEngine:
     def execute(self, job: Job) -> None:
         """Runs one trial (see Engine)."""
         _fill(job, self._initramfs)
+        self._add_modules(job)
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
             guest = self._spawn(job, console)
@@ -95,9 +107,29 @@ class VirtualEngine:
         _judge(job.folder, guest.returncode, verdict)
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
-        """Returns what the kernel has (see Engine)."""
-        identity = f"{self._kernel.identity} {self._agent_sha256}"
-        return inventory.take(identity, settings, lambda folder: self.execute(Job(_NOTHING, {}, folder)))
+        """Returns what the kernel has with all that was added to it (see Engine)."""
+        modules = tuple(self._added())
+        identity = " ".join([self._kernel.identity, self._agent_sha256, *(one.sha256 for one in modules)])
+        machine = _NOTHING.machine.model_copy(update={"modules": modules})
+        plan = _NOTHING.model_copy(update={"machine": machine})
+        return inventory.take(identity, settings, lambda folder: self.execute(Job(plan, {}, folder)))
+
+    def _added(self) -> Iterator[Module]:
+        """The modules that were added and can be built for this kernel; a scenario that needs another is refused."""
+        for module in sorted(set(additions.known().values()), key=lambda module: module.name):
+            with contextlib.suppress(RequestError, MachineError):
+                self._build(module)
+                yield module
+
+    def _add_modules(self, job: Job) -> None:
+        """Puts the plan's modules, built for this kernel, into the trial's folder."""
+        for module in job.plan.machine.modules:
+            try:
+                built = self._build(module)
+            except (RequestError, MachineError) as error:
+                raise TrialError(f"the plan needs the module {module.name}: {error}") from error
+            (job.folder / "modules").mkdir(exist_ok=True)
+            shutil.copyfile(built, job.folder / "modules" / f"{module.name}.ko")
 
     def _spawn(self, job: Job, console: IO[bytes]) -> subprocess.Popen[bytes]:
         command = [*self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]

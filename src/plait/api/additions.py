@@ -1,0 +1,134 @@
+"""Adds a scheduler or a congestion control from one C file: built, loaded, tried, and kept under its name."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.dataset.convert import convert
+from plait.errors import RequestError, TrialError
+from plait.kernel import additions
+from plait.plan.expand import expand
+from plait.plan.resolve import resolve
+from plait.run.engine import Job
+from plait.run.virtual import Limits, VirtualEngine
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from plait.kernel import Kernel
+    from plait.kernel.additions import Record, Source
+    from plait.plan.model import Plan
+
+_TRY = """
+title: A transfer over two paths, to try an algorithm
+network:
+  hosts: [h1, h2]
+  routers: [r1, r2]
+  links:
+    h1-r1: {rate: 10mbit, delay: 5ms}
+    r1-h2:
+    h1-r2: {rate: 10mbit, delay: 10ms}
+    r2-h2:
+traffic: [{transfer: {from: h1, to: h2, bytes: 1MB}}]
+until: 30s
+"""
+_LIMITS = Limits(total_s=120, stall_s=30)
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What was added, and how it did."""
+
+    record: Record
+    warnings: str
+    """The compiler's; empty when there were none."""
+    replaced: tuple[Record, ...]
+    """Earlier additions of the same names, which are gone."""
+    tried: dict[str, str]
+    """For each name, how a transfer of 1 MB over two paths went with it, in a sentence."""
+
+
+def add(path: Path, kernel: Kernel, agent: Path) -> Addition:
+    """Adds the algorithms in the C file at `path`, after loading them into `kernel` to see what they are called.
+
+    Raises:
+        RequestError: the file does not compile, does not load, or brings nothing.
+        MachineError: this machine or this kernel cannot build modules.
+    """
+    source = additions.read(path)
+    built = additions.compile_module(kernel, source)
+    plan = _plan()
+    with tempfile.TemporaryDirectory(prefix="plait-add-") as folder:
+        module = Path(folder) / "module.ko"
+        module.write_bytes(built.content)
+        engine = VirtualEngine(kernel, agent, _LIMITS, build=lambda _: module)
+        record = _record(engine, plan, source, Path(folder))
+        tried = {
+            name: _sentence(engine, _using(plan, source, name, record), Path(folder)) for name in record.names
+        }
+    replaced = additions.keep(kernel, source, built, record)
+    return Addition(record, built.warnings, tuple(replaced), tried)
+
+
+def _plan() -> Plan:
+    return resolve(expand(parse(_TRY, "the scenario that tries additions"))[0].scenario, 1)
+
+
+def _record(engine: VirtualEngine, plan: Plan, source: Source, folder: Path) -> Record:
+    """Loads the module and learns what it brings."""
+    try:
+        status = _run(engine, _loading(plan, source), folder / "load")
+    except TrialError as error:
+        raise RequestError(f"{source.path} compiles, but cannot be used: {error}") from error
+    brought = status["brought"]
+    record = additions.record_of(source, tuple(brought["schedulers"]), tuple(brought["congestion_controls"]))
+    if not record.names:
+        raise RequestError(
+            f"{source.path} compiles and loads, but registers neither a scheduler (PLAIT_SCHEDULER) "
+            "nor a congestion control (tcp_register_congestion_control)"
+        )
+    return record
+
+
+def _loading(plan: Plan, source: Source) -> Plan:
+    return plan.model_copy(update={"machine": plan.machine.model_copy(update={"modules": (source.module,)})})
+
+
+def _using(plan: Plan, source: Source, name: str, record: Record) -> Plan:
+    """The plan with the algorithm in use."""
+    text = json.loads(_loading(plan, source).model_dump_json(by_alias=True))
+    setting = "net/mptcp/scheduler" if name in record.schedulers else "net/ipv4/tcp_congestion_control"
+    allowed = "net/ipv4/tcp_allowed_congestion_control"
+    for path_and_value in text["machine"]["sysctls"]:
+        if path_and_value[0] == allowed and name in record.congestion_controls:
+            path_and_value[1] += f" {name}"
+    for space in text["network"]["namespaces"]:
+        if space["role"] == "host":
+            space["sysctls"] = [pair for pair in space["sysctls"] if pair[0] != setting] + [[setting, name]]
+    return type(plan).model_validate_json(json.dumps(text))
+
+
+def _sentence(engine: VirtualEngine, plan: Plan, folder: Path) -> str:
+    """How the transfer went, in a sentence; a crash is told with its trace."""
+    work = Path(tempfile.mkdtemp(dir=folder))
+    try:
+        _run(engine, plan, work / "job")
+    except TrialError as error:
+        return f"a transfer over two paths failed: {error}"
+    flow = convert(work / "job" / "data", work / "tables")["flows"].row(0, named=True)
+    if flow["error"] is not None:
+        return f"a transfer over two paths failed: {flow['error']}"
+    if not flow["completed"]:
+        return f"a transfer over two paths stopped at {flow['received_bytes']} of 1000000 bytes"
+    goodput = flow["received_bytes"] * 8 / (flow["end_us"] - flow["start_us"])
+    return f"a transfer of 1 MB over two paths of 10 Mbit/s: {goodput:.1f} Mbit/s"
+
+
+def _run(engine: VirtualEngine, plan: Plan, folder: Path) -> dict[str, dict[str, list[str]]]:
+    folder.mkdir()
+    engine.execute(Job(plan, {}, folder))
+    status: dict[str, dict[str, list[str]]] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    return status

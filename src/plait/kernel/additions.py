@@ -1,0 +1,234 @@
+"""Schedulers and congestion controls that somebody added: kept as their C source, built for each kernel when needed.
+
+additions/<sha256 of the source>/
+    NAME.c           as it was given
+    addition.json    what it brings, by the names under which it is chosen
+    <kernel>.ko      built for the kernel of that identity
+
+The content of the source, not of the module, is what a trial's identity has: with the kernel's identity it decides
+what runs, and two machines with two compilers agree on it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from plait.errors import KernelBuildError, RequestError
+from plait.kernel import kit
+from plait.kernel.build import check_tools
+from plait.kernel.recipe import PINNED
+from plait.plan.model import Module
+from plait.run.files import cache_root, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.kernel.model import Kernel
+
+_RECORD = "addition.json"
+_MOST_BYTES = 1 << 20
+_MAKEFILE = """\
+obj-m := {module}.o
+{module}-y := {stem}.o
+ccflags-y := -I$(srctree)/net/mptcp -I$(srctree)/net/plait/include -ffile-prefix-map={folder}/=
+"""
+_NOISE = re.compile(r"^(make(\[\d+\])?: |cc1: (all|some) warnings being treated)")
+
+_building = threading.Lock()
+
+
+class Record(BaseModel):
+    """`addition.json`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    module: str
+    file: str
+    """The name of the file that was given."""
+    sha256: str
+    """Of its content."""
+    schedulers: tuple[str, ...]
+    congestion_controls: tuple[str, ...]
+    added_at: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that it brings."""
+        return (*self.schedulers, *self.congestion_controls)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A C file that is to be added."""
+
+    path: str
+    """As the user wrote it; compilers' messages name it so."""
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the content."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its ending, as far as it can be a module's name."""
+        return re.sub(r"[^A-Za-z0-9_]", "_", Path(self.path).stem)[:40]
+
+    @property
+    def module(self) -> Module:
+        """The module that is made of it; its name differs between versions of the file."""
+        return Module(name=f"{self.stem}_{self.sha256[:6]}", sha256=self.sha256)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A module that was built."""
+
+    content: bytes
+    warnings: str
+    """The compiler's, empty when there were none."""
+
+
+def read(path: Path) -> Source:
+    """Returns the source in a file (RequestError when it cannot be one)."""
+    if path.suffix != ".c":
+        raise RequestError(f"{path}: a scheduler or a congestion control is added as one C file, NAME.c")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RequestError(f"reading {path}: {error.strerror}") from error
+    if len(content) > _MOST_BYTES:
+        raise RequestError(f"{path}: {len(content)} bytes; a source has at most {_MOST_BYTES}")
+    return Source(str(path), content)
+
+
+def compile_module(kernel: Kernel, source: Source) -> Built:
+    """Builds a module of `source` for `kernel` (some seconds).
+
+    Raises:
+        RequestError: the source cannot be compiled; the message has the compiler's words and the user's lines.
+        KernelBuildError: the kernel has no kit.
+        MachineError: programs for a build are missing.
+    """
+    check_tools()
+    with tempfile.TemporaryDirectory(prefix="plait-add-") as scratch:
+        tree, folder = Path(scratch) / "kit", Path(scratch) / "module"
+        folder.mkdir()
+        kit.unpack(kernel.binary.parent / kit.ARCHIVE, tree)
+        name = source.module.name
+        (folder / f"{source.stem}.c").write_bytes(source.content)
+        (folder / "Makefile").write_text(_MAKEFILE.format(module=name, stem=source.stem, folder=folder))
+        done = subprocess.run(
+            ["make", "--silent", f"M={folder}", "modules"],
+            cwd=tree, env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **PINNED},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            check=False,
+        )  # fmt: skip
+        said = _in_users_words(done.stdout, folder / f"{source.stem}.c", source.path)
+        if done.returncode != 0:
+            raise RequestError(f"{source.path} does not compile for Linux {kernel.version}:\n{said}")
+        return Built((folder / f"{name}.ko").read_bytes(), said)
+
+
+def object_of(kernel: Kernel, module: Module) -> Path:
+    """Returns the file of `module` built for `kernel`; builds it when this is the first time.
+
+    Raises:
+        KernelBuildError: no source of that content was added here, or the kernel has no kit.
+        RequestError: it does not compile for this kernel.
+    """
+    folder = _root() / module.sha256
+    target = folder / f"{kernel.identity}.ko"
+    with _building:
+        if target.is_file():
+            return target
+        record = _read(folder)
+        if record is None:
+            raise KernelBuildError(
+                f"the module {module.name} is not among those added here; `plait kernel add FILE.c` adds its source"
+            )
+        source = Source(record.file, (folder / record.file).read_bytes())
+        write_atomically(target, compile_module(kernel, source).content)
+    return target
+
+
+def keep(kernel: Kernel, source: Source, built: Built, record: Record) -> list[Record]:
+    """Adds what was built; returns the earlier additions that it replaces, because they bring the same names."""
+    replaced = [old for old in added() if old.sha256 != record.sha256 and set(old.names) & set(record.names)]
+    folder = _root() / record.sha256
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / record.file, source.content)
+        write_atomically(folder / f"{kernel.identity}.ko", built.content)
+        write_atomically(folder / _RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
+        for old in replaced:
+            shutil.rmtree(_root() / old.sha256)
+    except OSError as error:
+        raise KernelBuildError(f"keeping {source.path} in {folder}: {error.strerror}") from error
+    return replaced
+
+
+def record_of(source: Source, schedulers: tuple[str, ...], congestion_controls: tuple[str, ...]) -> Record:
+    """Returns the record of a source that brings these."""
+    return Record(
+        module=source.module.name, file=f"{source.stem}.c", sha256=source.sha256, schedulers=schedulers,
+        congestion_controls=congestion_controls, added_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
+def remove(name: str) -> Record:
+    """Removes the addition that brings `name`, and returns its record (RequestError when there is none)."""
+    for record in added():
+        if name in record.names:
+            shutil.rmtree(_root() / record.sha256)
+            return record
+    names = ", ".join(name for record in added() for name in record.names) or "none"
+    raise RequestError(f"nothing that was added is called {name!r}; added: {names}")
+
+
+def added() -> list[Record]:
+    """Returns the records of all additions, by name."""
+    return sorted(_records(), key=lambda record: record.names)
+
+
+def known() -> dict[str, Module]:
+    """Returns the modules that were added, by the names of what they bring."""
+    return {
+        name: Module(name=record.module, sha256=record.sha256) for record in added() for name in record.names
+    }
+
+
+def _root() -> Path:
+    return cache_root() / "additions"
+
+
+def _records() -> Iterator[Record]:
+    folders = _root().iterdir() if _root().is_dir() else ()
+    yield from (record for folder in folders if (record := _read(folder)) is not None)
+
+
+def _read(folder: Path) -> Record | None:
+    try:
+        return Record.model_validate_json((folder / _RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _in_users_words(said: str, inside: Path, path: str) -> str:
+    """The compiler's words with the user's file in place of the copy, without those of make."""
+    lines = said.replace(str(inside), path).replace(f"{inside.parent}/", "").splitlines()
+    return "\n".join(line for line in lines if line.strip() and not _NOISE.match(line))

@@ -1,0 +1,34 @@
+"""Which kernel modules a plan needs: those that bring a scheduler or a congestion control that it names. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plait.plan.model import Module, Plan
+
+_NAMES = ("net/mptcp/scheduler", "net/ipv4/tcp_congestion_control")
+"""Settings whose value is the name of an algorithm."""
+
+
+def with_modules(plan: Plan, known: Mapping[str, Module]) -> Plan:
+    """The plan with the modules that it needs of those `known` by the names of what they bring.
+
+    Only these become part of the plan, and so of the trial's identity: an addition leaves other trials as they are.
+    """
+    needed = {known[name].name: known[name] for name in _algorithms(plan) if name in known}
+    if not needed:
+        return plan
+    machine = plan.machine.model_copy(update={"modules": tuple(needed[name] for name in sorted(needed))})
+    return plan.model_copy(update={"machine": machine})
+
+
+def _algorithms(plan: Plan) -> Iterator[str]:
+    """Every scheduler and congestion control that the plan names."""
+    settings = [plan.machine.sysctls, *(space.sysctls for space in plan.network.namespaces)]
+    for path, value in (pair for pairs in settings for pair in pairs):
+        if path in _NAMES:
+            yield value
+    yield from (flow.congestion_control for flow in plan.flows if flow.congestion_control is not None)

@@ -42,7 +42,7 @@ _MOST_BYTES = 1 << 20
 _MAKEFILE = """\
 obj-m := {module}.o
 {module}-y := {stem}.o
-ccflags-y := -I$(srctree)/net/mptcp -I$(srctree)/net/plait/include -ffile-prefix-map={folder}/=
+ccflags-y := -g -I$(srctree)/net/mptcp -I$(srctree)/net/plait/include -ffile-prefix-map={folder}/=
 """
 _NOISE = re.compile(r"^(make(\[\d+\])?: |cc1: (all|some) warnings being treated)")
 

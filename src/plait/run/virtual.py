@@ -31,7 +31,7 @@ from plait.errors import MachineError, RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model import Machine, Network, Plan
-from plait.run import initramfs, inventory
+from plait.run import crash, initramfs, inventory
 from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
 
@@ -252,17 +252,21 @@ def _judge(folder: Path, exit_code: int, verdict: str | None) -> None:
         raise TrialError(f"{verdict}\n{_console_tail(folder)}")
     status = folder / "status.json"
     if not status.exists():
-        raise TrialError(f"{_crash(folder, exit_code)}\n{_console_tail(folder)}")
+        raise TrialError(_crash(folder, exit_code))
     report = json.loads(status.read_text(encoding="utf-8"))
     if not report["ok"]:
         raise TrialError(f"{report['phase']}: {report['error']}")
 
 
 def _crash(folder: Path, exit_code: int) -> str:
-    for line in _console(folder):
-        if "Kernel panic" in line:
-            return f"the guest's kernel panicked: {line.split('Kernel panic - ')[-1]}"
-    return f"the guest ended without a report (exit code {exit_code}); was it killed, or is the disk full?"
+    reason = crash.panic(_console(folder))
+    if reason is None:
+        ended = (
+            f"the guest ended without a report (exit code {exit_code}); was it killed, or is the disk full?"
+        )
+        return f"{ended}\n{_console_tail(folder)}"
+    calls = crash.trace(_console(folder), folder / "modules")
+    return "\n".join([f"the guest's kernel panicked: {reason}", *(f"  {call}" for call in calls)])
 
 
 def _console(folder: Path) -> list[str]:

@@ -35,8 +35,10 @@ def command(
 
     from plait import scenario as scenarios
     from plait.errors import RequestError
+    from plait.kernel import additions
     from plait.plan.expand import expand, trial_seed
     from plait.plan.identity import plan_bytes
+    from plait.plan.modules import with_modules
     from plait.plan.resolve import resolve
     from plait.plan.shell import to_shell
     from plait.scenario.wording import nearest
@@ -49,7 +51,8 @@ def command(
     if name not in cases:
         hint = nearest(name, cases) or "leave it out for the first"
         raise RequestError(f"--case {name}: there is no such case; {hint}")
-    plan = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
+    planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
+    plan = with_modules(planned, additions.known())
     if output_format == "shell":
         sys.stdout.write(to_shell(plan))
     else:

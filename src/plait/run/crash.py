@@ -25,7 +25,7 @@ def panic(console: list[str]) -> str | None:
     """Returns why the kernel panicked; None when it did not."""
     for line in console:
         if "Kernel panic" in line:
-            return line.split("Kernel panic - ")[-1].removeprefix("not syncing: ")
+            return line.split("Kernel panic - ")[-1]
     return None
 
 

@@ -265,8 +265,8 @@ def _crash(folder: Path, exit_code: int) -> str:
             f"the guest ended without a report (exit code {exit_code}); was it killed, or is the disk full?"
         )
         return f"{ended}\n{_console_tail(folder)}"
-    calls = crash.trace(_console(folder), folder / "modules")
-    return "\n".join([f"the guest's kernel panicked: {reason}", *(f"  {call}" for call in calls)])
+    calls = "\n".join(f"  {call}" for call in crash.trace(_console(folder), folder / "modules"))
+    return f"the guest's kernel panicked: {reason}\n{calls or _console_tail(folder)}"
 
 
 def _console(folder: Path) -> list[str]:

@@ -1,0 +1,99 @@
+"""Algorithms that somebody adds: which plans need them, how they are kept, and what is said of one that crashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plait.errors import KernelBuildError, RequestError
+from plait.kernel import Kernel, additions
+from plait.plan.identity import plan_bytes
+from plait.plan.model import Module
+from plait.plan.modules import with_modules
+from plait.run import crash
+from plait.testing.plans import fake_plan
+
+MINE = Module(name="mine_123456", sha256="1" * 64)
+CONSOLE = """\
+[    0.176000] RIP: 0033:mine_pick+0xb0/0x340 [mine_123456]
+[    0.176000] Kernel panic - not syncing: Segfault with no mm
+[    0.176000]  606deb18 59000000002 7719000010f0 1700000008
+[    0.176000]  [<604b91a0>] ? rb_first+0x0/0x30
+[    0.176000]  [<7080739b>] ? mine_get_subflow+0x5b/0x71 [mine_123456]
+[    0.176000]  [<604971d2>] ? mptcp_sched_get_send+0xd2/0x130
+""".splitlines()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    return Kernel(identity="k" * 64, version="6.12.1", binary=tmp_path / "linux", binary_sha256="", hz=1000)
+
+
+def source(text: str, name: str = "mine.c") -> additions.Source:
+    return additions.Source(name, text.encode())
+
+
+def keep(kernel: Kernel, text: str, *names: str) -> list[additions.Record]:
+    record = additions.record_of(source(text), names, ())
+    return additions.keep(kernel, source(text), additions.Built(b"module", ""), record)
+
+
+def test_a_plan_that_names_no_addition_is_left_as_it_is() -> None:
+    plan = fake_plan()
+    assert plan_bytes(with_modules(plan, {"mine": MINE})) == plan_bytes(plan)
+
+
+def test_a_scheduler_named_by_one_host_brings_its_module() -> None:
+    plan = fake_plan()
+    first, *others = plan.network.namespaces
+    choosing = first.model_copy(update={"sysctls": (*first.sysctls, ("net/mptcp/scheduler", "mine"))})
+    network = plan.network.model_copy(update={"namespaces": (choosing, *others)})
+    found = with_modules(plan.model_copy(update={"network": network}), {"mine": MINE, "other": MINE})
+    assert found.machine.modules == (MINE,)
+
+
+def test_a_congestion_control_named_by_a_flow_brings_its_module() -> None:
+    plan = fake_plan()
+    flows = (plan.flows[0].model_copy(update={"congestion_control": "mine"}), *plan.flows[1:])
+    assert with_modules(plan.model_copy(update={"flows": flows}), {"mine": MINE}).machine.modules == (MINE,)
+
+
+def test_another_source_is_another_module_although_its_file_is_called_the_same() -> None:
+    assert source("one").module != source("two").module
+
+
+def test_what_was_added_is_found_by_its_names_and_gone_when_removed(kernel: Kernel) -> None:
+    assert keep(kernel, "one", "mine", "yours") == []
+    assert additions.known() == {"mine": source("one").module, "yours": source("one").module}
+    assert additions.object_of(kernel, source("one").module).read_bytes() == b"module"
+    additions.remove("yours")
+    assert additions.known() == {}
+    with pytest.raises(RequestError, match="called 'mine'"):
+        additions.remove("mine")
+
+
+def test_the_next_version_of_a_file_replaces_the_one_before(kernel: Kernel) -> None:
+    keep(kernel, "one", "mine")
+    assert [old.sha256 for old in keep(kernel, "two", "mine")] == [source("one").sha256]
+    assert additions.known() == {"mine": source("two").module}
+    with pytest.raises(KernelBuildError, match="plait kernel add"):
+        additions.object_of(kernel, source("one").module)
+
+
+def test_only_a_c_file_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"one C file"):
+        additions.read(tmp_path / "mine.ko")
+    with pytest.raises(RequestError, match=r"reading .*mine\.c: No such file"):
+        additions.read(tmp_path / "mine.c")
+
+
+def test_a_crash_is_told_with_the_place_of_the_fault_first_and_without_mere_pointers() -> None:
+    assert crash.panic(CONSOLE) == "not syncing: Segfault with no mm"
+    assert crash.trace(CONSOLE, Path("nowhere")) == [
+        "at mine_pick+0xb0/0x340 (mine_123456)",
+        "mine_get_subflow+0x5b/0x71 (mine_123456)",
+        "mptcp_sched_get_send+0xd2/0x130",
+    ]
+    assert crash.trace(["all is well"], Path("nowhere")) == []

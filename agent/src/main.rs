@@ -39,10 +39,12 @@ fn main() {
 fn run() -> error::Result<()> {
     enter_phase("plan");
     status::reserve()?;
+    let plan = boot::read_plan()?;
+    enter_phase("modules");
+    status::brought(modules::load(&plan.machine.modules)?);
     if inventory::is_asked_for() {
         return inventory::answer();
     }
-    let plan = boot::read_plan()?;
     let mut tables = trial::Tables::create(plan)?;
     let outcome = run_trial(plan, &mut tables);
     // Also what a failed trial has measured is completed, as far as it can be written.
@@ -51,8 +53,6 @@ fn run() -> error::Result<()> {
 }
 
 fn run_trial(plan: &'static plan::Plan, tables: &mut trial::Tables) -> error::Result<()> {
-    enter_phase("modules");
-    status::brought(modules::load(&plan.machine.modules)?);
     enter_phase("network");
     let network = apply::apply(plan)?;
     enter_phase("traffic");

@@ -69,7 +69,7 @@ def _in(netns: str, tool: str, *words: object) -> str:
 
 def _kernel(plan: Plan) -> Iterator[str]:
     for module in plan.machine.modules:
-        yield f"# insmod {quote(module.name)}.ko   (built for your kernel, of the source with SHA-256 {module.sha256[:12]})"
+        yield f"# insmod {quote(module.name)}.ko   (of the source with SHA-256 {module.sha256[:12]}..)"
     urgent_first = sorted(plan.machine.sysctls, key=lambda setting: setting[0] != ALLOWED_CONGESTION_CONTROL)
     for path, value in urgent_first:
         yield f"# sysctl -w {_dotted(path)}={quote(value)}"

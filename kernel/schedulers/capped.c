@@ -2,13 +2,13 @@
 /* capped: no subflow ever carries more than a share of the bytes.
  *
  * Promise: with n live subflows, in every interval of the transfer that is at least net.mptcp_capped.window_ms long,
- * each of them carries at most 1/n + e of the bytes that all carry (for e = 0: to within 1/500 of a window's bytes,
+ * each of them carries at most 1/n + e of the bytes that all carry (for e = 0: to within 1/1000 of a window's bytes,
  * or n segments where that is more). "Carried" counts what is put on the path, retransmissions included, so that
  * somebody who watches one path sees no more than the share of it.
  *
  * Rule: each subflow has a credit, which grows with every byte that anybody carries, times the cap, and falls with
  * every byte that it carries itself; it never exceeds a burst. A subflow is sent on only while its credit lasts. So in
- * every interval, of any length, a subflow carries at most cap * (all bytes) + burst. The burst is 1/500 of the bytes
+ * every interval, of any length, a subflow carries at most cap * (all bytes) + burst. The burst is 1/1000 of the bytes
  * of a window, at least n segments; for e > 0 the cap is lowered by as much, so that burst and cap together stay
  * within 1/n + e over a window.
  *
@@ -47,7 +47,7 @@
 /* An initial window of full segments. */
 #define CAPPED_START	(10 * 1460)
 /* In 1/10000: the part of a window's bytes that is the burst. */
-#define CAPPED_BURST	20U
+#define CAPPED_BURST	10U
 /* Segments granted at once; the credits change with each. */
 #define CAPPED_SEGMENTS	2U
 

@@ -191,12 +191,27 @@ static inline struct plait_option *plait_fastest(struct plait_option *option, in
 	return best;
 }
 
+/* Lets the send buffer hold twice what is in flight, as TCP does for itself (RFC 5681, section 3.2: as much again while
+ * a loss is repaired). The kernel sums the buffers of the subflows, which follow their windows; but the window of a
+ * subflow that is made to wait stays small, and the buffer of the connection with it.
+ */
+static inline void plait_grow_send_buffer(struct mptcp_sock *msk)
+{
+	struct sock *sk = (struct sock *)msk;
+	u64 most = (u64)READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_wmem[2]) * (msk->pm.subflows + 1);
+	u64 wanted = min3(2 * (msk->snd_nxt - READ_ONCE(msk->snd_una)), most, (u64)INT_MAX);
+
+	if (!(sk->sk_userlocks & SOCK_SNDBUF_LOCK) && wanted > READ_ONCE(sk->sk_sndbuf))
+		WRITE_ONCE(sk->sk_sndbuf, (int)wanted);
+}
+
 static inline int plait_sched_send(struct mptcp_sock *msk,
 				   struct mptcp_subflow_context *(*pick)(struct mptcp_sock *msk))
 {
 	struct mptcp_subflow_context *subflow;
 
 	mptcp_set_timeout((struct sock *)msk);
+	plait_grow_send_buffer(msk);
 	subflow = pick(msk);
 	if (!subflow)
 		return -EAGAIN;

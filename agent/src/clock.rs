@@ -1,7 +1,7 @@
 //! Virtual time as the agent sees it: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's zero.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 use rustix::thread::futex;
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -29,9 +29,12 @@ pub fn set_zero() -> i64 {
 /// read once; call it early.
 pub fn realtime_zero_ns() -> i64 {
     *REALTIME_ZERO_NS.get_or_init(|| {
-        let real = clock_gettime(ClockId::Realtime);
-        let since_boot = monotonic_ns();
-        real.tv_sec * NS_PER_S + real.tv_nsec - since_boot + ZERO_NS.get().copied().unwrap_or_default()
+        // The two clocks differ by a constant; each read costs the same, so the middle of two is the time of the third.
+        let before = monotonic_ns();
+        let now = clock_gettime(ClockId::Realtime);
+        let after = monotonic_ns();
+        let realtime = now.tv_sec * NS_PER_S + now.tv_nsec;
+        ZERO_NS.get().copied().unwrap_or_default() + realtime - before.midpoint(after)
     })
 }
 
@@ -40,17 +43,52 @@ pub fn trial_us() -> i64 {
     ZERO_NS.get().map_or(0, |zero| (monotonic_ns() - zero).div_euclid(1000))
 }
 
-/// The absolute time of `t_us` of the trial, for calls that sleep.
-fn deadline(t_us: i64) -> Timespec {
-    let ns = ZERO_NS.get().copied().unwrap_or_default() + t_us * 1000;
+/// The time since the trial's zero in ns.
+pub fn trial_ns() -> i64 {
+    ZERO_NS.get().map_or(0, |zero| monotonic_ns() - zero)
+}
+
+/// The absolute time of `t_ns` of the trial, for calls that sleep.
+fn deadline(t_ns: i64) -> Timespec {
+    let ns = ZERO_NS.get().copied().unwrap_or_default() + t_ns;
     Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S }
 }
 
 /// Sleeps until `t_us` of the trial.
 pub fn sleep_until(t_us: i64) {
-    let until = deadline(t_us);
+    sleep_until_ns(t_us * 1000);
+}
+
+/// Sleeps until `t_ns` of the trial.
+pub fn sleep_until_ns(t_ns: i64) {
+    let until = deadline(t_ns);
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR)
     {
+    }
+}
+
+/// Something that happens once, at a time, and that threads can wait for.
+#[derive(Debug, Default)]
+pub struct Latch {
+    time: Mutex<Option<i64>>,
+    happened: Condvar,
+}
+
+impl Latch {
+    /// It has happened, at `t_us`. True: for the first time, which is the one that counts.
+    pub fn set(&self, t_us: i64) -> bool {
+        let mut time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = time.is_none();
+        time.get_or_insert(t_us);
+        self.happened.notify_all();
+        first
+    }
+
+    /// Waits until it has happened; returns when it did.
+    pub fn wait(&self) -> i64 {
+        let time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
+        let time = self.happened.wait_while(time, |time| time.is_none());
+        time.unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
     }
 }
 
@@ -74,7 +112,7 @@ impl Bell {
     /// Sleeps until `t_us` of the trial, or until the bell has rung more often than `seen`.
     /// True: the time has come. False: somebody rang.
     pub fn wait_until(&self, t_us: i64, seen: u32) -> bool {
-        let until = deadline(t_us);
+        let until = deadline(t_us * 1000);
         loop {
             let woken = futex::wait_bitset(
                 &self.0,

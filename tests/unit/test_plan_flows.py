@@ -181,7 +181,7 @@ def test_asked_for_buffers_and_congestion_controls_are_allowed_by_the_kernel_as_
     sysctls = dict(plan.machine.sysctls)
     assert sysctls["net/core/rmem_max"] == str(64 * 2**20)
     assert sysctls["net/ipv4/tcp_allowed_congestion_control"] == "bbr cubic reno"
-    assert plan.flows[0].receive_buffer == 64 * 2**20
+    assert plan.flows[0].socket.receive_buffer == 64 * 2**20
     assert dict(plan_of(TWO).machine.sysctls)["net/core/rmem_max"] == "212992"
     assert plan.machine.memory_mib % 64 == 0
     assert plan.machine.memory_mib >= 256

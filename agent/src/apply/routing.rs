@@ -24,8 +24,7 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
         let what = route.to_string();
         let (address, length) = destination_prefix(route).attempt(|| &what)?;
         let unreachable = route.kind == RouteKind::Unreachable;
-        let direct =
-            route.via.is_none() && route.nexthops.is_empty() && address.is_ipv4() && !unreachable;
+        let direct = route.via.is_none() && route.nexthops.is_empty() && address.is_ipv4() && !unreachable;
         let header = Rtmsg {
             rtm_family: address_family(address),
             rtm_dst_len: length,

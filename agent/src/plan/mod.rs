@@ -3,10 +3,12 @@
 //! Both sides refuse fields that they do not know, so a plan is never half understood. Fields that the agent has
 //! no use for (paths, ideal rates) are read and checked all the same.
 
+mod applications;
 mod records;
 
 use serde::Deserialize;
 
+pub use applications::{Application, Bulk, File, Gap, Loop, OnOff, Page, Request, Stream, Transfer, Udp};
 pub use records::*;
 
 use crate::error::{Error, Result};
@@ -66,25 +68,6 @@ pub enum EndpointFlag {
     Fullmesh,
 }
 
-/// What the application does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
-pub enum FlowKind {
-    Bulk,
-    Transfer,
-}
-
-impl FlowKind {
-    /// As it stands in the plan and in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bulk => "bulk",
-            Self::Transfer => "transfer",
-        }
-    }
-}
-
 /// What the application asks of `socket()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -92,6 +75,7 @@ impl FlowKind {
 pub enum Transport {
     Tcp,
     Mptcp,
+    Udp,
 }
 
 impl Transport {
@@ -100,6 +84,7 @@ impl Transport {
         match self {
             Self::Tcp => "tcp",
             Self::Mptcp => "mptcp",
+            Self::Udp => "udp",
         }
     }
 }
@@ -136,24 +121,50 @@ pub fn parse(json: &[u8]) -> Result<Plan> {
     if !plan.events.is_sorted_by_key(|event| event.t_us) {
         return Err(Error::new("plan.json: the events are not in the order of their times"));
     }
-    for flow in &plan.flows {
-        let sizes = (flow.duration_us, flow.bytes, &flow.file);
-        let consistent = match flow.kind {
-            FlowKind::Bulk => matches!(sizes, (Some(1..), None, None)),
-            FlowKind::Transfer => match sizes {
-                (None, Some(1..), None) => true,
-                (None, bytes, Some(file)) => bytes.is_none_or(|bytes| bytes == file.bytes),
-                _ => false,
-            },
-        };
-        if !consistent {
-            return Err(Error::new(format!(
-                "plan.json: flow {} ({}): a bulk flow has a duration, a transfer has bytes or a file",
-                flow.id, flow.name
-            )));
-        }
+    for (place, flow) in plan.flows.iter().enumerate() {
+        consistent(&plan, place, flow)
+            .map_err(|why| Error::new(format!("plan.json: flow {} ({}): {why}", flow.id, flow.name)))?;
     }
     Ok(plan)
+}
+
+/// What a flow says of itself and of others must fit together.
+fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(), &'static str> {
+    let earlier = |id: i64| usize::try_from(id).ok().filter(|id| *id < place).map(|id| &plan.flows[id]);
+    if usize::try_from(flow.id) != Ok(place) {
+        return Err("flows are numbered in their order, from 0");
+    }
+    if flow.after.iter().any(|id| earlier(*id).is_none()) {
+        return Err("it can only follow flows before it");
+    }
+    if let Some(id) = flow.connection
+        && !earlier(id).is_some_and(|other| other.connection.is_none() && other.sender != flow.sender)
+    {
+        return Err("it can only share the connection of a flow before it, in the other direction");
+    }
+    if matches!(flow.application, Application::Udp(_)) != (flow.transport == Transport::Udp) {
+        return Err("udp is an application and a transport, or neither");
+    }
+    match &flow.application {
+        Application::Bulk(bulk) if bulk.duration_us.is_some_and(|us| us < 1) => Err("it lasts for no time"),
+        Application::Transfer(transfer) => match &transfer.file {
+            Some(file) if file.bytes != transfer.bytes => Err("a transfer has as many bytes as its file"),
+            _ if transfer.bytes == 0 => Err("a transfer has bytes"),
+            _ => Ok(()),
+        },
+        Application::OnOff(job) if job.message_bytes.is_some() != job.interval_ns.is_some() => {
+            Err("messages have a size and an interval, or there are none")
+        }
+        Application::Request(job) if job.count.is_some() == job.duration_us.is_some() => {
+            Err("requests have a count or a duration")
+        }
+        Application::PageConnection(job)
+            if !earlier(job.page).is_some_and(|page| matches!(page.application, Application::Page(_))) =>
+        {
+            Err("it belongs to no page")
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

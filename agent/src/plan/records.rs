@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use super::{Action, EndpointFlag, FlowKind, QdiscOptions, Role, RouteKind, SideName, Transport};
+use super::applications::SocketOptions;
+use super::{Action, Application, EndpointFlag, QdiscOptions, Role, RouteKind, SideName, Transport};
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* })+) => {
@@ -20,9 +21,11 @@ macro_rules! records {
 
         /// Every record with the names of its fields, for the comparison with the other side of the contract.
         #[cfg(test)]
-        pub(super) const RECORDS: &[(&str, &[&str])] = &[$((stringify!($name), &[$(stringify!($field),)*]),)+];
+        pub(in crate::plan) const RECORDS: &[(&str, &[&str])] = &[$((stringify!($name), &[$(stringify!($field),)*]),)+];
     };
 }
+
+pub(super) use records;
 
 records! {
     /// A kernel module that somebody added; the engine has put it into the trial's folder.
@@ -279,39 +282,36 @@ records! {
         count: u32,
     }
 
-    /// A real file to transfer, at `input/NAME`.
-    File {
-        name: String,
-        bytes: u64,
-        sha256: String,
-    }
-
-    /// One transport connection.
+    /// One transport connection and the data on it in one direction.
     Flow {
         id: i64,
         name: String,
-        kind: FlowKind,
+        application: Application,
         transport: Transport,
         client: Side,
         server: Side,
         sender: SideName,
         start_us: i64,
         #[serde(default)]
-        duration_us: Option<i64>,
+        after: Vec<i64>,
         #[serde(default)]
-        bytes: Option<u64>,
+        connection: Option<i64>,
         #[serde(default)]
-        file: Option<File>,
+        user: Option<String>,
         #[serde(default)]
-        congestion_control: Option<String>,
+        background: bool,
         #[serde(default)]
-        send_buffer: Option<usize>,
-        #[serde(default)]
-        receive_buffer: Option<usize>,
+        socket: SocketOptions,
         #[serde(default)]
         joins: Vec<Join>,
         paths: Vec<Path>,
         ideal_rate_bps: Option<u64>,
+    }
+
+    /// The window of the steady goodput.
+    Measure {
+        from_us: i64,
+        to_us: Option<i64>,
     }
 
     /// Counters of interfaces.
@@ -370,6 +370,8 @@ records! {
         events: Vec<Event>,
         #[serde(default)]
         monitors: Monitors,
+        #[serde(default)]
+        measure: Option<Measure>,
     }
 }
 

@@ -7,8 +7,11 @@ use super::*;
 
 /// The records of model.py: for each class the names of its fields.
 fn python_records() -> BTreeMap<String, BTreeSet<String>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/plait/plan/model.py");
-    let source = std::fs::read_to_string(path).unwrap();
+    let read = |name| {
+        let path = format!("{}/../src/plait/plan/{name}.py", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap()
+    };
+    let source = read("model") + &read("applications");
     let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut class = String::new();
     for line in source.lines() {
@@ -28,13 +31,21 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn both_sides_of_the_plan_know_the_same_fields() {
     let mut python = python_records();
-    for kind in ["Netem", "Tbf", "Pfifo", "Bfifo", "ChangeQdisc", "SetDevice"] {
+    let applications = ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp"];
+    for kind in ["Netem", "Tbf", "Pfifo", "Bfifo", "ChangeQdisc", "SetDevice"].into_iter().chain(applications)
+    {
         // Here the discriminator belongs to the enum around the record.
         python.get_mut(kind).unwrap().remove("kind");
     }
     let rust: BTreeMap<_, BTreeSet<_>> = RECORDS
         .iter()
-        .map(|(name, fields)| ((*name).to_owned(), fields.iter().map(|field| (*field).to_owned()).collect()))
+        .chain(super::applications::RECORDS)
+        .map(|(name, fields)| {
+            (
+                (*name).to_owned(),
+                fields.iter().map(|field| field.trim_start_matches("r#").to_owned()).collect(),
+            )
+        })
         .collect();
     assert_eq!(python, rust);
 }
@@ -49,8 +60,8 @@ fn minimal(flow: &str) -> String {
 fn flow(sizes: &str) -> String {
     let side = r#"{"netns": "h", "address": "10.0.0.1", "port": 1}"#;
     minimal(&format!(
-        r#"{{"id": 0, "name": "f", "kind": "transfer", "transport": "tcp", "client": {side},
-            "server": {side}, "sender": "client", "start_us": 0, "paths": [], "ideal_rate_bps": null{sizes}}}"#
+        r#"{{"id": 0, "name": "f", "application": {{"kind": "transfer"{sizes}}}, "transport": "tcp", "client": {side},
+            "server": {side}, "sender": "client", "start_us": 0, "paths": [], "ideal_rate_bps": null}}"#
     ))
 }
 
@@ -89,6 +100,6 @@ fn a_transfer_needs_to_know_how_much() {
     assert!(parse(flow("").as_bytes()).is_err());
     assert!(parse(flow(r#", "bytes": 5"#).as_bytes()).is_ok());
     let file = r#", "file": {"name": "f", "bytes": 5, "sha256": "00"}"#;
-    assert!(parse(flow(file).as_bytes()).is_ok());
+    assert!(parse(flow(&format!("{file}, \"bytes\": 5")).as_bytes()).is_ok());
     assert!(parse(flow(&format!("{file}, \"bytes\": 6")).as_bytes()).is_err());
 }

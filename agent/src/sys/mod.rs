@@ -3,6 +3,7 @@
 //! Every function here is safe to call with any argument; the reason stands beside each `unsafe`.
 #![allow(unsafe_code)]
 
+mod datagrams;
 mod packets;
 
 pub use packets::{Packet, PacketRing};
@@ -11,6 +12,8 @@ use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::io::{Errno, Result};
+
+pub use datagrams::{Datagrams, stamp_arrivals};
 
 /// `SOL_MPTCP` and its option (`linux/mptcp.h`), which libc does not name.
 const SOL_MPTCP: i32 = 284;
@@ -161,6 +164,29 @@ pub fn receive_discarding(fd: impl AsFd, length: usize) -> Result<usize> {
     // page and the call would fail with EFAULT.
     let got = unsafe { libc::recv(fd.as_fd().as_raw_fd(), std::ptr::null_mut(), length, flags) };
     usize::try_from(got).map_err(|_| last_errno())
+}
+
+/// Sets an option whose value is a plain integer.
+fn set_integer(fd: BorrowedFd<'_>, level: i32, name: i32, value: u32) -> Result<()> {
+    // SAFETY: the kernel reads the four bytes of `value`.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size32(size_of::<u32>()))
+    })
+}
+
+/// `SO_MARK`.
+pub fn set_mark(fd: impl AsFd, mark: u32) -> Result<()> {
+    set_integer(fd.as_fd(), libc::SOL_SOCKET, libc::SO_MARK, mark)
+}
+
+/// `TCP_NOTSENT_LOWAT`, in bytes.
+pub fn set_notsent_lowat(fd: impl AsFd, bytes: u32) -> Result<()> {
+    set_integer(fd.as_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
+/// `TCP_MAXSEG`, in bytes.
+pub fn set_maximum_segment(fd: impl AsFd, bytes: u32) -> Result<()> {
+    set_integer(fd.as_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
 }
 
 /// Turns on the kernel's explanations (extended acks) in the errors of a netlink socket.

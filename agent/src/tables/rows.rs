@@ -149,6 +149,18 @@ row! {
 }
 
 row! {
+    /// A message of a flow.
+    Message = "messages" {
+        flow: i64,
+        index: i64,
+        sent_us: i64,
+        received_us: i64,
+        bytes: i64,
+        copies: i64,
+    }
+}
+
+row! {
     /// A kernel counter before and after.
     Counter = "counters" {
         node: Text,
@@ -229,6 +241,7 @@ mod tests {
         assert_same::<Subflow>();
         assert_same::<Link>();
         assert_same::<Event>();
+        assert_same::<Message>();
         assert_same::<Counter>();
         assert_same::<Interface>();
         assert_same::<Probe>();

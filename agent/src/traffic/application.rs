@@ -1,36 +1,32 @@
-//! What the two threads of a flow do: connect or accept, then send or receive until the flow is over.
+//! What the two threads of a flow do: connect or accept, then play their parts until the flow is over.
 
-use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{
-    SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags, accept_with, connect as connect_to,
-};
-use rustix::net::{sendmsg, shutdown};
+use rustix::net::{Shutdown, SocketFlags, accept_with, connect as connect_to, shutdown};
 
 use super::sockets::address;
-use super::{FlowState, Traffic, file};
+use super::{FlowState, Traffic, bytes, file, paced, request, udp};
 use crate::clock;
 use crate::error::describe;
-use crate::plan::{FlowKind, SideName};
+use crate::plan::{Application, SideName};
 use crate::sys;
 
-/// What a synthetic sender sends: these bytes again and again, small enough for the cache.
-static PATTERN: [u8; 64 * 1024] = [0; 64 * 1024];
-/// How many times in one system call (the kernel's limit for one call is 1024).
-const REPEATS: usize = 1024;
 /// How much a receiver that does not look at the data asks for at once.
 const RECEIVE_BYTES: usize = 1 << 30;
 
 /// The server's thread: waits for the client, then plays its part. It goes on listening meanwhile, because
 /// further subflows join an MPTCP connection through the listening socket.
-pub fn serve(traffic: &Traffic, flow: &FlowState, listener: &OwnedFd) {
+pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
     match accept_with(listener, SocketFlags::CLOEXEC) {
         Ok(socket) => {
             let socket = Arc::new(socket);
             flow.progress().server = Some(Arc::clone(&socket));
+            for rider in traffic.riders(flow) {
+                traffic.flows[rider].progress().server = Some(Arc::clone(&socket));
+                share(traffic, rider, SideName::Server, &socket);
+            }
             play(traffic, flow, SideName::Server, &socket);
         }
         Err(errno) => fail(traffic, flow, format!("accepting the connection: {}", describe(errno))),
@@ -38,14 +34,19 @@ pub fn serve(traffic: &Traffic, flow: &FlowState, listener: &OwnedFd) {
 }
 
 /// The client's thread: waits for the flow's start, connects, then plays its part.
-pub fn connect(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
-    clock::sleep_until(flow.plan.start_us);
+pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
+    let begin_us = begin(traffic, flow);
+    clock::sleep_until(begin_us);
     let start_us = clock::trial_us();
     flow.progress().start_us = Some(start_us);
     traffic.event(start_us, flow, "flow_start");
     let server = address(&flow.plan.server);
     if let Err(errno) = connect_to(&socket, &server) {
-        return fail(traffic, flow, format!("connecting to {server}: {}", describe(errno)));
+        let why = format!("connecting to {server}: {}", describe(errno));
+        for rider in traffic.riders(flow) {
+            fail(traffic, &traffic.flows[rider], why.clone());
+        }
+        return fail(traffic, flow, why);
     }
     let connected_us = clock::trial_us();
     traffic.event(connected_us, flow, "flow_connected");
@@ -55,11 +56,78 @@ pub fn connect(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
         progress.connected_us = Some(connected_us);
         progress.client = Some(Arc::clone(&socket));
     }
+    for rider in traffic.riders(flow) {
+        {
+            let mut progress = traffic.flows[rider].progress();
+            progress.begin_us = Some(begin_us);
+            progress.start_us = Some(start_us);
+            progress.connected_us = Some(connected_us);
+            progress.client = Some(Arc::clone(&socket));
+        }
+        share(traffic, rider, SideName::Client, &socket);
+    }
     play(traffic, flow, SideName::Client, &socket);
 }
 
-/// Sends or receives; afterwards the main thread hears of it.
-fn play(traffic: &Traffic, flow: &FlowState, side: SideName, socket: &OwnedFd) {
+/// Waits for what has to come before the flow; returns when it is to start.
+fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
+    let plan = flow.plan;
+    if let Application::PageConnection(job) = &plan.application {
+        return traffic.flow(job.page).loading.document.wait();
+    }
+    let ended_us = plan.after.iter().map(|id| traffic.flow(*id).ended.wait()).max();
+    let begin_us = ended_us.unwrap_or(0) + plan.start_us;
+    flow.progress().begin_us = Some(begin_us);
+    if ended_us.is_some() {
+        // The main thread learns of the new deadline.
+        traffic.bell.ring();
+    }
+    begin_us
+}
+
+/// Plays the part of a flow that uses the connection of another one, in a thread of its own.
+fn share(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<OwnedFd>) {
+    let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
+    if let Err(error) = super::spawn(move || play(&shared, &shared.flows[rider], side, &socket)) {
+        fail(traffic, &traffic.flows[rider], error.to_string());
+    }
+}
+
+/// The thread of a UDP sender.
+pub fn send_datagrams(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
+    let Application::Udp(job) = &flow.plan.application else { return };
+    let socket = Arc::new(socket);
+    let begin_us = begin(traffic, flow);
+    clock::sleep_until(begin_us);
+    let start_us = clock::trial_us();
+    {
+        let mut progress = flow.progress();
+        progress.client = Some(Arc::clone(&socket));
+        progress.start_us = Some(start_us);
+    }
+    traffic.event(start_us, flow, "flow_start");
+    let mut sent = 0;
+    let result = udp::transmit(flow, job, begin_us, &socket, &mut sent);
+    flow.progress().sent_bytes = Some(sent);
+    if let Err(why) = result {
+        fail(traffic, flow, format!("sending: {why}"));
+    }
+    traffic.bell.ring();
+}
+
+/// The thread of a UDP receiver.
+pub fn receive_datagrams(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
+    let Application::Udp(job) = &flow.plan.application else { return };
+    let socket = Arc::new(socket);
+    flow.progress().server = Some(Arc::clone(&socket));
+    let mut received = 0;
+    let result = udp::receive(traffic, flow, job, &socket, &mut received);
+    end_receiving(traffic, flow, received, result);
+    traffic.bell.ring();
+}
+
+/// Plays the part of one side; afterwards the main thread hears of it.
+fn play(traffic: &Arc<Traffic>, flow: &FlowState, side: SideName, socket: &OwnedFd) {
     if side == flow.plan.sender {
         send(traffic, flow, socket);
     } else {
@@ -70,12 +138,23 @@ fn play(traffic: &Traffic, flow: &FlowState, side: SideName, socket: &OwnedFd) {
 
 fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
     let mut sent = 0;
-    let result = match (&flow.plan.file, flow.plan.kind, flow.plan.bytes) {
-        (Some(planned), ..) => file::send(planned, socket, &mut sent).map(|sha256| {
-            flow.progress().sent_sha256 = Some(sha256);
-        }),
-        (None, FlowKind::Bulk, _) => send_pattern(socket, u64::MAX, &mut sent),
-        (None, FlowKind::Transfer, bytes) => send_pattern(socket, bytes.unwrap_or_default(), &mut sent),
+    let result = match &flow.plan.application {
+        Application::Bulk(_) => bytes::send(socket, u64::MAX, &mut sent),
+        Application::Transfer(job) => match &job.file {
+            Some(planned) => file::send(planned, socket, &mut sent).map(|sha256| {
+                flow.progress().sent_sha256 = Some(sha256);
+            }),
+            None => bytes::send(socket, job.bytes, &mut sent),
+        },
+        Application::Stream(job) => paced::send_stream(flow, job, socket, &mut sent),
+        Application::OnOff(job) => paced::send_on_off(flow, job, socket, &mut sent),
+        Application::Request(job) => request::answer(job.request_bytes, socket, &mut sent),
+        Application::Page(job) => request::answer(job.request_bytes, socket, &mut sent),
+        Application::PageConnection(job) => match &traffic.flow(job.page).plan.application {
+            Application::Page(page) => request::answer(page.request_bytes, socket, &mut sent),
+            _ => Ok(()),
+        },
+        Application::Udp(_) => Ok(()),
     };
     flow.progress().sent_bytes = Some(sent);
     match result {
@@ -88,49 +167,61 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
     }
 }
 
-/// Sends `bytes` bytes of the pattern, in as few system calls as the kernel allows.
-fn send_pattern(socket: &OwnedFd, bytes: u64, sent: &mut u64) -> Result<(), String> {
-    while *sent < bytes {
-        let now = usize::try_from(bytes - *sent).unwrap_or(usize::MAX).min(REPEATS * PATTERN.len());
-        let mut slices = vec![IoSlice::new(&PATTERN); now / PATTERN.len()];
-        if now % PATTERN.len() > 0 {
-            slices.push(IoSlice::new(&PATTERN[..now % PATTERN.len()]));
-        }
-        slices.truncate(REPEATS);
-        match sendmsg(socket, &slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
-            Ok(count) => *sent += count as u64,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(describe(errno)),
-        }
-    }
-    Ok(())
+fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
+    let mut received = 0;
+    let result = match &flow.plan.application {
+        Application::Transfer(job) => match &job.file {
+            Some(planned) => {
+                let first_byte = || flow.first_byte();
+                file::receive(planned, socket, &mut received, first_byte).map(|(sha256, last_us)| {
+                    // The hash of a part says nothing.
+                    flow.progress().received_sha256 = last_us.map(|_| sha256);
+                    last_us
+                })
+            }
+            None => receive_anything(flow, Some(job.bytes), socket, &mut received),
+        },
+        Application::Stream(job) => paced::receive(flow, job.message_bytes, socket, &mut received),
+        Application::OnOff(job) => match job.message_bytes {
+            Some(size) => paced::receive(flow, size, socket, &mut received),
+            None => receive_to_the_end(flow, socket, &mut received),
+        },
+        Application::Request(job) => request::ask(flow, job, socket, &mut received),
+        Application::Page(page) => request::load(traffic, flow, flow, page, socket, &mut received),
+        Application::PageConnection(job) => match &traffic.flow(job.page).plan.application {
+            Application::Page(page) => {
+                request::load(traffic, flow, traffic.flow(job.page), page, socket, &mut received)
+            }
+            _ => Ok(None),
+        },
+        Application::Bulk(_) | Application::Udp(_) => receive_anything(flow, None, socket, &mut received),
+    };
+    end_receiving(traffic, flow, received, result);
 }
 
-fn receive(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
-    let mut received = 0;
-    let result = match &flow.plan.file {
-        Some(planned) => {
-            file::receive(planned, socket, &mut received, || first_byte(flow)).map(|(sha256, last_us)| {
-                let mut progress = flow.progress();
-                // The hash of a part says nothing.
-                progress.received_sha256 = last_us.map(|_| sha256);
-                progress.last_byte_us = last_us;
-            })
+/// Notes what has arrived, and when the last of it did, where that is known.
+fn end_receiving(traffic: &Traffic, flow: &FlowState, received: u64, result: Result<Option<i64>, String>) {
+    {
+        let mut progress = flow.progress();
+        progress.received_bytes = Some(received);
+        progress.stream_ended = result.is_ok();
+        if let Ok(last_us) = &result {
+            progress.last_byte_us = *last_us;
         }
-        None => receive_anything(flow, socket, &mut received),
-    };
-    let mut progress = flow.progress();
-    progress.received_bytes = Some(received);
-    progress.stream_ended = result.is_ok();
-    drop(progress);
+    }
     if let Err(why) = result {
         fail(traffic, flow, format!("receiving: {why}"));
     }
 }
 
-/// Counts what arrives until the stream ends, without looking at it.
-fn receive_anything(flow: &FlowState, socket: &OwnedFd, received: &mut u64) -> Result<(), String> {
-    let expected = flow.plan.bytes;
+/// Counts what arrives until the stream ends, without looking at it; returns when the last of `expected` bytes came.
+fn receive_anything(
+    flow: &FlowState,
+    expected: Option<u64>,
+    socket: &OwnedFd,
+    received: &mut u64,
+) -> Result<Option<i64>, String> {
+    let mut last_us = None;
     loop {
         // The first byte is asked for alone, so that its time is known; then all that is still to come.
         let rest = expected.map_or(u64::MAX, |bytes| bytes.saturating_sub(*received));
@@ -138,26 +229,24 @@ fn receive_anything(flow: &FlowState, socket: &OwnedFd, received: &mut u64) -> R
             (0, _) | (_, 0) => 1,
             (_, rest) => usize::try_from(rest).unwrap_or(usize::MAX).min(RECEIVE_BYTES),
         };
-        let count = match sys::receive_discarding(socket.as_fd(), ask) {
-            Ok(0) => return Ok(()),
-            Ok(count) => count,
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(describe(errno)),
-        };
+        let count = bytes::retried(|| sys::receive_discarding(socket.as_fd(), ask)).map_err(describe)?;
+        if count == 0 {
+            return Ok(last_us);
+        }
         if *received == 0 {
-            first_byte(flow);
+            flow.first_byte();
         }
         *received += count as u64;
         if Some(*received) == expected {
-            let last_us = clock::trial_us();
-            flow.progress().last_byte_us = Some(last_us);
+            last_us = Some(clock::trial_us());
         }
     }
 }
 
-fn first_byte(flow: &FlowState) {
-    let now = clock::trial_us();
-    flow.progress().first_byte_us = Some(now);
+/// The same where nobody knows how much it will be: returns when the stream ended.
+fn receive_to_the_end(flow: &FlowState, socket: &OwnedFd, received: &mut u64) -> Result<Option<i64>, String> {
+    receive_anything(flow, None, socket, received)?;
+    Ok(Some(clock::trial_us()))
 }
 
 /// Records the first failure of a flow, unless the main thread has ended it already, and tells the main thread.

@@ -4,20 +4,29 @@
 //! megabytes at once and receivers ask for a gigabyte at once: a flow of ten seconds is a handful of system calls.
 
 mod application;
+mod bytes;
+mod draw;
 mod file;
+mod messages;
+mod paced;
 mod priority;
+mod request;
 mod sockets;
+mod udp;
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+pub use messages::Messages;
 pub use priority::Priorities;
 pub use sockets::{Prepared, prepare};
 
-use crate::clock::Bell;
+use sockets::Sockets;
+
+use crate::clock::{self, Bell, Latch};
 use crate::error::{Attempt, Result};
-use crate::plan::{Flow, SideName, Transport};
+use crate::plan::{Application, Flow, SideName, Transport};
 use crate::sample::closed::Closed;
 use crate::tables;
 
@@ -43,6 +52,11 @@ pub struct FlowState {
     /// What it shall do.
     pub plan: &'static Flow,
     progress: Mutex<Progress>,
+    messages: Mutex<Messages>,
+    /// Set when the flow has ended, for those that follow it.
+    pub ended: Latch,
+    /// What the connections of a page share; of its first one.
+    pub loading: request::Loading,
 }
 
 /// What has become of a flow so far.
@@ -52,13 +66,15 @@ pub struct Progress {
     pub client: Option<Arc<OwnedFd>>,
     /// See `client`.
     pub server: Option<Arc<OwnedFd>>,
+    /// When the flow was to start: its own time, or so long after the end of those before it.
+    pub begin_us: Option<i64>,
     /// When `connect` was called.
     pub start_us: Option<i64>,
     /// When `connect` returned.
     pub connected_us: Option<i64>,
     /// When the receiver had its first byte.
     pub first_byte_us: Option<i64>,
-    /// When the receiver had the last byte of a transfer.
+    /// When the receiver had the last byte, of what has an end of its own.
     pub last_byte_us: Option<i64>,
     /// Application bytes handed to the sender's socket. None: its thread is still at it.
     pub sent_bytes: Option<u64>,
@@ -79,9 +95,44 @@ pub struct Progress {
 }
 
 impl FlowState {
+    fn new(plan: &'static Flow) -> Self {
+        Self {
+            plan,
+            progress: Mutex::default(),
+            messages: Mutex::default(),
+            ended: Latch::default(),
+            loading: request::Loading::default(),
+        }
+    }
+
     /// What has become of the flow so far, locked.
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The messages of the flow so far, locked.
+    pub fn messages(&self) -> MutexGuard<'_, Messages> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the receiver has its first byte now.
+    pub fn first_byte(&self) {
+        let now_us = clock::trial_us();
+        self.progress().first_byte_us = Some(now_us);
+    }
+
+    /// Tells those that follow that the flow has ended.
+    pub fn end_at(&self, t_us: i64) {
+        if matches!(self.plan.application, Application::Page(_)) && self.loading.document.set(t_us) {
+            // The document has not arrived: nothing else of the page is asked for.
+            self.loading.give_up();
+        }
+        self.ended.set(t_us);
+    }
+
+    /// Where its connection is sampled: at the flow whose connection it shares, or at itself.
+    pub fn carrier(&self) -> usize {
+        usize::try_from(self.plan.connection.unwrap_or(self.plan.id)).unwrap_or_default()
     }
 
     /// The client's or the server's socket, when it is connected.
@@ -103,6 +154,17 @@ impl FlowState {
 }
 
 impl Traffic {
+    /// The flow of that number.
+    pub fn flow(&self, id: i64) -> &FlowState {
+        &self.flows[usize::try_from(id).unwrap_or_default()]
+    }
+
+    /// The places of the flows that share the connection of `flow`.
+    pub fn riders(&self, flow: &FlowState) -> Vec<usize> {
+        let shares = |other: &FlowState| other.plan.connection == Some(flow.plan.id);
+        (0..self.flows.len()).filter(|place| shares(&self.flows[*place])).collect()
+    }
+
     /// Adds an event of the agent's own.
     pub fn event(&self, t_us: i64, flow: &FlowState, event: &'static str) {
         self.push_event(tables::Event {
@@ -151,7 +213,7 @@ impl Traffic {
 
 /// Starts the threads of every flow; each client sleeps until its start.
 pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
-    let flows = prepared.iter().map(|p| FlowState { plan: p.flow, progress: Mutex::default() }).collect();
+    let flows = prepared.iter().map(|p| FlowState::new(p.flow)).collect();
     let traffic = Arc::new(Traffic {
         bell: Bell::default(),
         flows,
@@ -159,11 +221,19 @@ pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
         priorities: Mutex::default(),
         closed: Mutex::default(),
     });
-    for (index, Prepared { listener, client, .. }) in prepared.into_iter().enumerate() {
-        let shared = Arc::clone(&traffic);
-        spawn(move || application::serve(&shared, &shared.flows[index], &listener))?;
-        let shared = Arc::clone(&traffic);
-        spawn(move || application::connect(&shared, &shared.flows[index], client))?;
+    for (index, Prepared { sockets, .. }) in prepared.into_iter().enumerate() {
+        let (one, other) = (Arc::clone(&traffic), Arc::clone(&traffic));
+        match sockets {
+            Sockets::Connection { listener, client } => {
+                spawn(move || application::serve(&one, &one.flows[index], &listener))?;
+                spawn(move || application::connect(&other, &other.flows[index], client))?;
+            }
+            Sockets::Datagrams { receiver, sender } => {
+                spawn(move || application::receive_datagrams(&one, &one.flows[index], receiver))?;
+                spawn(move || application::send_datagrams(&other, &other.flows[index], sender))?;
+            }
+            Sockets::Shared => {}
+        }
     }
     Ok(traffic)
 }

@@ -3,31 +3,52 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, listen, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
+};
 
 use super::file;
 use crate::apply::{Applied, enter};
 use crate::error::{Attempt, Result};
-use crate::plan::{Flow, Side, Transport};
+use crate::plan::{Application, Flow, Side, Transfer, Transport};
+use crate::sys;
 
-/// A flow whose server listens and whose client could connect.
+/// A flow whose sockets are made.
 pub struct Prepared {
     pub flow: &'static Flow,
-    pub listener: OwnedFd,
-    pub client: OwnedFd,
+    pub sockets: Sockets,
 }
+
+/// The sockets of a flow.
+pub enum Sockets {
+    /// A server that listens, and a client that could connect.
+    Connection { listener: OwnedFd, client: OwnedFd },
+    /// Two bound sockets, of which the sender's is connected.
+    Datagrams { receiver: OwnedFd, sender: OwnedFd },
+    /// Those of the flow whose connection it shares.
+    Shared,
+}
+
+/// What the socket of a UDP receiver holds unless the plan says otherwise: never less than what arrives at once.
+const DATAGRAM_BUFFER_BYTES: usize = 16 << 20;
 
 /// Makes the sockets of every flow. The calling thread ends in the namespace in which the agent began.
 pub fn prepare(flows: &'static [Flow], network: &Applied) -> Result<Vec<Prepared>> {
     let mut prepared = Vec::with_capacity(flows.len());
     for flow in flows {
         let what = || format!("preparing flow {} ({})", flow.id, flow.name);
-        if let Some(file) = &flow.file {
+        if let Application::Transfer(Transfer { file: Some(file), .. }) = &flow.application {
             file::check(file).attempt(what)?;
         }
-        let listener = server(flow, network).attempt(what)?;
-        let client = client(flow, network).attempt(what)?;
-        prepared.push(Prepared { flow, listener, client });
+        let sockets = match flow.transport {
+            _ if flow.connection.is_some() => Sockets::Shared,
+            Transport::Udp => datagrams(flow, network).attempt(what)?,
+            _ => Sockets::Connection {
+                listener: server(flow, network).attempt(what)?,
+                client: bound(flow, &flow.client, network).attempt(what)?,
+            },
+        };
+        prepared.push(Prepared { flow, sockets });
     }
     enter(&network.home)?;
     Ok(prepared)
@@ -54,8 +75,20 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-fn client(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
-    let side = &flow.client;
+fn datagrams(flow: &Flow, network: &Applied) -> Result<Sockets> {
+    let receiver = bound(flow, &flow.server, network)?;
+    let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
+    sockopt::set_socket_recv_buffer_size_force(&receiver, bytes)
+        .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", flow.server.netns))?;
+    sys::stamp_arrivals(&receiver).attempt(|| format!("asking for time stamps in {}", flow.server.netns))?;
+    let sender = bound(flow, &flow.client, network)?;
+    let to = address(&flow.server);
+    connect(&sender, &to).attempt(|| format!("choosing {to} as the receiver in {}", flow.client.netns))?;
+    Ok(Sockets::Datagrams { receiver, sender })
+}
+
+/// A socket that is bound to the address of `side`.
+fn bound(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
     let socket = socket(flow, side, network)?;
     bind(&socket, &address(side)).attempt(|| format!("binding to {} in {}", address(side), side.netns))?;
     Ok(socket)
@@ -65,7 +98,7 @@ fn client(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
 fn socket(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
     enter(&network.namespace(&side.netns)?.fd)?;
     let socket = open(flow.transport, side)?;
-    if let Some(name) = &flow.congestion_control {
+    if let Some(name) = &flow.socket.congestion_control {
         let what = || format!("choosing congestion control {name} in {}", side.netns);
         if flow.transport == Transport::Mptcp {
             // An MPTCP socket takes any name and falls back to the default later; a TCP socket says no at once.
@@ -74,25 +107,54 @@ fn socket(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
         sockopt::set_tcp_congestion(&socket, name).attempt(what)?;
     }
     // The forms that ignore the machine's limits: a plan's figure is either what happens or a failure.
-    if let Some(bytes) = flow.send_buffer {
+    if let Some(bytes) = flow.socket.send_buffer {
         sockopt::set_socket_send_buffer_size_force(&socket, bytes)
             .attempt(|| format!("setting SO_SNDBUF to {bytes} in {}", side.netns))?;
     }
-    if let Some(bytes) = flow.receive_buffer {
+    if let Some(bytes) = flow.socket.receive_buffer {
         sockopt::set_socket_recv_buffer_size_force(&socket, bytes)
             .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))?;
     }
+    set_options(&socket, flow, side)?;
     Ok(socket)
+}
+
+/// What else the plan asks of a socket.
+fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
+    let options = &flow.socket;
+    let what = |name| move || format!("setting {name} in {}", side.netns);
+    if let Some(mark) = options.mark {
+        sys::set_mark(socket, mark).attempt(what("SO_MARK"))?;
+    }
+    if let Some(dscp) = options.dscp {
+        let class = dscp << 2;
+        if side.address.is_ipv4() {
+            sockopt::set_ip_tos(socket, class).attempt(what("IP_TOS"))?;
+        } else {
+            sockopt::set_ipv6_tclass(socket, u32::from(class)).attempt(what("IPV6_TCLASS"))?;
+        }
+    }
+    if options.nodelay {
+        sockopt::set_tcp_nodelay(socket, true).attempt(what("TCP_NODELAY"))?;
+    }
+    if let Some(bytes) = options.notsent_lowat {
+        sys::set_notsent_lowat(socket, bytes).attempt(what("TCP_NOTSENT_LOWAT"))?;
+    }
+    if let Some(bytes) = options.mss {
+        sys::set_maximum_segment(socket, bytes).attempt(what("TCP_MAXSEG"))?;
+    }
+    Ok(())
 }
 
 /// A socket in the current namespace, which is that of `side`.
 fn open(transport: Transport, side: &Side) -> Result<OwnedFd> {
     let family = if side.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let protocol = match transport {
-        Transport::Tcp => ipproto::TCP,
-        Transport::Mptcp => ipproto::MPTCP,
+    let (kind, protocol) = match transport {
+        Transport::Tcp => (SocketType::STREAM, ipproto::TCP),
+        Transport::Mptcp => (SocketType::STREAM, ipproto::MPTCP),
+        Transport::Udp => (SocketType::DGRAM, ipproto::UDP),
     };
-    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, Some(protocol))
+    socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))
         .attempt(|| format!("making a {} socket in {}", transport.name(), side.netns))
 }
 

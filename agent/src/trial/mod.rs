@@ -11,7 +11,7 @@ pub use output::Tables;
 use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
-use crate::plan::{FlowKind, Plan, SideName, Transport};
+use crate::plan::{Application, Bulk, Plan, SideName, Transport, Udp};
 use crate::sample::counters::Counters;
 use crate::sample::events;
 use crate::status::{self, Progress};
@@ -87,6 +87,13 @@ impl Trial<'_> {
             if self.ends.iter().all(Option::is_some) {
                 return Ok(now_us);
             }
+            if self.only_waiting() {
+                let now_us = clock::trial_us();
+                for index in self.live() {
+                    self.end(index, now_us, now_us, self.connected(index), Shutdown::Write)?;
+                }
+                return Ok(now_us);
+            }
             let event_us = self.events.next_us().unwrap_or(i64::MAX);
             let next_us = [
                 self.next_deadline(),
@@ -107,7 +114,7 @@ impl Trial<'_> {
                 next_sample_us += self.plan.sample_interval_us;
             }
             self.tables.monitors.read(next_us, &self.counters)?;
-            self.end_bulk_flows(next_us)?;
+            self.end_timed_flows(next_us)?;
             now_us = next_us;
             if now_us >= self.plan.end_us {
                 return Ok(now_us);
@@ -147,10 +154,32 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// Whether nothing goes on but flows that last as long as others do.
+    fn only_waiting(&self) -> bool {
+        let waits = |index: &usize| {
+            let application = &self.traffic.flows[*index].plan.application;
+            matches!(application, Application::Bulk(Bulk { duration_us: None }))
+        };
+        let live = self.live();
+        live.len() < self.ends.len() && live.iter().all(waits)
+    }
+
+    fn connected(&self, index: usize) -> bool {
+        self.traffic.flows[index].progress().connected_us.is_some()
+    }
+
+    fn sample_flow(&mut self, index: usize, t_us: i64) -> Result<()> {
+        let flow = &self.traffic.flows[index];
+        if flow.plan.transport == Transport::Udp {
+            return Ok(()); // it has no connection
+        }
+        self.tables.samples.sample(flow.carrier(), &self.traffic, t_us)
+    }
+
     fn sample(&mut self, t_us: i64) -> Result<()> {
         self.note_closed()?;
         for index in self.live() {
-            self.tables.samples.sample(index, &self.traffic, t_us)?;
+            self.sample_flow(index, t_us)?;
         }
         self.tables.links.sample(t_us)?;
         self.progress.tell(t_us)?;
@@ -162,25 +191,29 @@ impl Trial<'_> {
         Ok(())
     }
 
-    fn end_bulk_flows(&mut self, t_us: i64) -> Result<()> {
+    fn end_timed_flows(&mut self, t_us: i64) -> Result<()> {
         for index in self.live() {
-            if deadline(&self.traffic.flows[index]).is_some_and(|deadline| t_us >= deadline) {
-                let connected = self.traffic.flows[index].progress().connected_us.is_some();
-                self.end(index, t_us, t_us, connected, Shutdown::Write)?;
+            let flow = &self.traffic.flows[index];
+            if !deadline(flow).is_some_and(|deadline| t_us >= deadline) {
+                continue;
+            }
+            match sending_ends(flow) {
+                Some(sent_us) => self.end(index, sent_us, t_us, true, Shutdown::Both)?,
+                None => self.end(index, t_us, t_us, self.connected(index), Shutdown::Write)?,
             }
         }
         Ok(())
     }
 
-    /// Ends the flows that have failed, and the transfers that have arrived. Returns the time if there were any.
+    /// Ends the flows that have failed, and those of which everything has arrived. Returns the time if there were any.
     fn notice_ends(&mut self) -> Result<Option<i64>> {
         let mut noticed_us = None;
         for index in self.live() {
             let flow = &self.traffic.flows[index];
             let (failed_us, finished_us) = {
                 let progress = flow.progress();
-                let finished = flow.plan.kind == FlowKind::Transfer && progress.stream_ended;
-                (progress.failed_us, progress.last_byte_us.filter(|_| finished))
+                let finished = progress.last_byte_us.filter(|_| progress.stream_ended);
+                (progress.failed_us, finished.map(|last_us| sending_ends(flow).unwrap_or(last_us)))
             };
             if let Some(t_us) = failed_us.or(finished_us) {
                 let now_us = clock::trial_us();
@@ -194,15 +227,18 @@ impl Trial<'_> {
     /// Ends a flow: its last sample, what it has received by now, and the end of its sender's stream.
     fn end(&mut self, index: usize, t_us: i64, now_us: i64, completed: bool, how: Shutdown) -> Result<()> {
         self.note_closed()?;
-        let flow = &self.traffic.flows[index];
         // The sample comes first: shutting down adds the end of the stream to some counters.
-        self.tables.samples.sample(index, &self.traffic, now_us)?;
-        let received_bytes = self.tables.samples.side(index, flow.receiver()).received_bytes;
+        self.sample_flow(index, now_us)?;
+        let flow = &self.traffic.flows[index];
+        let received_bytes = self.tables.samples.side(flow.carrier(), flow.receiver()).received_bytes;
         self.ends[index] = Some(End { t_us, completed, received_bytes });
         self.traffic.event(t_us, flow, "flow_end");
         flow.progress().stopped = true;
+        flow.end_at(t_us);
         let sides = match how {
             Shutdown::Write => vec![flow.plan.sender],
+            // The sender has ended its stream; the other direction goes on.
+            _ if completed && self.is_shared(index) => vec![],
             _ => vec![SideName::Client, SideName::Server],
         };
         for socket in sides.into_iter().filter_map(|side| flow.socket(side)) {
@@ -210,6 +246,12 @@ impl Trial<'_> {
             let _ = shutdown(&*socket, how);
         }
         Ok(())
+    }
+
+    /// Whether another flow still uses the connection of this one.
+    fn is_shared(&self, index: usize) -> bool {
+        let carrier = self.traffic.flows[index].carrier();
+        self.live().into_iter().any(|other| other != index && self.traffic.flows[other].carrier() == carrier)
     }
 
     /// The last samples; then everything that still goes on is cut off.
@@ -243,6 +285,11 @@ impl Trial<'_> {
         for (index, flow) in self.traffic.flows.iter().enumerate() {
             let row = self.row(index, flow);
             self.tables.flows.push(row)?;
+            if let Some(messages) = &mut self.tables.messages {
+                for row in flow.messages().rows(flow.plan, flow.plan.transport == Transport::Udp) {
+                    messages.push(row)?;
+                }
+            }
         }
         Ok(())
     }
@@ -258,12 +305,12 @@ impl Trial<'_> {
         let congestion_control = sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok());
         let fallback = [SideName::Client, SideName::Server]
             .into_iter()
-            .filter_map(|side| self.tables.samples.side(index, side).fallback)
+            .filter_map(|side| self.tables.samples.side(flow.carrier(), side).fallback)
             .reduce(|client, server| client || server);
         tables::Flow {
             flow: Some(plan.id),
             name: Some(plan.name.as_str().into()),
-            kind: Some(plan.kind.name().into()),
+            kind: Some(plan.application.name().into()),
             transport: Some(plan.transport.name().into()),
             congestion_control: congestion_control.map(Into::into),
             start_us: progress.start_us,
@@ -271,9 +318,9 @@ impl Trial<'_> {
             first_byte_us: progress.first_byte_us,
             end_us: end.map(|end| end.t_us),
             sent_bytes: progress.sent_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
-            received_bytes: match plan.kind {
-                FlowKind::Bulk => end.and_then(|end| end.received_bytes),
-                FlowKind::Transfer => progress.received_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
+            received_bytes: match plan.application {
+                Application::Bulk(_) => end.and_then(|end| end.received_bytes),
+                _ => progress.received_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
             },
             completed: Some(end.is_some_and(|end| end.completed)),
             fallback: fallback.filter(|_| plan.transport == Transport::Mptcp),
@@ -318,9 +365,29 @@ impl Trial<'_> {
     }
 }
 
-/// When a bulk flow's time is over.
+/// When the time of a flow is over, where it has one and has begun.
 fn deadline(flow: &FlowState) -> Option<i64> {
-    flow.plan.duration_us.map(|duration| flow.plan.start_us + duration)
+    match &flow.plan.application {
+        Application::Bulk(Bulk { duration_us }) => Some(begin(flow)? + (*duration_us)?),
+        Application::Udp(Udp { drain_us, .. }) => Some(sending_ends(flow)? + drain_us),
+        _ => None,
+    }
+}
+
+/// When the last interval of a UDP flow is over.
+fn sending_ends(flow: &FlowState) -> Option<i64> {
+    match &flow.plan.application {
+        Application::Udp(Udp { interval_ns, count, .. }) => {
+            let lasts_ns = interval_ns.saturating_mul(i64::try_from(*count).unwrap_or(i64::MAX));
+            Some(begin(flow)? + lasts_ns.div_euclid(1000))
+        }
+        _ => None,
+    }
+}
+
+/// When a flow begins; None while that is not known, because it follows others.
+fn begin(flow: &FlowState) -> Option<i64> {
+    if flow.plan.after.is_empty() { Some(flow.plan.start_us) } else { flow.progress().begin_us }
 }
 
 /// A connected flow whose threads have not yet come back from their last system calls.

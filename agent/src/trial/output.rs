@@ -13,6 +13,7 @@ use crate::tables::{self, Table};
 pub struct Tables {
     pub(super) flows: Table<tables::Flow>,
     pub(super) events: Table<tables::Event>,
+    pub(super) messages: Option<Table<tables::Message>>,
     pub(super) counters: Table<tables::Counter>,
     pub(super) samples: flows::Sampler,
     pub(super) links: links::Sampler,
@@ -27,6 +28,12 @@ impl Tables {
         Ok(Self {
             flows: Table::create(&folder)?,
             events: Table::create(&folder)?,
+            messages: plan
+                .flows
+                .iter()
+                .any(|flow| flow.application.has_messages())
+                .then(|| Table::create(&folder))
+                .transpose()?,
             counters: Table::create(&folder)?,
             samples: flows::Sampler::create(&folder, plan.flows.len())?,
             links: links::Sampler::create(&folder, plan)?,
@@ -46,6 +53,7 @@ impl Tables {
     pub fn finish(self) -> Result<()> {
         self.flows.finish()?;
         self.events.finish()?;
+        self.messages.map_or(Ok(()), Table::finish)?;
         self.counters.finish()?;
         self.samples.finish()?;
         self.links.finish()?;

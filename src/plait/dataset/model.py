@@ -20,8 +20,8 @@ FLOWS = pl.Schema(
     {
         "flow": _I,  # Plan.flows[].id; one row per flow, written when the trial ends
         "name": _S,
-        "kind": _S,  # bulk, transfer
-        "transport": _S,  # as asked: tcp, mptcp
+        "kind": _S,  # bulk, transfer, stream, on_off, request, page, page_connection, udp
+        "transport": _S,  # as asked: tcp, mptcp, udp
         "congestion_control": _S,  # as the sender's socket reports it at the end
         "start_us": _I,  # connect() was called
         "connected_us": _I,  # connect() returned
@@ -187,7 +187,21 @@ TABLES: dict[str, pl.Schema] = {
 }
 """The tables that every trial has, by the name of the file."""
 
+MESSAGES = pl.Schema(
+    {
+        # one row per message of a stream, answer to a request, object of a page, UDP packet; there when such flows are
+        "flow": _I,
+        "index": _I,  # from 0, in the order in which they were due
+        "sent_us": _I,  # when the application had it to send; of requests and objects, when it asked. A message that
+        # found its socket full was sent later: it waits in the application, and that is part of its delay
+        "received_us": _I,  # the receiver had its last byte; null when that did not happen
+        "bytes": _I,  # application bytes of the message, of the answer, of the object, of the packet
+        "copies": _I,  # udp: how often it arrived, 0 when it was lost; null for others
+    }
+)
+
 MONITOR_TABLES: dict[str, pl.Schema] = {
+    "messages": MESSAGES,
     "interfaces": INTERFACES,
     "probes": PROBES,
     "counter_series": COUNTER_SERIES,

@@ -5,65 +5,97 @@ from __future__ import annotations
 from ipaddress import ip_address
 from itertools import product
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from plait.plan.application import PATIENCE_US, application
+from plait.plan.applications import SocketOptions, Udp
 from plait.plan.endpoints import Ends, PathManager
 from plait.plan.maxflow import maximum_flow
-from plait.plan.model import File, Flow, Path, Side
+from plait.plan.model import Flow, Path, Side
+from plait.plan.slots import copies, parts, slots, transport_of
 from plait.plan.topology import delay_ns
-from plait.scenario.model import Bulk, Transfer
 from plait.scenario.source import error_at
+from plait.scenario.traffic import ConnectionSpec, Page
+from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.routing import Routing
+    from plait.plan.slots import Slot
     from plait.plan.topology import Port, Topology
     from plait.scenario import model
+    from plait.scenario.links import Conditions
+    from plait.scenario.traffic import Traffic
 
     Pair = tuple[Port, Port]
 
+SideName = Literal["client", "server"]
 FIRST_PORT = 5001
 MAX_FLOWS = 1024
+DRAIN_US = 100_000
+"""How much longer than the longest way a UDP packet is waited for."""
 
 
 class Entry:
     """One entry of the traffic, with what follows from it before the path manager is known."""
 
-    def __init__(self, index: int, traffic: model.Traffic, topology: Topology, routing: Routing) -> None:
+    def __init__(self, index: int, traffic: Traffic, topology: Topology, routing: Routing) -> None:
         self.index = index
         self.kind = traffic.kind
         self.spec = traffic.flow
-        self.transport = self.spec.transport or topology.scenario.transport
-        client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.reverse else 1]
+        self.scenario = topology.scenario
+        client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.connects_to_sender else 1]
+        self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
         self.usable = usable_pairs(topology, routing, client, server)
-        self.ends = Ends(client, server, self._initial(topology, client, server))
+        self.ends = Ends(client, server, self._initial(client, server))
 
-    def _initial(self, topology: Topology, client: str, server: str) -> Pair:
-        """The pair of the initial subflow: the first that can be used, and that fits `via`."""
+    @property
+    def uses_mptcp(self) -> bool:
+        """Whether any of its flows is over MPTCP."""
+        if not isinstance(self.spec, ConnectionSpec):
+            return False
+        return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
+
+    def _initial(self, client: str, server: str) -> Pair:
+        """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.kind)
         if not self.usable:
             what = (
                 f"{self.spec.to} cannot be reached from {self.spec.from_}; join them by links, and note that hosts do "
                 "not forward: declare what should forward under routers"
             )
-            raise error_at(topology.scenario, [((*here, "to"), what)])
-        via = self.spec.via
-        if via is None:
-            return self.usable[0]
-        fitting = [pair for pair in self.usable if _fits(pair, via)]
-        if not fitting:
-            what = f"no path from {client} to {server} begins so; leave it out, or choose another"
-            raise error_at(topology.scenario, [((*here, "via"), what)])
+            raise error_at(self.scenario, [((*here, "to"), what)])
+        fitting = self.usable
+        for field, fits in (("via", _begins), ("bind", _leaves), ("connect", _arrives)):
+            wanted = getattr(self.spec, field)
+            if wanted is None:
+                continue
+            fitting = [pair for pair in fitting if fits(pair, wanted)]
+            if not fitting:
+                what = f"no path from {client} to {server} {_FITS[field]}; leave it out, or choose another"
+                raise error_at(self.scenario, [((*here, field), what)])
         return fitting[0]
 
 
-def _fits(pair: Pair, via: str) -> bool:
-    client, server = pair
-    if client.wired.key == via:
-        return True
+_FITS = {"via": "begins so", "bind": "begins there", "connect": "ends there, with what else is asked of it"}
+
+
+def _begins(pair: Pair, via: str) -> bool:
+    return pair[0].wired.key == via or _has(pair[1], via)
+
+
+def _leaves(pair: Pair, bind: str) -> bool:
+    return pair[0].wired.key == bind or _has(pair[0], bind)
+
+
+def _arrives(pair: Pair, connect: str) -> bool:
+    return pair[1].wired.key == connect or _has(pair[1], connect)
+
+
+def _has(port: Port, address: str) -> bool:
     try:
-        return ip_address(via) == server.ip
+        return ip_address(address) == port.ip
     except ValueError:
         return False
 
@@ -83,74 +115,172 @@ def usable_pairs(topology: Topology, routing: Routing, client: str, server: str)
 
 
 def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
-    """The flows, in the order of the traffic and before any jitter of their start; a count gives several."""
-    number = 0
-    for entry in entries:
+    """The flows, in the order of the traffic and before the seed has its part in them."""
+    scenario = topology.scenario
+    first = 0
+    before: dict[int, tuple[int, ...]] = {}
+    names: dict[str, list[int]] = {}
+    ways = _Ways(topology, routing, manager)
+    for number, slot in enumerate(slots(scenario)):
+        entry = entries[slot.entry]
         spec = entry.spec
-        pairs = manager.pairs(entry.ends) if entry.transport == "mptcp" else [entry.ends.initial]
-        joins = manager.joins(entry.ends) if entry.transport == "mptcp" else ()
-        paths = _paths(entry, pairs, routing)
-        ideal = _ideal(entry, pairs, routing)
-        base = spec.name or f"{entry.kind}{entry.index + 1}"
+        first = number if slot.part == 0 else first
+        if slot.turn == 0 and slot.part == 0:
+            before[slot.copy] = _after(scenario, entry, names)
+        carried = slot.part > 0 and not isinstance(spec, Page)
+        transport = transport_of(scenario, slot)
+        sender = entry.sender if not carried else other_side(entry.sender)
+        paths, ideal = ways.of(entry, transport, sender)
+        start_us = nominal_start_us(scenario, slot)
+        job = application(scenario, slot, first, start_us, seed=0)
+        if isinstance(job, Udp):
+            job = job.model_copy(update={"drain_us": _drain_us(entry, routing)})
         c0, s0 = entry.ends.initial
-        for copy in range(spec.count):
-            name = base if spec.count == 1 else f"{base}.{copy + 1}"
-            yield Flow(
-                id=number,
-                name=name,
-                kind=entry.kind,
-                transport=entry.transport,
-                client=Side(netns=entry.ends.client, address=str(c0.ip), port=0),
-                server=Side(netns=entry.ends.server, address=str(s0.ip), port=FIRST_PORT + number),
-                sender="server" if spec.reverse else "client",
-                start_us=spec.start.us,
-                duration_us=spec.duration.us if isinstance(spec, Bulk) else None,
-                bytes=_bytes(entry, topology.scenario),
-                file=_file(entry, topology.scenario),
-                congestion_control=spec.congestion_control,
-                send_buffer=spec.send_buffer and int(spec.send_buffer),
-                receive_buffer=spec.receive_buffer and int(spec.receive_buffer),
-                joins=joins,
-                paths=paths,
-                ideal_rate_bps=ideal,
-            )
-            number += 1
+        yield Flow(
+            id=number,
+            name=slot.name,
+            application=job,
+            transport=transport,  # type: ignore[arg-type]  # one of the three
+            client=Side(netns=entry.ends.client, address=str(c0.ip), port=0),
+            server=Side(
+                netns=entry.ends.server, address=str(s0.ip), port=FIRST_PORT + (first if carried else number)
+            ),
+            sender=sender,
+            start_us=start_us,
+            after=before[slot.copy],
+            connection=first if carried else None,
+            user=slot.user,
+            background=spec.background,
+            socket=_socket(entry, transport),
+            joins=manager.joins(entry.ends) if transport == "mptcp" and not carried else (),
+            paths=paths,
+            ideal_rate_bps=ideal,
+        )
+        if slot.part == parts(spec) - 1:
+            before[slot.copy] = tuple(range(first, number + 1))
+        _name(scenario, slot, number, names)
 
 
-def _file(entry: Entry, scenario: model.Scenario) -> File | None:
-    if not isinstance(entry.spec, Transfer) or entry.spec.file is None:
-        return None
-    name = entry.spec.file
-    facts = scenario.files.get(name)
-    if facts is None:
-        what = f"the size of '{name}' is not known; read the scenario with plait.scenario.load"
-        raise error_at(scenario, [(("traffic", entry.index, "transfer", "file"), what)])
-    return File(name=facts.name, bytes=facts.bytes, sha256=facts.sha256)
+def other_side(side: SideName) -> SideName:
+    """The other side of a flow."""
+    return "client" if side == "server" else "server"
 
 
-def _bytes(entry: Entry, scenario: model.Scenario) -> int | None:
-    file = _file(entry, scenario)
-    if file is not None:
-        return file.bytes
-    return (
-        int(entry.spec.bytes) if isinstance(entry.spec, Transfer) and entry.spec.bytes is not None else None
+def nominal_start_us(scenario: model.Scenario, slot: Slot) -> int:
+    """When a flow starts without its jitter, from zero or from the end of what it follows."""
+    spec = scenario.traffic[slot.entry].flow
+    if slot.turn:
+        return spec.gap.us
+    return spec.start.us + spec.spread.us * slot.copy // copies(spec)
+
+
+def _after(scenario: model.Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
+    """The flows that an entry follows."""
+    if entry.spec.after is None:
+        return ()
+    found = names.get(entry.spec.after)
+    if found is None:
+        what = f"no flow above is called '{entry.spec.after[:60]}'; {nearest(entry.spec.after, names) or 'name one'}"
+        raise error_at(scenario, [(("traffic", entry.index, entry.kind, "after"), what)])
+    return tuple(found)
+
+
+def _name(scenario: model.Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
+    """Notes the names by which others can follow this flow: its own, and its entry's."""
+    traffic = scenario.traffic[slot.entry]
+    if slot.name in names:
+        what = f"there is a flow '{slot.name}' above already; give this entry another name"
+        raise error_at(scenario, [(("traffic", slot.entry, traffic.kind), what)])
+    names[slot.name] = [number]
+    whole = traffic.flow.name or f"{traffic.kind}{slot.entry + 1}"
+    if whole != slot.name:
+        names.setdefault(whole, []).append(number)
+
+
+def _socket(entry: Entry, transport: str) -> SocketOptions:
+    spec = entry.spec
+    common = SocketOptions(
+        send_buffer=spec.send_buffer and int(spec.send_buffer),
+        receive_buffer=spec.receive_buffer and int(spec.receive_buffer),
+        mark=spec.mark,
+        dscp=spec.dscp,
     )
+    for field, option in _not_of_mptcp(entry) if transport == "mptcp" else ():
+        if getattr(spec, field) is not None:
+            what = (
+                f"Linux 6.12 does not take {option} of an MPTCP socket; leave it out, or let the flow be TCP"
+            )
+            raise error_at(entry.scenario, [(("traffic", entry.index, entry.kind, field), what)])
+    if not isinstance(spec, ConnectionSpec):
+        return common
+    of_tcp = {
+        "congestion_control": spec.congestion_control,
+        "nodelay": spec.nodelay,
+        "notsent_lowat": spec.notsent_lowat and int(spec.notsent_lowat),
+        "mss": spec.mss,
+    }
+    return common.model_copy(update=of_tcp)
 
 
-def directed(entry: Entry, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
+def _not_of_mptcp(entry: Entry) -> list[tuple[str, str]]:
+    """net/mptcp/sockopt.c: TCP_MAXSEG is not among what it sets; IP_TOS is, IPV6_TCLASS is not."""
+    refused = [("mss", "TCP_MAXSEG")]
+    if entry.ends.initial[0].ip.version == 6:
+        refused.append(("dscp", "IPV6_TCLASS"))
+    return refused
+
+
+def _drain_us(entry: Entry, routing: Routing) -> int:
+    """How long the last packet can be on its way: all delays, and all queues full before it."""
+    forward, _ = directed(entry.sender, entry.ends.initial, routing)
+    longest = DRAIN_US
+    for port in forward:
+        conditions = port.wired.link.conditions(forward=port.at_a)
+        longest += ((conditions.delay or 0) + (conditions.jitter or 0)) // 1000
+        if conditions.rate is not None:
+            longest += _queue_us(conditions, port.wired.link.mtu)
+    return min(longest, PATIENCE_US)
+
+
+def _queue_us(conditions: Conditions, mtu: int) -> int:
+    """The time that a full queue takes to pass, or as long as the patience lasts where it is a multiple of others."""
+    queue, rate = conditions.queue, conditions.rate
+    assert rate is not None
+    if queue is None or queue.unit == "bdp":
+        return 1_000_000 + 100 * (mtu + 14) * 8_000_000 // int(rate)
+    size = int(queue.amount) * (1 if queue.unit == "B" else mtu + 14)
+    return size * 8_000_000 // int(rate)
+
+
+class _Ways:
+    """Paths and ideal rates of the flows of an entry, each computed once."""
+
+    def __init__(self, topology: Topology, routing: Routing, manager: PathManager) -> None:
+        self._topology, self._routing, self._manager = topology, routing, manager
+        self._known: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = {}
+
+    def of(self, entry: Entry, transport: str, sender: SideName) -> tuple[tuple[Path, ...], int | None]:
+        key = (entry.index, transport, sender)
+        if key not in self._known:
+            pairs = self._manager.pairs(entry.ends) if transport == "mptcp" else [entry.ends.initial]
+            self._known[key] = (_paths(sender, pairs, self._routing), _ideal(sender, pairs, self._routing))
+        return self._known[key]
+
+
+def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
     """The ports left on the way from the sending to the receiving side, and back."""
     client, server = pair
     ways = routing.reach.round_trip(client, server)
     assert ways is not None  # only usable pairs come here
     there, back = ways
-    return (back, there) if entry.spec.reverse else (there, back)
+    return (back, there) if sender == "server" else (there, back)
 
 
-def _paths(entry: Entry, pairs: list[Pair], routing: Routing) -> tuple[Path, ...]:
+def _paths(sender: SideName, pairs: list[Pair], routing: Routing) -> tuple[Path, ...]:
     out: list[Path] = []
     taken: set[str] = set()
     for pair in pairs:
-        forward, backward = directed(entry, pair, routing)
+        forward, backward = directed(sender, pair, routing)
         rates = [port.wired.link.conditions(forward=port.at_a).rate for port in forward]
         name = _unique(_path_name(forward), taken)
         out.append(
@@ -196,19 +326,20 @@ def _unique(name: str, taken: set[str]) -> str:
     return unique
 
 
-def _ideal(entry: Entry, pairs: list[Pair], routing: Routing) -> int | None:
+def _ideal(sender: SideName, pairs: list[Pair], routing: Routing) -> int | None:
     """The maximum flow through the links of the paths, in bit/s; None when nothing limits it.
 
     Of the links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
     """
-    ports = {port.out: port for pair in pairs for port in directed(entry, pair, routing)[0]}
+    ports = {port.out: port for pair in pairs for port in directed(sender, pair, routing)[0]}
     if len(pairs) > 1 and routing.reach.ecmp:
-        sent = (pair[::-1] if entry.spec.reverse else pair for pair in pairs)
+        sent = (pair[::-1] if sender == "server" else pair for pair in pairs)
         ports |= {port.out: port for ends in sent for port in routing.reach.spread(*ends)}
     capacities: dict[tuple[str, str], float] = {}
     for port in ports.values():
         rate = port.wired.link.conditions(forward=port.at_a).rate
         arc = (port.node, port.far.node)
         capacities[arc] = capacities.get(arc, 0) + (inf if rate is None else int(rate))
-    flow = maximum_flow(capacities, entry.spec.from_, entry.spec.to)
+    source, target = pairs[0][:: -1 if sender == "server" else 1]
+    flow = maximum_flow(capacities, source.node, target.node)
     return None if flow == inf else int(flow)

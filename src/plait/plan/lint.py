@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.plan.applications import Bulk
 from plait.units import Rate
 from plait.warnings import Caution, Code
 
@@ -63,23 +64,24 @@ def _receive_buffer(plan: Plan, flow: Flow) -> Iterator[Caution]:
 
 def _usable_receive_bytes(plan: Plan, flow: Flow, receiver: str) -> int:
     """How much the receiver's window can open: the kernel takes half of the buffer for data, half for bookkeeping."""
-    if flow.receive_buffer is not None:
-        return flow.receive_buffer  # SO_RCVBUF is doubled by the kernel
+    if flow.socket.receive_buffer is not None:
+        return flow.socket.receive_buffer  # SO_RCVBUF is doubled by the kernel
     sysctls = dict(next(ns.sysctls for ns in plan.network.namespaces if ns.name == receiver))
     return int(sysctls["net/ipv4/tcp_rmem"].split()[-1]) // 2
 
 
 def _duration(flow: Flow) -> Iterator[Caution]:
     """Slow start doubles the window every round trip, from ten segments to one bandwidth-delay product."""
-    if flow.duration_us is None:
+    lasts_us = flow.application.duration_us if isinstance(flow.application, Bulk) else None
+    if lasts_us is None:
         return
     start_us = max((_slow_start_us(path) for path in flow.paths), default=0)
-    if flow.duration_us < _STEADY_FACTOR * start_us:
+    if lasts_us < _STEADY_FACTOR * start_us:
         yield Caution(
             code=Code.DURATION,
             where=flow.name,
             message=(
-                f"it runs for {flow.duration_us / 1e6:g} s, and slow start alone takes about {start_us / 1e6:.2g} s; "
+                f"it runs for {lasts_us / 1e6:g} s, and slow start alone takes about {start_us / 1e6:.2g} s; "
                 "goodput will mostly show the start"
             ),
             remedy=f"let it run for at least {_STEADY_FACTOR * start_us / 1e6:.2g} s",

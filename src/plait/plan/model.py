@@ -12,18 +12,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from plait.plan.applications import Application, SocketOptions
+from plait.plan.record import Micros, Record
 
 PLAN_SCHEMA = 1
 
 IfName = Annotated[str, Field(min_length=1, max_length=15)]
-Micros = Annotated[int, Field(ge=0)]
-
-
-class Record(BaseModel):
-    """A closed, immutable record: unknown fields are refused, nothing is coerced."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Module(Record):
@@ -329,41 +325,57 @@ class Join(Record):
     """So many, from different ports."""
 
 
-class File(Record):
-    """A real file to transfer: the engine puts it into the trial's folder as `input/NAME`."""
-
-    name: str
-    bytes: int = Field(ge=1)
-    sha256: str
-
-
 class Flow(Record):
-    """One transport connection and the application data on it, from one side to the other."""
+    """One transport connection and the application data on it, from one side to the other.
+
+    Two flows may use one connection, one in each direction.
+    """
 
     id: int = Field(ge=0)
     name: str
-    kind: Literal["bulk", "transfer"]
-    transport: Literal["tcp", "mptcp"]
+    application: Application
+    transport: Literal["tcp", "mptcp", "udp"]
     client: Side
     server: Side
     sender: Literal["client", "server"]
+    """The side that sends the data of interest; of requests and pages the one that answers."""
     start_us: Micros
-    duration_us: Micros | None = None
-    """bulk: the sender writes for so long; goodput is counted over exactly this time."""
-    bytes: int | None = None
-    """transfer: application bytes; complete when the receiver has read the last one."""
-    file: File | None = None
-    congestion_control: str | None = None
-    """None: the namespace's sysctl decides."""
-    send_buffer: int | None = None
-    receive_buffer: int | None = None
-    """SO_SNDBUF, SO_RCVBUF in bytes as passed to setsockopt; None: the kernel's own tuning."""
+    """From the trial's zero, or from the end of the last of the flows in `after`."""
+    after: tuple[int, ...] = ()
+    """The flows that have to end before this one starts, completed or not."""
+    connection: int | None = None
+    """The flow whose connection this one uses, in the other direction; it starts when that is established."""
+    user: str | None = None
+    """Whose flow it is; fairness is told between users."""
+    background: bool = False
+    """Present, but not part of the figures of the trial as a whole."""
+    socket: SocketOptions = SocketOptions()
     joins: tuple[Join, ...] = ()
     """What the agent adds to the initial subflow, in this order; empty where the kernel's path manager acts."""
     paths: tuple[Path, ...]
-    """The paths that this flow may use, the initial one first (only that one for TCP)."""
+    """The paths that this flow may use, the initial one first (only that one for TCP and UDP)."""
     ideal_rate_bps: int | None
     """The rate that the links allow this flow alone on all its paths together (maximum flow); None: no limit."""
+
+    @property
+    def kind(self) -> str:
+        """What the application is, as the tables call it."""
+        return self.application.kind
+
+    @property
+    def carrier(self) -> int:
+        """The flow under whose number its connection is sampled."""
+        return self.id if self.connection is None else self.connection
+
+
+class Measure(Record):
+    """The part of each flow over which its steady goodput is measured.
+
+    Counted from the flow's start where it is not negative, and from the flow's end where it is, or is None (the end).
+    """
+
+    from_us: int
+    to_us: int | None
 
 
 class InterfaceMonitor(Record):
@@ -423,6 +435,8 @@ class Plan(Record):
     links: tuple[Link, ...]
     flows: tuple[Flow, ...]
     events: tuple[Event, ...] = ()
+    measure: Measure | None = None
+    """For the analysis; no engine has a use for it."""
     monitors: Monitors = Monitors()
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

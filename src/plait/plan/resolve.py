@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.plan import addressing, links, sysctls, topology
+from plait.plan.application import application, length_us, messages
+from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
-from plait.plan.model import Bridge, Machine, Namespace, Nat, Network, Plan
+from plait.plan.model import Bridge, Machine, Measure, Namespace, Nat, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
+from plait.plan.slots import slots, total
 from plait.scenario.check import MAX_LINKS
 from plait.scenario.source import error_at
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.model import Flow
+    from plait.plan.slots import Slot
     from plait.plan.topology import Topology
     from plait.scenario import Scenario
 
@@ -31,6 +35,8 @@ MEMORY_MIB = 256
 MAX_MEMORY_MIB = 16_384
 GRACE_US = 5_000_000
 """After the last flow should have ended."""
+_MESSAGE_BYTES = 64
+"""What a message takes in the agent's memory, generously."""
 
 
 def resolve(scenario: Scenario, seed: int) -> Plan:
@@ -67,10 +73,11 @@ def _unseeded(key: _Same) -> Plan:
     routing = Routing(net, subnets)
     routes, rules = routing.routes()
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
-    manager = PathManager(net, routing, [e.ends for e in entries if e.transport == "mptcp"])
+    manager = PathManager(net, routing, [e.ends for e in entries if e.uses_mptcp])
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
+    _bounded_messages(scenario, planned_flows)
     watched = monitors(net, planned_flows)
     memory = _memory_mib(scenario, planned_flows, len(watched.captures) * RING_MIB)
     namespaces = _namespaces(net)
@@ -94,6 +101,7 @@ def _unseeded(key: _Same) -> Plan:
         network=network,
         links=planned_links,
         flows=planned_flows,
+        measure=_measure(scenario),
         monitors=watched,
     )
 
@@ -104,17 +112,11 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     qdiscs = tuple(
         links.reseeded(qdisc, derived(seed, "netem", names[qdisc.ifname])) for qdisc in plan.network.qdiscs
     )
-    specs = [
-        (i, copy, entry.flow) for i, entry in enumerate(scenario.traffic) for copy in range(entry.flow.count)
-    ]
     namespaces = tuple(
         sysctls.reseeded(space, derived(seed, "ecmp", space.name)) for space in plan.network.namespaces
     )
     started = tuple(
-        flow.model_copy(
-            update={"start_us": flow.start_us + derived(seed, "start", i, copy) % (spec.start_jitter.us + 1)}
-        )
-        for flow, (i, copy, spec) in zip(plan.flows, specs, strict=True)
+        _started(flow, scenario, slot, seed) for flow, slot in zip(plan.flows, slots(scenario), strict=True)
     )
     return plan.model_copy(
         update={
@@ -126,12 +128,26 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     )
 
 
+def _started(flow: Flow, scenario: Scenario, slot: Slot, seed: int) -> Flow:
+    """A flow with its start and what its application draws, as the seed says."""
+    spec = scenario.traffic[slot.entry].flow
+    start_us = flow.start_us
+    if slot.turn == 0 and (slot.part == 0 or flow.connection is not None):
+        start_us += derived(seed, "start", slot.entry, slot.copy) % (spec.start_jitter.us + 1)
+    own = application(scenario, slot, flow.carrier, start_us, seed)
+    if isinstance(own, Udp) and isinstance(flow.application, Udp):
+        own = own.model_copy(update={"drain_us": flow.application.drain_us})
+    if isinstance(own, PageConnection):
+        own = flow.application
+    return flow.model_copy(update={"start_us": start_us, "application": own})
+
+
 def _bounds(scenario: Scenario) -> None:
     """What is counted before anything is built."""
     if len(scenario.network.links) > MAX_LINKS:
         what = f"there are {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
         raise error_at(scenario, [(("network", "links"), what)])
-    count = sum(entry.flow.count for entry in scenario.traffic)
+    count = total(scenario)
     if count > MAX_FLOWS:
         what = f"there are {count} flows, counting each entry's count; a plan has at most {MAX_FLOWS}"
         raise error_at(scenario, [(("traffic",), what)])
@@ -191,7 +207,7 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[str, int]:
             continue
         done.add(hosts)
         for pair in entry.usable:
-            forward, backward = directed(entry, pair, routing)
+            forward, backward = directed(entry.sender, pair, routing)
             rtt = topology.delay_ns(forward) + topology.delay_ns(backward)
             for port in (*forward, *backward, *spread(pair, routing)):
                 rtts[port.out] = max(rtts.get(port.out, 0), rtt)
@@ -199,31 +215,52 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[str, int]:
 
 
 def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> int:
-    """Ample for every socket buffer (bookkeeping doubles it) and for the nodes and links themselves.
+    """Ample for every socket buffer (bookkeeping doubles it), for the nodes and links, and for what is recorded.
 
     Frames under way are in their sender's buffer, too. Memory costs nothing until it is used.
     """
     sockets = sum(
-        (flow.send_buffer or int(scenario.tcp.send_buffer_max))
-        + (flow.receive_buffer or int(scenario.tcp.receive_buffer_max))
+        (flow.socket.send_buffer or int(scenario.tcp.send_buffer_max))
+        + (flow.socket.receive_buffer or int(scenario.tcp.receive_buffer_max))
         for flow in planned
     )
     network = scenario.network
     nodes = len(network.hosts) + len(network.switches) + len(network.routers)
-    needed = 128 + rings + 2 * sockets // 2**20 + nodes + len(network.links) // 4
+    recorded = _MESSAGE_BYTES * sum(messages(flow) for flow in planned)
+    needed = 128 + rings + (2 * sockets + recorded) // 2**20 + nodes + len(network.links) // 4
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 
 
+def _bounded_messages(scenario: Scenario, planned: tuple[Flow, ...]) -> None:
+    """Every message is recorded; what would be too many is refused."""
+    count = sum(messages(flow) for flow in planned)
+    if count > MAX_MESSAGES:
+        most = max(planned, key=messages)
+        what = (
+            f"there would be {count} messages, most of them of {most.name}, and each is recorded; a trial has at most "
+            f"{MAX_MESSAGES}: send fewer, larger ones, or for a shorter time"
+        )
+        raise error_at(scenario, [(("traffic",), what)])
+
+
+def _measure(scenario: Scenario) -> Measure | None:
+    """The window of the steady goodput."""
+    window = scenario.measure
+    if window is None:
+        return None
+    begin, end = window.from_, window.to
+    return Measure(
+        from_us=-begin.offset.us if begin.before_end else begin.offset.us,
+        to_us=(-end.offset.us or None) if end.before_end else end.offset.us,
+    )
+
+
 def _end_us(scenario: Scenario, planned: tuple[Flow, ...]) -> int:
-    """`until`; or when bulk flows have ended, and transfers at a tenth of what their links allow them."""
+    """`until`; or when flows that last for a time have ended, and others at a tenth of what their links allow them."""
     if scenario.until is not None:
         return scenario.until.us
-    ends = [0]
+    ends: list[int] = []
     for flow in planned:
-        if flow.duration_us is not None:
-            ends.append(flow.start_us + flow.duration_us)
-        else:
-            rate = (flow.ideal_rate_bps or 10_000_000_000) / 10
-            least = 60_000_000
-            ends.append(flow.start_us + least + int((flow.bytes or 0) * 8_000_000 / rate))
-    return max(ends) + GRACE_US
+        begin = max((ends[other] for other in flow.after), default=0) + flow.start_us
+        ends.append(begin + length_us(flow, planned))
+    return max(ends, default=0) + GRACE_US

@@ -11,13 +11,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from plait.plan.model import Netem, Pfifo, Tbf
+from plait.plan.shell_traffic import traffic
 from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
 from plait.units import Duration, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Flow, Mptcp, Network, Plan, Qdisc, Route, Veth, VethEnd
+    from plait.plan.model import Mptcp, Network, Plan, Qdisc, Route, Veth, VethEnd
 
 _ABOUT = """\
 #!/bin/sh
@@ -53,7 +54,7 @@ def to_shell(plan: Plan) -> str:
         ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
         ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),
-        ("Traffic by hand, for example", _traffic(plan)),
+        ("Traffic by hand, for example", traffic(plan.flows)),
     ]
     clean = _CLEAN % "\n".join(
         f"    ip netns delete {quote(space.name)}" for space in plan.network.namespaces
@@ -206,28 +207,3 @@ def _endpoints(manager: Mptcp) -> Iterator[str]:
         words += ["dev", endpoint.device] if endpoint.device is not None else []
         words += ["port", endpoint.port] if endpoint.port is not None else []
         yield _in(manager.netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags)
-
-
-def _traffic(plan: Plan) -> Iterator[str]:
-    for flow in plan.flows:
-        yield from _example(flow)
-
-
-def _example(flow: Flow) -> Iterator[str]:
-    """Commands for programs that everybody has: iperf3, run under mptcpize for MPTCP."""
-    prefix = "mptcpize run " if flow.transport == "mptcp" else ""
-    server, client = quote(flow.server.netns), quote(flow.client.netns)
-    at = f"{flow.server.address} -p {flow.server.port}"
-    much = f"-t {flow.duration_us / 1e6:g}" if flow.duration_us is not None else f"-n {flow.bytes}"
-    reverse = " -R" if flow.sender == "server" else ""
-    yield f"# {flow.name}, from {flow.start_us / 1e6:g} s on:"
-    yield f"#   ip netns exec {server} {prefix}iperf3 -s -1 -B {at} &"
-    yield f"#   ip netns exec {client} {prefix}iperf3 -c {at} -B {flow.client.address} {much}{reverse}"
-    for join in flow.joins:
-        kind = "backup subflows" if join.backup else "subflows"
-        yield (
-            f"#   then, in user space (mptcpd; ip mptcp cannot): {join.count} {kind} "
-            f"from {join.client_address} (id {join.id}) to {join.server_address}"
-        )
-    if flow.transport == "mptcp":
-        yield f"#   ip netns exec {client} ss -iaM"

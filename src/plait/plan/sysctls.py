@@ -35,10 +35,15 @@ def of_kernel(memory_mib: int, namespaces: Iterable[Namespace], flows: Iterable[
     """Settings that exist once for all namespaces: as much as these namespaces and flows need."""
     pages = memory_mib * 2**20 // _PAGE
     flows = list(flows)
-    asked = [size for flow in flows for size in (flow.send_buffer, flow.receive_buffer) if size is not None]
+    asked = [
+        size
+        for flow in flows
+        for size in (flow.socket.send_buffer, flow.socket.receive_buffer)
+        if size is not None
+    ]
     largest = max([DEFAULT_BUFFER_MAX, *asked])
     used = {value for space in namespaces for name, value in space.sysctls if name == CONGESTION_CONTROL}
-    used |= {flow.congestion_control for flow in flows if flow.congestion_control is not None}
+    used |= {flow.socket.congestion_control for flow in flows if flow.socket.congestion_control is not None}
     return (
         # TCP's memory is bounded by the trial's own (which is ample), not by a default for its kernel's size
         ("net/ipv4/tcp_mem", f"{pages // 4} {pages * 3 // 8} {pages // 2}"),

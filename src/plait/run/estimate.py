@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
+from plait.plan.application import messages
+from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
 from plait.plan.seeds import trial_seed
 from plait.run.files import write_atomically
 
@@ -26,6 +28,7 @@ BOOT_S = 0.1
 FRAME_S = 3e-5
 """Wall seconds of a boot and of a frame where nothing is known yet (measured on two cores of 2020)."""
 _FRAME_BYTES = 1514
+_PAYLOAD_BYTES = 1448
 _UNLIMITED_BPS = 1e9
 _REMEMBERED = 500
 _LOOKED_AT = 40
@@ -133,10 +136,19 @@ def _frames_of_a_trial(study: Study) -> float:
 
 
 def _frames(flow: Flow) -> float:
-    if flow.bytes is not None:
-        return flow.bytes / (_FRAME_BYTES - 66)
     rate = flow.ideal_rate_bps or _UNLIMITED_BPS
-    return rate * (flow.duration_us or 0) / 8e6 / _FRAME_BYTES
+    match flow.application:
+        case Transfer(bytes=size):
+            return size / _PAYLOAD_BYTES
+        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts, message_bytes=None):
+            return rate * (lasts or 0) / 8e6 / _FRAME_BYTES
+        case Page(objects=objects):
+            return sum(1 + size / _PAYLOAD_BYTES for size in objects)
+        case Stream(message_bytes=size) | Udp(packet_bytes=size) | Request(response_bytes=size):
+            return messages(flow) * (1 + size / _PAYLOAD_BYTES)
+        case OnOff(message_bytes=int(size)):
+            return messages(flow) * (1 + size / _PAYLOAD_BYTES)
+    return 0.0
 
 
 def _rough(seconds: float) -> str:

@@ -24,6 +24,7 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
 from plait.errors import DataError, MachineError, RequestError, TrialError
+from plait.plan.applications import Transfer
 from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
@@ -256,7 +257,8 @@ class _TrialRunner:
         return provenance
 
     def _inputs(self, plan: Plan) -> dict[str, Path]:
-        names = [flow.file.name for flow in plan.flows if flow.file is not None]
+        transfers = [flow.application for flow in plan.flows if isinstance(flow.application, Transfer)]
+        names = [transfer.file.name for transfer in transfers if transfer.file is not None]
         return {name: self.study.inputs[name] for name in names}
 
 

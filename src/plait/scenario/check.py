@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_interface
+from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
-from plait.scenario.names import LinkName, read_link_name
+from plait.scenario.check_traffic import check_traffic
+from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += _addresses(network, links_of)
     found += _nat(network, links_of)
     found += _mptcp(scenario, links_of)
-    found += _traffic(scenario, links_of)
+    found += check_traffic(scenario, links_of)
     found += _monitors(scenario)
     return found
 
@@ -154,7 +155,7 @@ def _mptcp(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]
                     (*here, "link"),
                     f"{host} has no link '{endpoint.link[:40]}'; {nearest(endpoint.link, own)}",
                 )
-            if endpoint.address is not None and not _is_address(endpoint.address):
+            if endpoint.address is not None and not is_address(endpoint.address):
                 yield (
                     (*here, "address"),
                     f"'{endpoint.address[:40]}' is not an address; write for example 10.0.1.1",
@@ -178,29 +179,6 @@ def _unmanaged(scenario: Scenario) -> Iterator[Found]:
                     )
 
 
-def _traffic(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]:
-    """Flows run between two different hosts, and start where they can."""
-    hosts = scenario.network.hosts
-    names: dict[str, int] = {}
-    for i, entry in enumerate(scenario.traffic):
-        flow, here = entry.flow, ("traffic", i, entry.kind)
-        for field, host in (("from", flow.from_), ("to", flow.to)):
-            if host not in hosts:
-                yield (*here, field), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"
-        if flow.from_ == flow.to:
-            yield (*here, "to"), f"'{flow.to[:40]}' sends to itself; name another host"
-        if flow.name is not None and flow.name in names:
-            yield (
-                (*here, "name"),
-                f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another",
-            )
-        names.setdefault(flow.name or "", i)
-        client = flow.to if flow.reverse else flow.from_
-        if flow.via is not None and not _is_address(flow.via) and flow.via not in links_of.get(client, ()):
-            known = links_of.get(client, set())
-            yield (*here, "via"), f"{client[:40]} has no link '{flow.via[:40]}'; {nearest(flow.via, known)}"
-
-
 def _monitors(scenario: Scenario) -> Iterator[Found]:
     """What is monitored exists."""
     network, asked = scenario.network, scenario.monitors
@@ -213,11 +191,3 @@ def _monitors(scenario: Scenario) -> Iterator[Found]:
         if name not in nodes and name not in network.links:
             known = nearest(name, [*nodes, *network.links])
             yield ("monitors", "capture", "on", i), f"no node or link is called '{name[:40]}'; {known}"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True

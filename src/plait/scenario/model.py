@@ -8,7 +8,7 @@ is checked in `check.py`; what follows from them (addresses, routes) is `plait.p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
@@ -17,14 +17,10 @@ from plait.scenario.links import Link
 from plait.scenario.monitors import Monitors
 from plait.scenario.nodes import Families, Host, Router, Routing, Switch
 from plait.scenario.parts import (
-    Buffer,
     Interval,
-    Keyword,
     Length,
     NodeName,
     Part,
-    Start,
-    StartJitter,
     Sysctls,
     Transport,
     VaryText,
@@ -34,8 +30,8 @@ from plait.scenario.parts import (
 )
 from plait.scenario.repeat import Repeat
 from plait.scenario.settings import MptcpSettings, TcpSettings
+from plait.scenario.traffic import Measure, Traffic
 from plait.scenario.vary import read_vary
-from plait.units import Size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,80 +54,6 @@ class Network(Part):
         BeforeValidator(optional, json_schema_input_type=dict[str, Link | None]),
     ]
     """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
-
-
-class FlowSpec(Part):
-    """What `bulk` and `transfer` have in common."""
-
-    name: (
-        Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] | None
-    ) = None
-    """Default: the kind and its number, `bulk1`."""
-    from_: str = Field(alias="from")
-    """The host that sends."""
-    to: str
-    """The host that receives."""
-    start: Start = Start(0)
-    start_jitter: StartJitter = StartJitter(10_000_000)
-    """Each trial starts the flow by up to so much later, as its seed says, so that repeats are no copies."""
-    transport: Transport | None = None
-    """Default: the scenario's."""
-    congestion_control: Keyword | None = None
-    """Default: tcp.congestion_control."""
-    send_buffer: Buffer | None = None
-    receive_buffer: Buffer | None = None
-    """SO_SNDBUF and SO_RCVBUF. Default: the kernel's own tuning."""
-    count: Annotated[Whole, Field(ge=1, le=256)] = 1
-    """So many flows alike, side by side."""
-    reverse: bool = False
-    """The receiver connects, instead of the sender."""
-    via: str | None = None
-    """The initial path: a link of the connecting host, or the address to connect to. Default: the first."""
-
-
-class Bulk(FlowSpec):
-    """Sends as fast as it can for a time."""
-
-    duration: Length
-
-
-class Transfer(FlowSpec):
-    """Sends so many bytes, or a file, and is complete when the last byte was received."""
-
-    bytes: Size | None = None
-    file: str | None = None
-    """A file beside the scenario's own, or an absolute path."""
-
-    @model_validator(mode="after")
-    def _one_content(self) -> Transfer:
-        if (self.bytes is None) == (self.file is None):
-            raise ValueError("a transfer sends either so many bytes or a file; give exactly one of them")
-        return self
-
-
-class Traffic(Part):
-    """One entry of the traffic: exactly one of its fields."""
-
-    bulk: Bulk | None = None
-    transfer: Transfer | None = None
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> Traffic:
-        if (self.bulk is None) == (self.transfer is None):
-            raise ValueError(
-                "an entry of the traffic is one thing; write either bulk: {..} or transfer: {..}"
-            )
-        return self
-
-    @property
-    def kind(self) -> Literal["bulk", "transfer"]:
-        """The name of the field that is given."""
-        return "bulk" if self.bulk is not None else "transfer"
-
-    @property
-    def flow(self) -> Bulk | Transfer:
-        """The field that is given."""
-        return self.bulk or self.transfer  # type: ignore[return-value]  # one of them is, as checked above
 
 
 @dataclass(frozen=True)
@@ -171,6 +93,8 @@ class Scenario(Part):
     """What is measured only when it is asked for."""
     until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
+    measure: Measure | None = None
+    """The part of each flow over which its steady goodput is measured as well."""
 
     _source: "Source | None" = PrivateAttr(default=None)  # private: pydantic never reads the type
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)

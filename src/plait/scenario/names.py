@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,3 +78,12 @@ def _unknown(splits: list[tuple[str, str]], nodes: Collection[str]) -> str:
     missing = [side for side in (a, b) if side not in nodes]
     guess = nearest(missing[0], nodes)
     return f"no node is called '{missing[0][:40]}'; {guess or 'declare it under hosts, switches or routers'}"
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address, without a prefix."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

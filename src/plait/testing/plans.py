@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from plait.plan.applications import Bulk, File, Transfer
 from plait.plan.model import (
-    File,
     Flow,
     Link,
     LinkDirection,
@@ -61,7 +61,11 @@ def fake_plan(
         Namespace(name="wire", role="wire"),
     )
     planned = tuple(_flow(number, flow, paths) for number, flow in enumerate(flows or (FakeFlow(),)))
-    end_us = max(flow.start_us + (flow.duration_us or 600_000_000) for flow in planned)
+    asked = flows or (FakeFlow(),)
+    end_us = max(
+        flow.start_us + (600_000_000 if flow.bytes is not None else flow.duration_us or 600_000_000)
+        for flow in asked
+    )
     return Plan(
         seed=seed,
         machine=Machine(),
@@ -116,19 +120,17 @@ def _flow(number: int, flow: FakeFlow, paths: tuple[FakePath, ...]) -> Flow:
     """Return one flow from h1 to h2 over all paths (TCP: over the first)."""
     used = paths if flow.transport == "mptcp" else paths[:1]
     rates = [path.rate_bps for path in used]
-    transfer = flow.bytes is not None
     return Flow(
         id=number,
         name=f"flow{number + 1}",
-        kind="transfer" if transfer else "bulk",
+        application=Bulk(duration_us=flow.duration_us)
+        if flow.bytes is None
+        else Transfer(bytes=flow.bytes, file=flow.file),
         transport="mptcp" if flow.transport == "mptcp" else "tcp",
         client=Side(netns="h1", address="10.0.0.1", port=0),
         server=Side(netns="h2", address="10.0.0.2", port=5001 + number),
         sender="server" if flow.sender == "server" else "client",
         start_us=flow.start_us,
-        duration_us=None if transfer else flow.duration_us,
-        bytes=flow.bytes,
-        file=flow.file,
         paths=tuple(_path(index, path, flow.sender) for index, path in enumerate(used)),
         ideal_rate_bps=None if None in rates else sum(rate for rate in rates if rate is not None),
     )

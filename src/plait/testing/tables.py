@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from plait.dataset.model import ALL_TABLES, TABLES
+from plait.plan.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -153,15 +154,16 @@ def _note_ends(plan: Plan, subflows: list[_Subflow], ends: dict[int, int], now_u
     for flow in plan.flows:
         if flow.id in ends:
             continue
-        if flow.duration_us is not None and now_us >= flow.start_us + flow.duration_us:
-            ends[flow.id] = flow.start_us + flow.duration_us
-        elif flow.bytes is not None and _acked(subflows, flow) >= flow.bytes:
-            ends[flow.id] = now_us - random.Random(f"{plan.seed}/{flow.id}/end").randrange(STEP_US)  # noqa: S311
+        match flow.application:
+            case Bulk(duration_us=int(lasts)) if now_us >= flow.start_us + lasts:
+                ends[flow.id] = flow.start_us + lasts
+            case Transfer(bytes=size) if _acked(subflows, flow) >= size:
+                ends[flow.id] = now_us - random.Random(f"{plan.seed}/{flow.id}/end").randrange(STEP_US)  # noqa: S311
 
 
 def _acked(subflows: list[_Subflow], flow: Flow) -> int:
     total = int(sum(subflow.acked for subflow in subflows if subflow.flow is flow))
-    return total if flow.bytes is None else min(total, flow.bytes)
+    return min(total, flow.application.bytes) if isinstance(flow.application, Transfer) else total
 
 
 def _sample(run: _Run, plan: Plan, subflows: list[_Subflow], now_us: int, ends: dict[int, int]) -> None:
@@ -248,7 +250,8 @@ def _finish(run: _Run, plan: Plan, subflows: list[_Subflow], ends: dict[int, int
     for flow in plan.flows:
         done = flow.id in ends
         received = _acked(subflows, flow)
-        checksum = flow.file.sha256 if flow.file is not None else None
+        file = flow.application.file if isinstance(flow.application, Transfer) else None
+        checksum = file.sha256 if file is not None else None
         rtt = flow.paths[0].base_rtt_us if flow.paths else 0.0
         run.rows["flows"].append(
             {
@@ -256,7 +259,7 @@ def _finish(run: _Run, plan: Plan, subflows: list[_Subflow], ends: dict[int, int
                 "name": flow.name,
                 "kind": flow.kind,
                 "transport": flow.transport,
-                "congestion_control": flow.congestion_control or "cubic",
+                "congestion_control": flow.socket.congestion_control or "cubic",
                 "start_us": flow.start_us,
                 "connected_us": flow.start_us + round(rtt),
                 "first_byte_us": flow.start_us + round(1.5 * rtt),

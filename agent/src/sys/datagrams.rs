@@ -1,0 +1,110 @@
+//! Many datagrams in one system call, with the times at which the kernel received them.
+
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd};
+
+use rustix::io::Result;
+
+use super::{last_errno, set_integer, size32};
+
+/// `SCM_TIMESTAMPNS` comes with a `timespec`; its control message takes so many bytes.
+const CONTROL_BYTES: usize = 64;
+/// Of each datagram the first bytes are kept: its number.
+const HEAD_BYTES: usize = 8;
+
+/// What is known of a datagram.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram {
+    /// Its first eight bytes, little-endian.
+    pub number: u64,
+    /// All its bytes; 0 when there was none, because the socket is shut down.
+    pub length: u64,
+    /// `CLOCK_REALTIME` when the kernel received it; 0 when it does not tell.
+    pub realtime_ns: i64,
+}
+
+/// Room for a batch of datagrams.
+pub struct Datagrams {
+    heads: Box<[[u8; HEAD_BYTES]]>,
+    controls: Box<[[u64; CONTROL_BYTES / 8]]>,
+    count: usize,
+    lengths: Box<[usize]>,
+    control_lengths: Box<[usize]>,
+}
+
+/// Asks the kernel to stamp what this socket receives.
+pub fn stamp_arrivals(fd: impl AsFd) -> Result<()> {
+    set_integer(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+impl Datagrams {
+    /// Room for `batch` of them.
+    pub fn new(batch: usize) -> Self {
+        Self {
+            heads: vec![[0; HEAD_BYTES]; batch].into(),
+            controls: vec![[0; CONTROL_BYTES / 8]; batch].into(),
+            count: 0,
+            lengths: vec![0; batch].into(),
+            control_lengths: vec![0; batch].into(),
+        }
+    }
+
+    /// Waits until `ask` datagrams are there (at most a batch), or the socket is shut down.
+    pub fn receive(&mut self, fd: impl AsFd, ask: usize) -> Result<()> {
+        let ask = ask.min(self.heads.len());
+        let mut parts: Vec<libc::iovec> = self
+            .heads
+            .iter_mut()
+            .map(|head| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: HEAD_BYTES })
+            .collect();
+        let mut headers: Vec<libc::mmsghdr> = parts
+            .iter_mut()
+            .zip(self.controls.iter_mut())
+            .map(|(part, control)| {
+                // SAFETY: the structure is plain data, for which zeros are valid; musl pads it, so it has no literal.
+                let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+                header.msg_hdr.msg_iov = part;
+                header.msg_hdr.msg_iovlen = 1;
+                header.msg_hdr.msg_control = control.as_mut_ptr().cast();
+                header.msg_hdr.msg_controllen = CONTROL_BYTES;
+                header
+            })
+            .collect();
+        // SAFETY: the kernel writes through the pointers of the first `ask` headers, each of which leads to room of the
+        // size that stands beside it; `parts`, `headers` and `self` live until it returns. It keeps no pointer.
+        let got = unsafe {
+            libc::recvmmsg(
+                fd.as_fd().as_raw_fd(),
+                headers.as_mut_ptr(),
+                size32(ask),
+                libc::MSG_TRUNC,
+                std::ptr::null_mut(),
+            )
+        };
+        self.count = usize::try_from(got).map_err(|_| last_errno())?;
+        for (place, header) in headers.iter().enumerate().take(self.count) {
+            self.lengths[place] = header.msg_len as usize;
+            self.control_lengths[place] = header.msg_hdr.msg_controllen;
+        }
+        Ok(())
+    }
+
+    /// The datagrams of the latest call.
+    pub fn iter(&self) -> impl Iterator<Item = Datagram> {
+        (0..self.count).map(|place| Datagram {
+            number: u64::from_le_bytes(self.heads[place]),
+            length: self.lengths[place] as u64,
+            realtime_ns: stamp(&self.controls[place], self.control_lengths[place]),
+        })
+    }
+}
+
+/// The time in a control message `SCM_TIMESTAMPNS`: a header of 16 bytes (length, level, type), then a `timespec`.
+fn stamp(control: &[u64; CONTROL_BYTES / 8], length: usize) -> i64 {
+    let kind =
+        u64::from(libc::SOL_SOCKET.cast_unsigned()) | u64::from(libc::SCM_TIMESTAMPNS.cast_unsigned()) << 32;
+    if length < 16 + size_of::<libc::timespec>() || control[1] != kind {
+        return 0;
+    }
+    control[2].cast_signed() * 1_000_000_000 + control[3].cast_signed()
+}

@@ -1,0 +1,63 @@
+//! Sending and receiving so many bytes that nobody looks at, in as few system calls as the kernel allows.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use crate::error::describe;
+use crate::sys;
+
+/// What a synthetic sender sends: these bytes again and again, small enough for the cache.
+static PATTERN: [u8; 64 * 1024] = [0; 64 * 1024];
+/// How many times in one system call (the kernel's limit for one call is 1024).
+const REPEATS: usize = 1024;
+
+/// Sends `bytes` bytes of the pattern, and counts them in `sent` as they go.
+///
+/// Where the socket has a time limit for sending, it may return before all are sent.
+pub fn send(socket: &OwnedFd, bytes: u64, sent: &mut u64) -> Result<(), String> {
+    let mut rest = bytes;
+    while rest > 0 {
+        let now = usize::try_from(rest).unwrap_or(usize::MAX).min(REPEATS * PATTERN.len());
+        let count = if now <= PATTERN.len() {
+            retried(|| rustix::net::send(socket, &PATTERN[..now], SendFlags::NOSIGNAL))
+        } else {
+            let mut slices = vec![IoSlice::new(&PATTERN); now / PATTERN.len()];
+            if now % PATTERN.len() > 0 {
+                slices.push(IoSlice::new(&PATTERN[..now % PATTERN.len()]));
+            }
+            slices.truncate(REPEATS);
+            retried(|| sendmsg(socket, &slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL))
+        };
+        match count {
+            Ok(count) => {
+                *sent += count as u64;
+                rest -= count as u64;
+            }
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(errno) => return Err(describe(errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Receives and discards `bytes` bytes; fewer only at the end of the stream.
+pub fn receive(socket: &OwnedFd, bytes: u64) -> Result<u64, String> {
+    if bytes == 0 {
+        return Ok(0); // the kernel would wait for a byte to arrive
+    }
+    let ask = usize::try_from(bytes).unwrap_or(usize::MAX);
+    retried(|| sys::receive_discarding(socket.as_fd(), ask)).map(|count| count as u64).map_err(describe)
+}
+
+/// Calls again what a signal has interrupted.
+pub fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What is known of each message of a flow, for the table `messages`.
+
+use crate::plan::Flow;
+use crate::tables;
+
+/// More of one flow end it with an error, since every message is recorded.
+const MOST: usize = 2_000_000;
+
+/// One message: when it was to be sent, and what arrived.
+#[derive(Debug, Clone, Copy)]
+struct Message {
+    sent_us: i64,
+    received_us: Option<i64>,
+    bytes: u64,
+    copies: u32,
+}
+
+/// The messages of one flow by their number; those of pages may be noted in any order.
+#[derive(Debug, Default)]
+pub struct Messages(Vec<Option<Message>>);
+
+impl Messages {
+    /// Notes that the next message was to be sent then.
+    pub fn sent(&mut self, sent_us: i64, bytes: u64) -> Result<usize, String> {
+        self.sent_as(self.0.len(), sent_us, bytes)
+    }
+
+    /// Notes that message `number` was to be sent then.
+    pub fn sent_as(&mut self, number: usize, sent_us: i64, bytes: u64) -> Result<usize, String> {
+        if number >= MOST {
+            return Err(format!("there are more than {MOST} messages, and every one is recorded"));
+        }
+        if number >= self.0.len() {
+            self.0.resize(number + 1, None);
+        }
+        self.0[number] = Some(Message { sent_us, received_us: None, bytes, copies: 0 });
+        Ok(number)
+    }
+
+    /// Notes that message `number` has arrived. True: for the first time, which is the one that counts.
+    pub fn received(&mut self, number: usize, t_us: i64) -> bool {
+        let Some(Some(message)) = self.0.get_mut(number) else { return false };
+        message.copies += 1;
+        let first = message.received_us.is_none();
+        message.received_us = message.received_us.or(Some(t_us));
+        first
+    }
+
+    /// The rows of the table, in order.
+    pub fn rows<'a>(&'a self, flow: &'a Flow, datagrams: bool) -> impl Iterator<Item = tables::Message> + 'a {
+        self.0.iter().enumerate().filter_map(move |(number, message)| {
+            let message = message.as_ref()?;
+            Some(tables::Message {
+                flow: Some(flow.id),
+                index: i64::try_from(number).ok(),
+                sent_us: Some(message.sent_us),
+                received_us: message.received_us,
+                bytes: i64::try_from(message.bytes).ok(),
+                copies: datagrams.then_some(i64::from(message.copies)),
+            })
+        })
+    }
+}

@@ -1,0 +1,16 @@
+"""What all records of the plan have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Micros = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Record(BaseModel):
+    """A closed, immutable record: unknown fields are refused, nothing is coerced."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

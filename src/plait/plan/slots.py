@@ -1,0 +1,87 @@
+"""Which flows the entries of the traffic become: copies side by side, turns one after the other, parts of one. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.scenario.traffic import Bulk, ConnectionSpec, Page, Transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.scenario import model
+    from plait.scenario.traffic import FlowSpec, Traffic
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of one flow of the plan in the traffic."""
+
+    entry: int
+    copy: int
+    """Which of the flows side by side, from 0."""
+    turn: int
+    """Which repetition, from 0."""
+    part: int
+    """0; from 1 on, what belongs to it: the other direction of its connection, further connections of its page."""
+    name: str
+    user: str | None
+
+
+def slots(scenario: model.Scenario) -> Iterator[Slot]:
+    """The flows in the order of the plan, where their place is their number."""
+    users = 0
+    for index, traffic in enumerate(scenario.traffic):
+        spec = traffic.flow
+        for copy in range(copies(spec)):
+            user = None
+            if spec.users is not None:
+                users += 1
+                user = f"user{users}"
+            for turn in range(spec.repeat):
+                name = _name(traffic, index, copy, turn, user)
+                for part in range(parts(spec)):
+                    yield Slot(index, copy, turn, part, f"{name}{_of_part(spec, part)}", user)
+
+
+def copies(spec: FlowSpec) -> int:
+    """How many flows, or users, side by side."""
+    return spec.count if spec.users is None else spec.users
+
+
+def parts(spec: FlowSpec) -> int:
+    """How many flows of the plan make one of the entry's."""
+    if isinstance(spec, Page):
+        return max(1, min(spec.connections, len(spec.objects) - 1))
+    both = (isinstance(spec, Bulk) and spec.bidirectional) or (
+        isinstance(spec, Transfer) and spec.back is not None
+    )
+    return 2 if both else 1
+
+
+def total(scenario: model.Scenario) -> int:
+    """How many flows there are."""
+    return sum(copies(entry.flow) * entry.flow.repeat * parts(entry.flow) for entry in scenario.traffic)
+
+
+def transport_of(scenario: model.Scenario, slot: Slot) -> str:
+    """The transport of a flow: its own, the one whose turn it is, or the scenario's."""
+    spec = scenario.traffic[slot.entry].flow
+    if not isinstance(spec, ConnectionSpec):
+        return "udp"
+    return spec.transports[slot.copy % len(spec.transports)] or scenario.transport
+
+
+def _name(traffic: Traffic, index: int, copy: int, turn: int, user: str | None) -> str:
+    spec = traffic.flow
+    name = user or spec.name or f"{traffic.kind}{index + 1}"
+    if user is None and spec.count > 1:
+        name += f".{copy + 1}"
+    return name if spec.repeat == 1 else f"{name}.{turn + 1}"
+
+
+def _of_part(spec: FlowSpec, part: int) -> str:
+    if part == 0:
+        return ""
+    return f".c{part + 1}" if isinstance(spec, Page) else ".back"

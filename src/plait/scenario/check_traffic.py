@@ -1,0 +1,56 @@
+"""What the entries of the traffic must mean together: hosts, links and flows that they name are there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.scenario.names import is_address
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plait.scenario.model import Scenario
+    from plait.scenario.traffic import FlowSpec
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+
+
+def check_traffic(scenario: Scenario, links_of: Mapping[str, set[str]]) -> Iterator[Found]:
+    """Flows run between two different hosts, and start where they can; `links_of` has the links of each host."""
+    hosts = scenario.network.hosts
+    names: dict[str, int] = {}
+    for i, entry in enumerate(scenario.traffic):
+        flow, here = entry.flow, ("traffic", i, entry.kind)
+        for field, host in (("from", flow.from_), ("to", flow.to)):
+            if host not in hosts:
+                yield (*here, field), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"
+        if flow.from_ == flow.to:
+            yield (*here, "to"), f"'{flow.to[:40]}' sends to itself; name another host"
+        if flow.name is not None and flow.name in names:
+            yield (
+                (*here, "name"),
+                f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another",
+            )
+        names.setdefault(flow.name or "", i)
+        for field, found in _ends(flow, links_of):
+            yield (*here, field), found
+    if all(entry.flow.background for entry in scenario.traffic):
+        yield (
+            ("traffic",),
+            "everything is in the background, so there is nothing to measure; leave background out somewhere",
+        )
+
+
+def _ends(flow: FlowSpec, links_of: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
+    """The links by which a flow is told where to begin and end."""
+    client, server = (flow.from_, flow.to)[:: -1 if flow.connects_to_sender else 1]
+    for field, value, host in (
+        ("via", flow.via, client),
+        ("bind", flow.bind, client),
+        ("connect", flow.connect, server),
+    ):
+        known = links_of.get(host, set())
+        if value is not None and not is_address(value) and value not in known:
+            yield field, f"{host[:40]} has no link '{value[:40]}'; {nearest(value, known)}"

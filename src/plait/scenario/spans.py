@@ -1,0 +1,114 @@
+"""Times of traffic that are more than a number: the length of a pause, which may be random, and a moment of a flow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import core_schema
+
+from plait.units import Duration
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+EXPONENTIAL = "exponential"
+_TIME = r"(\d+(\.\d+)?|\.\d+)\s*(ns|us|ms|s|min|h)"
+
+
+class _Text:
+    """A value that is written as text, and is equal to what says the same."""
+
+    pattern = ""
+    examples: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, value: object) -> Any:
+        """The value that a text says; ValueError says what is wrong and what would be right."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and str(other) == str(self)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": cls.pattern, "examples": list(cls.examples)}
+
+
+class _Within(Duration):
+    least = 1000
+    most = 3600 * 10**9
+    step = 1000
+
+
+class Gap(_Text):
+    """How long something lasts each time: always `200ms`, or `exponential 200ms` (its mean; drawn by the seed)."""
+
+    pattern = rf"^({EXPONENTIAL}\s+)?{_TIME}$"
+    examples = ("200ms", "exponential 200ms")
+
+    def __init__(self, mean: Duration, *, exponential: bool = False) -> None:
+        self.mean = mean
+        self.exponential = exponential
+
+    @classmethod
+    def parse(cls, value: object) -> Gap:
+        """The gap that `value` says."""
+        if isinstance(value, cls):
+            return value
+        word, _, rest = value.strip().partition(" ") if isinstance(value, str) else ("", "", "")
+        if word.isalpha() and rest:
+            if word.lower() != EXPONENTIAL:
+                raise ValueError(
+                    f"'{word[:20]}' is no distribution that is known here; write 200ms, or {EXPONENTIAL} 200ms"
+                )
+            return cls(_Within.parse(rest), exponential=True)
+        return cls(_Within.parse(value))
+
+    def __str__(self) -> str:
+        return f"{EXPONENTIAL} {self.mean}" if self.exponential else str(self.mean)
+
+
+class _AnyTime(Duration):
+    most = 3600 * 10**9
+    step = 1000
+
+
+class Moment(_Text):
+    """A moment of a flow: `5s` is so long after its start, `-1s` so long before its end."""
+
+    pattern = rf"^-?\s*{_TIME}$"
+    examples = ("5s", "-1s")
+
+    def __init__(self, offset: Duration, *, before_end: bool = False) -> None:
+        self.offset = offset
+        self.before_end = before_end
+
+    @classmethod
+    def parse(cls, value: object) -> Moment:
+        """The moment that `value` says."""
+        if isinstance(value, cls):
+            return value
+        text = value.strip() if isinstance(value, str) else value
+        if isinstance(text, str) and text.startswith("-"):
+            return cls(_AnyTime.parse(text[1:].strip()), before_end=True)
+        return cls(_AnyTime.parse(text))
+
+    def __str__(self) -> str:
+        return f"-{self.offset}" if self.before_end else str(self.offset)

@@ -31,7 +31,7 @@ traffic:
 def steady_goodput_bps(ran: Ran) -> float:
     """Goodput at the receiver over the second half of the only flow."""
     rows = ran.series("connections", side="server")
-    end_us = ran.plan.flows[0].start_us + (ran.plan.flows[0].duration_us or 0)
+    end_us = ran.tables["flows"]["end_us"][0]
     rows = rows.filter((rows["t_us"] >= end_us // 2) & (rows["t_us"] <= end_us))
     first, last = rows.row(0, named=True), rows.row(-1, named=True)
     return (last["received_bytes"] - first["received_bytes"]) * 8e6 / (last["t_us"] - first["t_us"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, said
 
+from plait.plan.applications import Transfer
 from plait.plan.lint import lint
 from plait.warnings import Code
 
@@ -203,7 +204,7 @@ def test_trials_end_when_their_flows_should_have() -> None:
     plan = plan_of(TWO)
     assert plan.end_us == plan.flows[0].start_us + 15_000_000
     transfer = plan_of(direct("a-b: {rate: 10mbit}", "transfer: {from: a, to: b, bytes: 45MB}"))
-    assert transfer.flows[0].bytes == 45_000_000
+    assert transfer.flows[0].application == Transfer(bytes=45_000_000)
     assert transfer.end_us == transfer.flows[0].start_us + 60_000_000 + 360_000_000 + 5_000_000
     assert plan_of(TWO, "until=3s").end_us == 3_000_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.errors import RequestError
+from plait.plan.applications import Bulk
 from plait.plan.expand import expand, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model import Netem, Pfifo, Plan, Tbf
@@ -101,11 +102,11 @@ def test_the_client_has_subflow_and_the_server_signal_on_their_second_interfaces
 
 def test_the_flow_has_both_paths_and_the_ideal_is_their_sum(plan: Plan) -> None:
     (flow,) = plan.flows
-    assert (flow.kind, flow.transport, flow.sender, flow.duration_us) == (
+    assert (flow.kind, flow.transport, flow.sender, flow.application) == (
         "bulk",
         "mptcp",
         "client",
-        10_000_000,
+        Bulk(duration_us=10_000_000),
     )
     assert [(p.name, p.client_address, p.server_address, p.rate_bps, p.base_rtt_us) for p in flow.paths] == [
         ("h1-s1-h2", "10.0.0.1", "10.0.0.2", 5_000_000, 20_000),

@@ -45,11 +45,11 @@ def changed(old: str, new: str) -> str:
         (changed("bulk:", "bulq:"), "traffic.0.bulq: there is no such field here; did you mean 'bulk'?"),
         (
             changed(", duration: 10s", ""),
-            "traffic.0.bulk.duration: this is missing; write for example duration: 10s",
+            "traffic.0.bulk: it ends after a duration or at a time (stop); give exactly one of them, for example",
         ),
         (
             changed("  - bulk: {from: h1, to: h2, duration: 10s}\n", "  - {}\n"),
-            "write either bulk: {..} or transfer: {..}",
+            "an entry of the traffic is one thing; write bulk: {..}, transfer: {..}, ",
         ),
         (TWO + "repeat: 1.5\n", "t.yaml:12:1: repeat: 1.5 is not a whole number"),
         (TWO + "repeat: 0\n", "repeat: 0 is out of range; it must be at least 1"),

@@ -13,6 +13,7 @@ from scenario_samples import TWO, all_plans, direct, plan_of
 from test_scenario_properties import FULL
 
 from plait.errors import ScenarioError
+from plait.plan.applications import Bulk, File, Transfer
 from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
@@ -78,7 +79,7 @@ def test_options_are_put_in_before_the_scenario_is_read() -> None:
     assert scenario.vary == {"transport": ["tcp"]}
     plan = resolve(expand(scenario)[0].scenario, 1)
     assert plan.flows[0].client.address == "10.9.0.7"
-    assert plan.flows[0].duration_us == 2_000_000
+    assert plan.flows[0].application == Bulk(duration_us=2_000_000)
     assert dict(plan.network.namespaces[0].sysctls)["net/ipv4/tcp_congestion_control"] == "reno"
 
 
@@ -97,12 +98,9 @@ def test_a_file_is_sent_with_its_size_and_checksum(tmp_path: Path) -> None:
     scenario = load(tmp_path / "send.yaml")
     assert scenario.input_files() == {"input.bin": (tmp_path / "input.bin").resolve()}
     flow = resolve(expand(scenario)[0].scenario, 1).flows[0]
-    assert flow.file is not None
-    assert (flow.bytes, flow.file.bytes, flow.file.sha256) == (
-        5000,
-        5000,
-        hashlib.sha256(content).hexdigest(),
-    )
+    sha256 = hashlib.sha256(content).hexdigest()
+    sent = File(name="input.bin", bytes=5000, sha256=sha256)
+    assert flow.application == Transfer(bytes=5000, file=sent)
 
 
 @pytest.mark.parametrize(

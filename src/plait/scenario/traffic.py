@@ -169,7 +169,7 @@ class Lasting(FlowSpec):
     def _one_end(self) -> Lasting:
         given = (self.duration is not None) + (self.stop is not None)
         if given == 2 or (given == 0 and not self._has_other_end()):
-            raise ValueError(f"{self._ends()}; give exactly one of them")
+            raise ValueError(f"{self._ends()}; give exactly one of them, for example duration: 10s")
         if self.stop is not None:
             if self.after is not None or self.repeat != 1:
                 raise ValueError("stop is a time of the trial; with after or repeat, give a duration instead")
@@ -274,7 +274,7 @@ class Request(ConnectionSpec, Lasting):
     @model_validator(mode="after")
     def _one_loop(self) -> Request:
         if self.requests is not None and (self.duration is not None or self.stop is not None):
-            raise ValueError(f"{self._ends()}; give exactly one of them")
+            raise ValueError(f"{self._ends()}; give exactly one of them, for example duration: 10s")
         if self.think is not None and self.every is not None:
             raise ValueError("think is for who waits for answers, every for who does not; give one of them")
         return self

@@ -31,4 +31,6 @@ def _algorithms(plan: Plan) -> Iterator[str]:
     for path, value in (pair for pairs in settings for pair in pairs):
         if path in _NAMES:
             yield value
-    yield from (flow.congestion_control for flow in plan.flows if flow.congestion_control is not None)
+    yield from (
+        flow.socket.congestion_control for flow in plan.flows if flow.socket.congestion_control is not None
+    )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.topology import Port, Wired
+    from plait.scenario.links import Conditions
 
 NETEM_LIMIT = 1_000_000
 """Packets under way; never reached (it takes no memory until it is used)."""
@@ -51,13 +52,13 @@ def redirects(wired: Wired) -> Iterator[Redirect]:
 def link(wired: Wired, rtts_ns: dict[str, int]) -> Link:
     """The link with its conditions; `rtts_ns` is the largest base RTT of the paths by link direction."""
     a, b = wired.ports
-    return Link(name=wired.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
+    one, other = (direction(p, p.wired.link.conditions(forward=p.at_a), rtts_ns) for p in (a, b))
+    return Link(name=wired.key, directions=(one, other))
 
 
-def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:
-    wired = port.wired
-    conditions = wired.link.conditions(forward=port.at_a)
-    packets, size = _queue(port, rtts_ns)
+def direction(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> LinkDirection:
+    """What leaves through a port under these conditions; the `bdp` of a queue is that of `rtts_ns`."""
+    packets, size = _queue(port, conditions, rtts_ns)
     return LinkDirection(
         name=port.out,
         source=port.node,
@@ -72,9 +73,8 @@ def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:
     )
 
 
-def _queue(port: Port, rtts_ns: dict[str, int]) -> tuple[int | None, int | None]:
+def _queue(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> tuple[int | None, int | None]:
     """(packets, bytes) of the queue before the rate; one of them, or none where there is no rate."""
-    conditions = port.wired.link.conditions(forward=port.at_a)
     if conditions.rate is None:
         return None, None
     given = conditions.queue
@@ -91,29 +91,33 @@ def _queue(port: Port, rtts_ns: dict[str, int]) -> tuple[int | None, int | None]
 
 def qdiscs(planned: Link, wired: Wired) -> Iterator[Qdisc]:
     """The qdiscs of both directions, each parent before its child; see `reseeded` for their seeds."""
-    frame = frame_bytes(wired)
-    for direction in planned.directions:
-        at = {"netns": WIRE, "ifname": direction.ifname}
-        delay = Netem(
-            delay_ns=max(LEAST_DELAY_NS, direction.delay_ns),
-            jitter_ns=direction.jitter_ns,
-            loss_ratio=direction.loss_ratio,
-            limit_packets=NETEM_LIMIT,
-            seed=0,
-        )
-        yield Qdisc(**at, parent="root", handle="1:", options=delay)
-        if direction.rate_bps is None:
-            continue
-        burst = max(2 * frame, ceil(direction.rate_bps * 20 / 8_000_000))
-        queued = direction.queue_bytes or (direction.queue_packets or 1) * frame
-        bucket = Tbf(rate_bps=direction.rate_bps, burst_bytes=burst, limit_bytes=queued)
-        yield Qdisc(**at, parent="1:1", handle="2:", options=bucket)
-        queue: Pfifo | Bfifo = (
-            Pfifo(limit_packets=direction.queue_packets)
-            if direction.queue_packets is not None
-            else Bfifo(limit_bytes=queued)
-        )
-        yield Qdisc(**at, parent="2:1", handle="3:", options=queue)
+    for one in planned.directions:
+        yield from direction_qdiscs(one, frame_bytes(wired))
+
+
+def direction_qdiscs(planned: LinkDirection, frame: int) -> Iterator[Qdisc]:
+    """The qdiscs of one direction whose longest frame has so many bytes; netem is not seeded yet."""
+    at = {"netns": WIRE, "ifname": planned.ifname}
+    delay = Netem(
+        delay_ns=max(LEAST_DELAY_NS, planned.delay_ns),
+        jitter_ns=planned.jitter_ns,
+        loss_ratio=planned.loss_ratio,
+        limit_packets=NETEM_LIMIT,
+        seed=0,
+    )
+    yield Qdisc(**at, parent="root", handle="1:", options=delay)
+    if planned.rate_bps is None:
+        return
+    burst = max(2 * frame, ceil(planned.rate_bps * 20 / 8_000_000))
+    queued = planned.queue_bytes or (planned.queue_packets or 1) * frame
+    bucket = Tbf(rate_bps=planned.rate_bps, burst_bytes=burst, limit_bytes=queued)
+    yield Qdisc(**at, parent="1:1", handle="2:", options=bucket)
+    queue: Pfifo | Bfifo = (
+        Pfifo(limit_packets=planned.queue_packets)
+        if planned.queue_packets is not None
+        else Bfifo(limit_bytes=queued)
+    )
+    yield Qdisc(**at, parent="2:1", handle="3:", options=queue)
 
 
 def reseeded(qdisc: Qdisc, seed: int) -> Qdisc:

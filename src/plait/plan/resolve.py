@@ -1,7 +1,7 @@
 """From a scenario and a seed to a plan: the table of contents of everything that is derived. Pure.
 
 topology (segments, interfaces) -> addressing -> routing -> traffic's initial pairs -> endpoints and limits
--> flows and their paths -> links and their queues.
+-> flows and their paths -> links and their queues -> events.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
-from plait.plan import addressing, links, sysctls, topology
+from plait.plan import addressing, events, links, sysctls, topology
 from plait.plan.application import application, length_us, messages
 from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
 from plait.plan.endpoints import PathManager
@@ -103,6 +103,7 @@ def _unseeded(key: _Same) -> Plan:
         flows=planned_flows,
         measure=_measure(scenario),
         monitors=watched,
+        events=events.plan(net, planned_links, rtts, network.routes),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from plait.plan.model import Netem, Pfifo, Tbf
+from plait.plan.model import ChangeQdisc, Netem, Pfifo, Tbf
 from plait.plan.shell_traffic import traffic
 from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
 from plait.units import Duration, Rate
@@ -18,7 +18,7 @@ from plait.units import Duration, Rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Mptcp, Network, Plan, Qdisc, Route, Veth, VethEnd
+    from plait.plan.model import Mptcp, Network, Plan, Qdisc, Route, SetDevice, Veth, VethEnd
 
 _ABOUT = """\
 #!/bin/sh
@@ -55,6 +55,11 @@ def to_shell(plan: Plan) -> str:
         ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),
         ("Traffic by hand, for example", traffic(plan.flows)),
+        *(
+            [("What happens meanwhile, by the time after the network is complete", _events(plan))]
+            if plan.events
+            else []
+        ),
     ]
     clean = _CLEAN % "\n".join(
         f"    ip netns delete {quote(space.name)}" for space in plan.network.namespaces
@@ -128,9 +133,13 @@ def _conditions(network: Network) -> Iterator[str]:
         action = ("matchall", "action", "mirred", "egress", "redirect", "dev", redirect.target)
         yield _in(redirect.netns, "tc", "filter", "add", "dev", redirect.source, "ingress", *action)
     for qdisc in network.qdiscs:
-        parent = ("root",) if qdisc.parent == "root" else ("parent", qdisc.parent)
-        where = ("dev", qdisc.ifname, *parent, "handle", qdisc.handle)
-        yield _in(qdisc.netns, "tc", "qdisc", "add", *where, *_options(qdisc))
+        yield _qdisc("add", qdisc)
+
+
+def _qdisc(verb: str, qdisc: Qdisc) -> str:
+    parent = ("root",) if qdisc.parent == "root" else ("parent", qdisc.parent)
+    where = ("dev", qdisc.ifname, *parent, "handle", qdisc.handle)
+    return _in(qdisc.netns, "tc", "qdisc", verb, *where, *_options(qdisc))
 
 
 def _options(qdisc: Qdisc) -> tuple[object, ...]:
@@ -207,3 +216,22 @@ def _endpoints(manager: Mptcp) -> Iterator[str]:
         words += ["dev", endpoint.device] if endpoint.device is not None else []
         words += ["port", endpoint.port] if endpoint.port is not None else []
         yield _in(manager.netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags)
+
+
+def _events(plan: Plan) -> Iterator[str]:
+    for event in plan.events:
+        yield f"# at {event.t_us / 1e6:g} s: {event.text}"
+        for action in event.actions:
+            yield from (f"#   {line}" for line in _action(action))
+
+
+def _action(action: ChangeQdisc | SetDevice) -> Iterator[str]:
+    if isinstance(action, ChangeQdisc):
+        yield _qdisc("change", action.qdisc)
+        return
+    device = ("dev", action.ifname)
+    yield _in(action.netns, "ip", "link", "set", *device, "up" if action.up else "down")
+    for address in action.addresses:
+        yield _in(action.netns, "ip", "address", "add", address, *device, "nodad")
+    for route in action.routes:
+        yield _route(route)

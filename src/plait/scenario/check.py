@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from plait.scenario.check_traffic import check_traffic
 from plait.scenario.names import LinkName, is_address, read_link_name
+from plait.scenario.check_events import check_events
+from plait.scenario.links import mistakes_of
+from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += _mptcp(scenario, links_of)
     found += check_traffic(scenario, links_of)
     found += _monitors(scenario)
+    found += check_events(scenario, names)
     return found
 
 
@@ -66,25 +70,9 @@ def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
         if pair in seen:
             yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
         seen.setdefault(pair, key)
-        for forward in (True, False):
-            conditions = link.conditions(forward=forward)
-            if conditions.queue is not None and conditions.rate is None:
-                yield (*here, "queue"), "a link without a rate has no queue; give a rate as well"
-                break
-            frame = link.mtu + 14
-            if (
-                conditions.queue is not None
-                and conditions.queue.unit == "B"
-                and conditions.queue.amount < frame
-            ):
-                yield (
-                    (*here, "queue"),
-                    f"{conditions.queue} is less than one frame ({frame} bytes); give at least that",
-                )
-                break
-            if conditions.jitter and (conditions.delay or 0) < conditions.jitter:
-                yield (*here, "jitter"), "jitter is greater than the delay; at most the delay makes sense"
-                break
+        both = [one for side in (True, False) for one in mistakes_of(link.conditions(forward=side), link.mtu)]
+        for field, what in dict.fromkeys(both):
+            yield (*here, field), what
 
 
 def _addresses(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:

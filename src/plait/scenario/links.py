@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from plait.scenario.parts import Delay, Part, Whole
 from plait.units import Queue, Rate, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ETHERNET_BYTES = 14
 
 
 class Conditions(Part):
@@ -37,3 +42,14 @@ class Link(Conditions):
         if own is not None:
             common |= {name: getattr(own, name) for name in own.model_fields_set}
         return Conditions.model_construct(**common)
+
+
+def mistakes_of(conditions: Conditions, mtu: int) -> Iterator[tuple[str, str]]:
+    """What makes no sense together in one direction of a link: (field, what is wrong; what would be right)."""
+    queue, frame = conditions.queue, mtu + ETHERNET_BYTES
+    if queue is not None and conditions.rate is None:
+        yield "queue", "a link without a rate has no queue; give a rate as well"
+    elif queue is not None and queue.unit == "B" and queue.amount < frame:
+        yield "queue", f"{queue} is less than one frame ({frame} bytes); give at least that"
+    if conditions.jitter and (conditions.delay or 0) < conditions.jitter:
+        yield "jitter", "jitter is greater than the delay; at most the delay makes sense"

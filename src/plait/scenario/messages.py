@@ -66,6 +66,7 @@ _HINTS = {
     "from": "name the host that sends",
     "to": "name the host that receives",
     "duration": "write for example duration: 10s",
+    "at": "say when, such as at: 5s",
     "flags": "write for example flags: [subflow]",
 }
 _KINDS = {

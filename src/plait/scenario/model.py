@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
+from plait.scenario.events import EventSpec
 from plait.scenario.links import Link
 from plait.scenario.monitors import Monitors
 from plait.scenario.nodes import Families, Host, Router, Routing, Switch
@@ -80,6 +81,8 @@ class Scenario(Part):
     sysctls: Sysctls = {}
     """Of every host: `{net.ipv4.tcp_sack: 0}`."""
     traffic: Annotated[list[Traffic], Field(min_length=1, max_length=256)]
+    events: list[EventSpec] = []
+    """What happens to the network meanwhile: links that go down, are cut, come up, or change."""
     vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=VaryText)] = {}
     """Values by field; every combination is a case. Also zip, cases, latin_hypercube, exclude: see vary.py."""
     baseline: str | None = None

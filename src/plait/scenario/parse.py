@@ -130,6 +130,9 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
     """A copy of the raw scenario in which these fields are left out, or harmless where they are needed."""
     rest = deepcopy(raw)
     for where in sorted(wheres, key=len, reverse=True):
+        if where[0] == "events":
+            rest.pop("events", None)  # nothing is harmless in the place of one, as others may build on it
+            continue
         holder, key = _innermost(rest, where)
         field = str(where[-1])
         if where == ("traffic",):

@@ -1,0 +1,172 @@
+"""Events as what is done to the kernel's objects: each change of a link, worked out in the order of time. Pure.
+
+A link is followed through its states: its conditions, whether it is cut, whether it is down. An event is what
+differs between the qdiscs of the state before and those of the state after; which qdiscs there are never
+changes, so that no packet in them is lost. A rate that changes leaves the queue as long as it was: a queue is a
+piece of equipment, and a `bdp` is worked out once, or again when an event sets the queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan import links
+from plait.plan.model import ChangeQdisc, Event, Netem, SetDevice, Tbf
+from plait.scenario.events import happenings
+from plait.scenario.links import Conditions
+from plait.scenario.source import error_at
+
+if TYPE_CHECKING:
+    from plait.plan.model import Link, LinkDirection, Qdisc, Route
+    from plait.plan.topology import Port, Topology, Wired
+    from plait.scenario.events import Change, Happening
+
+_NS_PER_US = 1000
+
+
+def plan(
+    net: Topology, planned: tuple[Link, ...], rtts: dict[str, int], routes: tuple[Route, ...]
+) -> tuple[Event, ...]:
+    """The events of a scenario in the order of their times.
+
+    Raises ScenarioError where an event would need other qdiscs than those that the link has.
+    """
+    states: dict[str, _Link] = {}
+    by_name: dict[str, tuple[Wired, tuple[bool, ...]]] = {}
+    for wired in net.wires:
+        by_name[wired.key] = (wired, (True, False))
+        for forward in (True, False):
+            by_name[wired.name.direction(forward=forward)] = (wired, (forward,))
+    found = []
+    for one in happenings(net.scenario.events):
+        wired, sides = by_name[one.link]
+        if wired.key not in states:
+            states[wired.key] = _Link(wired, planned[wired.index], rtts, routes)
+        actions = states[wired.key].take(one, sides)
+        if actions is None:
+            what = (
+                f"{one.link} would need another kind of queue or link than it has from the start; "
+                f"give it the same kind under network.links.{wired.key}"
+            )
+            raise error_at(net.scenario, [(one.where, what)])
+        if actions or one.kind == "set":
+            at_us = one.at // _NS_PER_US
+            found.append(
+                Event(t_us=at_us, name=f"link_{one.kind}", subject=one.link, text=_text(one), actions=actions)
+            )
+    return tuple(found)
+
+
+def _text(one: Happening) -> str:
+    """`h1-s1 down`, `h1-s1: rate 2mbit`."""
+    if one.change is None:
+        return f"{one.link} {one.kind}"
+    return f"{one.link}: {', '.join(_conditions(one.change))}"
+
+
+def _conditions(change: Change) -> list[str]:
+    parts = [("", change), ("forward ", change.forward), ("backward ", change.backward)]
+    return [
+        f"{side}{name} {getattr(part, name)}"
+        for side, part in parts
+        if part is not None
+        for name in Conditions.model_fields
+        if name in part.model_fields_set
+    ]
+
+
+class _Link:
+    """One link in the course of a trial."""
+
+    def __init__(self, wired: Wired, planned: Link, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
+        self._wired = wired
+        self._routes = routes
+        self._down = False
+        self._sides = {
+            forward: _Direction(port, one, rtts)
+            for forward, port, one in zip((True, False), wired.ports, planned.directions, strict=True)
+        }
+
+    def take(self, one: Happening, sides: tuple[bool, ...]) -> tuple[ChangeQdisc | SetDevice, ...] | None:
+        """What is done; None when it would take other qdiscs."""
+        found: list[ChangeQdisc | SetDevice] = []
+        if one.kind == "down" or (one.kind == "up" and len(sides) == 2 and self._down):
+            self._down = one.kind == "down"
+            found += [self._device(port) for port in self._wired.ports]
+        if one.kind == "down":
+            return tuple(found)
+        for forward in sides:
+            direction = self._sides[forward]
+            if one.change is not None:
+                changes = direction.set(one.change.given(forward=forward))
+            else:
+                changes = direction.cut(one.kind == "cut")
+            if changes is None:
+                return None
+            found += [ChangeQdisc(qdisc=qdisc) for qdisc in changes]
+        return tuple(found)
+
+    def _device(self, port: Port) -> SetDevice:
+        """The interface of a node goes down, or comes up with what the kernel has dropped."""
+        at = {"netns": port.node, "ifname": port.ifname, "up": not self._down}
+        if self._down:
+            return SetDevice(**at)  # type: ignore[arg-type]
+        own = tuple(r for r in self._routes if (r.netns, r.device) == (port.node, port.ifname))
+        lost = () if port.address is None or port.address.version == 4 else (str(port.address),)
+        return SetDevice(**at, addresses=lost, routes=own)  # type: ignore[arg-type]
+
+
+class _Direction:
+    """One direction of a link in the course of a trial."""
+
+    def __init__(self, port: Port, planned: LinkDirection, rtts: dict[str, int]) -> None:
+        self._port = port
+        self._rtts = rtts
+        self._conditions = port.wired.link.conditions(forward=port.at_a)
+        self._planned = planned
+        self._cut = False
+        self._qdiscs = self._now()
+
+    def set(self, given: dict[str, object]) -> list[Qdisc] | None:
+        """Other conditions; the queue stays unless it is given."""
+        before = {name: getattr(self._conditions, name) for name in Conditions.model_fields}
+        self._conditions = Conditions.model_construct(**(before | given))
+        planned = links.direction(self._port, self._conditions, self._rtts)
+        if "queue" not in given:
+            kept = {name: getattr(self._planned, name) for name in ("queue_packets", "queue_bytes")}
+            planned = planned.model_copy(update=kept)
+        self._planned = planned
+        return self._changed()
+
+    def cut(self, cut: bool) -> list[Qdisc] | None:
+        """All packets are lost, or no longer."""
+        self._cut = cut
+        return self._changed()
+
+    def _now(self) -> list[Qdisc]:
+        found = list(links.direction_qdiscs(self._planned, links.frame_bytes(self._port.wired)))
+        return [_losing_all(qdisc) for qdisc in found] if self._cut else found
+
+    def _changed(self) -> list[Qdisc] | None:
+        """The qdiscs whose options are others than before; None when it is not the same qdiscs.
+
+        A tbf that changes sets the limit of its queue in its own unit, so what is below it is said again.
+        """
+        before, self._qdiscs = self._qdiscs, self._now()
+        if [_place(qdisc) for qdisc in before] != [_place(qdisc) for qdisc in self._qdiscs]:
+            return None
+        changed: list[Qdisc] = []
+        for old, new in zip(before, self._qdiscs, strict=True):
+            if old != new or (changed and isinstance(changed[-1].options, Tbf)):
+                changed.append(new)
+        return changed
+
+
+def _place(qdisc: Qdisc) -> tuple[str, str, str, str]:
+    return qdisc.ifname, qdisc.parent, qdisc.handle, qdisc.options.kind
+
+
+def _losing_all(qdisc: Qdisc) -> Qdisc:
+    if not isinstance(qdisc.options, Netem):
+        return qdisc
+    return qdisc.model_copy(update={"options": qdisc.options.model_copy(update={"loss_ratio": 1.0})})

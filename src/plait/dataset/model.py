@@ -118,7 +118,7 @@ EVENTS = pl.Schema(
         "event": _S,  # kernel: created, established, closed, announced, removed, sub_established, sub_closed,
         # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end,
         # join_failed (a subflow that plait was to open, see subflows_per_path, and the kernel refused)
-        # and of the scenario's events link_down, link_cut, link_up, link_set, with the link or direction in the column node
+        # of events: link_down, link_cut, link_up, link_set, with the link or direction in the column node
         "flow": _I,  # null when it belongs to none that plait opened
         "token": _I,
         "local_id": _I,

@@ -17,7 +17,7 @@ from plait.scenario.links import Conditions
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from plait.plan.model import Link, LinkDirection, Qdisc, Route
+    from plait.plan.model import Link, LinkDirection, Qdisc, Route, VethEnd
     from plait.plan.topology import Port, Topology, Wired
     from plait.scenario.events import Change, Happening
 
@@ -92,7 +92,7 @@ class _Link:
         found: list[ChangeQdisc | SetDevice] = []
         if one.kind == "down" or (one.kind == "up" and len(sides) == 2 and self._down):
             self._down = one.kind == "down"
-            found += [self._device(port) for port in self._wired.ports]
+            found += [self._device(veth.a) for veth in links.veths(self._wired)]
         if one.kind == "down":
             return tuple(found)
         for forward in sides:
@@ -106,14 +106,17 @@ class _Link:
             found += [ChangeQdisc(qdisc=qdisc) for qdisc in changes]
         return tuple(found)
 
-    def _device(self, port: Port) -> SetDevice:
+    def _device(self, end: VethEnd) -> SetDevice:
         """The interface of a node goes down, or comes up with what the kernel has dropped."""
-        at = {"netns": port.node, "ifname": port.ifname, "up": not self._down}
         if self._down:
-            return SetDevice(**at)  # type: ignore[arg-type]
-        own = tuple(r for r in self._routes if (r.netns, r.device) == (port.node, port.ifname))
-        lost = () if port.address is None or port.address.version == 4 else (str(port.address),)
-        return SetDevice(**at, addresses=lost, routes=own)  # type: ignore[arg-type]
+            return SetDevice(netns=end.netns, ifname=end.ifname, up=False)
+        return SetDevice(
+            netns=end.netns,
+            ifname=end.ifname,
+            up=True,
+            addresses=tuple(address for address in end.addresses if ":" in address),
+            routes=tuple(r for r in self._routes if (r.netns, r.device) == (end.netns, end.ifname)),
+        )
 
 
 class _Direction:

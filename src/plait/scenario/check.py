@@ -5,11 +5,10 @@ from __future__ import annotations
 from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
-from plait.scenario.check_traffic import check_traffic
-from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.check_events import check_events
+from plait.scenario.check_traffic import check_traffic
 from plait.scenario.links import mistakes_of
-from plait.scenario.names import LinkName, read_link_name
+from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:

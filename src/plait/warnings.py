@@ -9,15 +9,31 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
+_MANY = 3
+"""Names of cases that are told."""
+
 
 class Code(StrEnum):
-    """What a caution is about."""
+    """What a caution of a plan is about; docs/reference/lint.md tells each of them."""
 
-    RECEIVE_BUFFER = "receive-buffer"
-    QUEUE = "queue"
-    DURATION = "duration"
-    SHARED_BOTTLENECK = "shared-bottleneck"
+    SUBFLOW_LIMIT = "subflow-limit"
+    ADD_ADDR_LIMIT = "add-addr-limit"
+    NO_ROUTE = "no-route"
+    NO_SIGNAL = "no-signal"
+    NO_ENDPOINT = "no-endpoint"
+    WRONG_SIDE = "wrong-side"
+    MPTCP_OFF = "mptcp-off"
     SINGLE_PATH = "single-path"
+    SAME_PATH = "same-path"
+    SHARED_BOTTLENECK = "shared-bottleneck"
+    RECEIVE_BUFFER = "receive-buffer"
+    SEND_BUFFER = "send-buffer"
+    DURATION = "duration"
+    UNTIL = "until"
+    SAMPLE = "sample"
+    SHORT_TRANSFER = "short-transfer"
+    QUEUE = "queue"
+    DEAD_LINK = "dead-link"
 
 
 class Caution(BaseModel):
@@ -31,8 +47,25 @@ class Caution(BaseModel):
     remedy: str | None = None
     where: str | None = None
     """The flow, host or link direction that it is about; null for a case as a whole."""
+    field: str | None = None
+    """The field of the scenario that would be changed first, `mptcp.limits.h1.subflows`."""
+    line: int | None = None
+    column: int | None = None
+    """Of that field, or of what is around it, in the scenario's file; both from 1."""
+    figures: dict[str, float] = {}
+    """What was compared, by a name that ends in the unit where there is one."""
+    cases: tuple[str, ...] = ()
+    """The cases that it holds for, when there are others."""
+
+    @property
+    def told(self) -> str:
+        """What is the matter with what, and in which cases: a sentence without remedy and code."""
+        subject = "" if self.where is None else f"{self.where}: "
+        if not self.cases:
+            return f"{subject}{self.message}"
+        more = f", and {len(self.cases) - _MANY} more" if len(self.cases) > _MANY else ""
+        return f"{subject}{self.message} (case {', '.join(self.cases[:_MANY])}{more})"
 
     def __str__(self) -> str:
-        where = "" if self.where is None else f"{self.where}: "
         remedy = "" if self.remedy is None else f"; {self.remedy}"
-        return f"{where}{self.message}{remedy} [{self.code}]"
+        return f"{self.told}{remedy} [{self.code}]"

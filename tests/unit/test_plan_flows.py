@@ -8,8 +8,6 @@ import pytest
 from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, said
 
 from plait.plan.applications import Transfer
-from plait.plan.lint import lint
-from plait.warnings import Code
 
 if TYPE_CHECKING:
     from plait.plan.model import Plan
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
 
 def pairs(plan: Plan, flow: int = 0) -> list[tuple[str, str]]:
     return [(p.client_address, p.server_address) for p in plan.flows[flow].paths]
-
-
-def codes(plan: Plan) -> list[Code]:
-    return [caution.code for caution in lint(plan)]
 
 
 # The pairs below are what Linux 6.18 opened in these networks (see test_shell_host.py for the check itself).
@@ -207,30 +201,3 @@ def test_trials_end_when_their_flows_should_have() -> None:
     assert transfer.flows[0].application == Transfer(bytes=45_000_000)
     assert transfer.end_us == transfer.flows[0].start_us + 60_000_000 + 360_000_000 + 5_000_000
     assert plan_of(TWO, "until=3s").end_us == 3_000_000
-
-
-def test_two_good_paths_give_no_caution() -> None:
-    assert lint(plan_of(TWO)) == []
-
-
-def test_cautions_say_what_will_not_work_as_hoped_and_what_would() -> None:
-    assert codes(plan_of(direct("a-b: {rate: 5mbit}"))) == [Code.SINGLE_PATH]
-    assert codes(plan_of(TWO, "tcp.receive_buffer_max=32KB")) == [Code.RECEIVE_BUFFER]
-    assert codes(
-        plan_of(
-            TWO, "network.links.*.rate=500mbit", "network.links.*.delay=100ms", "traffic.0.bulk.duration=60s"
-        )
-    ) == [Code.RECEIVE_BUFFER]
-    assert codes(plan_of(TWO, "traffic.0.bulk.receive_buffer=4KiB")) == [Code.RECEIVE_BUFFER]
-    assert codes(plan_of(TWO, "traffic.0.bulk.duration=100ms")) == [Code.DURATION]
-    assert codes(plan_of(TWO, "network.links.h1-s1.queue=3pkt")) == [Code.QUEUE]
-    shared = (
-        TWO.replace("[s1, s2]", "[s1]")
-        .replace("h1-s2:", "h1-s1#2:")
-        .replace("    s2-h2: {rate: 5mbit, delay: 5ms}\n", "")
-    )
-    (caution,) = lint(plan_of(shared))
-    assert str(caution) == (
-        "bulk1: its paths share s1->h2, so that all 2 together carry at most 5mbit and not 10mbit; "
-        "give the paths links of their own, if they are meant to add up [shared-bottleneck]"
-    )

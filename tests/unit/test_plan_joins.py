@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scenario_samples import MESH, TWO, direct, plan_of, said
+from scenario_samples import MESH, TWO, plan_of, said
 
 from plait.plan.shell import to_shell
 
@@ -71,11 +71,3 @@ def test_tcp_flows_have_no_joins() -> None:
 )
 def test_what_cannot_be_meant_is_refused(overrides: tuple[str, ...], expected: str) -> None:
     assert expected in said(TWO, *overrides)
-
-
-def test_one_path_with_several_subflows_is_no_single_path() -> None:
-    from plait.plan.lint import lint
-
-    text = direct("a-b: {rate: 20mbit, delay: 5ms}")
-    assert "single-path" in {caution.code for caution in lint(plan_of(text))}
-    assert "single-path" not in {caution.code for caution in lint(plan_of(text, "mptcp.subflows_per_path=2"))}

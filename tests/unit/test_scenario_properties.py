@@ -78,7 +78,7 @@ def answer(text: str, overrides: tuple[str, ...] = ()) -> bool:
         for case in cases[:3]:
             plan = resolve(case.scenario, 1)
             assert to_shell(plan)
-            lint(plan)
+            lint(case.scenario)
     except ScenarioError as wrong:
         located(wrong)
         return False

@@ -261,6 +261,8 @@ records! {
         backward: Vec<String>,
         #[serde(default)]
         spread: Vec<String>,
+        #[serde(default)]
+        backup: bool,
         rate_bps: Option<u64>,
         base_rtt_us: f64,
     }

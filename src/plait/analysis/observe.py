@@ -76,7 +76,7 @@ def _idle_paths(flow: Flow, subflows: pl.DataFrame, end_us: int | None) -> list[
     if acked.is_empty():
         return []
     used = int((acked > SYN_AND_FIN).sum())
-    if used >= len(flow.paths):
+    if used >= len([path for path in flow.paths if not path.backup]):
         return []
     text = f"flow {flow.name} has {len(flow.paths)} paths but data on {used} subflow{'s' * (used != 1)} only"
     return [Observation("IDLE_PATH", text)]

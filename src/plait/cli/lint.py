@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.plan.expand import Case
+    from plait.warnings import Caution
+
+WIDTH = 80
+INDENT = "    "
 
 
 def command(
@@ -18,23 +30,67 @@ def command(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
     ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the cautions as JSON.")] = False,
 ) -> None:
     """Warns of what will not work as hoped. Mistakes end with exit code 2, cautions do not."""
     from plait import scenario as scenarios
-    from plait.plan.expand import expand, trial_seed
-    from plait.plan.lint import lint
-    from plait.plan.resolve import resolve
+    from plait.plan.expand import expand
+    from plait.plan.lint import lint_cases
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = expand(loaded)
-    found: dict[str, list[str]] = {}
-    for case in cases:
-        for caution in lint(resolve(case.scenario, trial_seed(loaded.seed, 0))):
-            found.setdefault(str(caution), []).append(case.name)
-    for text, names in found.items():
-        everywhere = len(names) == len(cases)
-        typer.echo(
-            text if everywhere else f"{text} (case {', '.join(names[:5])}{', ..' if len(names) > 5 else ''})"
-        )
+    found = lint_cases(cases, loaded.seed)
+    checked = _ask_kernel(cases)
+    if json_output:
+        json.dump([caution.model_dump(mode="json") for caution in found], sys.stdout, indent=2)
+        typer.echo()
+        return
+    name = loaded.source.name if loaded.source is not None else scenario
+    for caution in found:
+        typer.echo(_worded(caution, name))
     if not found:
         typer.echo("nothing to warn of", err=True)
+    if not checked:
+        typer.echo(
+            "no kernel is built yet, so names of sysctls, congestion controls and schedulers were not checked; "
+            "`plait kernel build` makes one",
+            err=True,
+        )
+
+
+def _ask_kernel(cases: Sequence[Case]) -> bool:
+    """Refuses what the kernel lacks (ScenarioError); False when there is no kernel to ask."""
+    from plait.cli.run import agent_path
+    from plait.errors import MachineError
+    from plait.kernel import built_by_default
+    from plait.run.preflight import refuse_what_is_missing
+    from plait.run.virtual import VirtualEngine
+
+    kernel = built_by_default()
+    if kernel is None:
+        return False
+    try:
+        engine = VirtualEngine(kernel, agent_path())
+        engine.inventory()
+    except MachineError:
+        return False
+    refuse_what_is_missing(cases, engine.inventory)
+    return True
+
+
+def _worded(caution: Caution, source: str) -> str:
+    """`FILE:LINE:COLUMN: where: message [code]`, and the remedy below it."""
+    place = source if caution.line is None else f"{source}:{caution.line}:{caution.column}"
+    text = _filled(f"{place}: {caution.told} [{caution.code}]", "")
+    return text if caution.remedy is None else f"{text}\n{_filled(f'remedy: {caution.remedy}', INDENT)}"
+
+
+def _filled(text: str, first: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from plait.kernel.cache import find, list_built
 from plait.kernel.model import Kernel, Progress
-from plait.kernel.obtain import ensure
+from plait.kernel.obtain import built_by_default, ensure
 
-__all__ = ["Kernel", "Progress", "ensure", "find", "list_built"]
+__all__ = ["Kernel", "Progress", "built_by_default", "ensure", "find", "list_built"]

@@ -36,6 +36,11 @@ class Sources:
     )
 
 
+def built_by_default() -> Kernel | None:
+    """Returns the kernel that `ensure()` would return without building one, or None."""
+    return cache.default(recipe.load().sha256)
+
+
 def ensure(
     *, source: Path | None = None, progress: Progress | None = None, sources: Sources | None = None
 ) -> Kernel:
@@ -53,7 +58,7 @@ def ensure(
     """
     tell = progress or silent
     if source is None:
-        kernel = cache.default(recipe.load().sha256)
+        kernel = built_by_default()
         if kernel is not None:
             return kernel
     check_tools()

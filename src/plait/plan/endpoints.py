@@ -41,7 +41,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class _Own:
+class Own:
     """An endpoint of a host, and the interface that has its address."""
 
     port: Port
@@ -94,30 +94,54 @@ class PathManager:
         """The pairs of interfaces that a flow's subflows take, the initial one first."""
         subflows, accepted = self._limits[ends.client]
         subflows = min(subflows, self._limits[ends.server][0])
-        c0, s0 = ends.initial
-        # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
-        families = (4,) if c0.ip.version == 4 else (4, 6)
-        found = [ends.initial]
+        return self.wanted(ends, accepted)[: 1 + subflows]
+
+    def wanted(self, ends: Ends, accepted: int) -> list[Pair]:
+        """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
+        pairs = [ends.initial, *filter(self.usable, self.attempts(ends, accepted))]
+        return list(dict.fromkeys(pairs))
+
+    def attempts(self, ends: Ends, accepted: int) -> list[Pair]:
+        """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
         mesh = [own.port for own in self._endpoints[ends.client] if "fullmesh" in own.flags]
         plain = [
             own.port
             for own in self._endpoints[ends.client]
             if "subflow" in own.flags and own.port not in mesh
         ]
-        announced = [
-            own.port
-            for own in self._endpoints[ends.server]
-            if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
-        ][:accepted]
-        tried = [(port, s0) for port in (*plain, *mesh)]
-        for target in announced:
+        tried = [(port, ends.initial[1]) for port in (*plain, *mesh)]
+        for target in self.announced(ends)[:accepted]:
             chosen = self._routing.reach.main_source(ends.client, target)
             meshed = [(port, target) for port in mesh if port.ip.version == target.ip.version]
             tried += meshed or ([(chosen, target)] if chosen is not None else [])
-        for pair in tried:
-            if pair not in found and pair[0].ip.version == pair[1].ip.version and self.usable(pair):
-                found.append(pair)
-        return found[: 1 + subflows]
+        return [pair for pair in tried if pair[0].ip.version == pair[1].ip.version]
+
+    def announced(self, ends: Ends) -> list[Port]:
+        """The addresses that the server announces and to which there is no subflow from the beginning."""
+        s0 = ends.initial[1]
+        # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
+        families = (4,) if s0.ip.version == 4 else (4, 6)
+        return [
+            own.port
+            for own in self._endpoints[ends.server]
+            if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
+        ]
+
+    def is_backup(self, ends: Ends, pair: Pair) -> bool:
+        """Whether either end wants the subflow between them for times when there is no other."""
+        return any(
+            own.port is port and "backup" in own.flags
+            for host, port in zip((ends.client, ends.server), pair, strict=True)
+            for own in self._endpoints[host]
+        )
+
+    def limits(self, host: str) -> tuple[int, int]:
+        """(subflows, add_addr_accepted)."""
+        return self._limits[host]
+
+    def given(self, host: str) -> list[Own] | None:
+        """The endpoints that the scenario gives a host, by their places; None: they are derived."""
+        return self._endpoints[host] if host in self._settings.endpoints else None
 
     def joins(self, ends: Ends) -> tuple[Join, ...]:
         """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
@@ -136,20 +160,22 @@ class PathManager:
                 client_address=str(client.ip),
                 server_address=str(server.ip),
                 id=ids[client],
-                backup=self._backup(ends.client, client) or self._backup(ends.server, server),
+                backup=self.is_backup(ends, (client, server)),
                 count=each - ((client, server) == ends.initial),
             )
             for client, server in pairs
         )
 
-    def _backup(self, host: str, port: Port) -> bool:
-        return any(own.port is port and "backup" in own.flags for own in self._endpoints[host])
-
     def usable(self, pair: Pair) -> bool:
         """Whether packets arrive, both ways."""
         return self._routing.reach.round_trip(*pair) is not None
 
-    def _of(self, host: str, flows: list[Ends]) -> list[_Own]:
+    def crossed(self, pair: Pair) -> set[str]:
+        """The directions of links that packets take on the way there; none when they do not arrive."""
+        ways = self._routing.reach.round_trip(*pair)
+        return {port.out for port in ways[0]} if ways is not None else set()
+
+    def _of(self, host: str, flows: list[Ends]) -> list[Own]:
         """The endpoints of a host: as given, or derived from its part in the flows."""
         if host in self._settings.endpoints:
             return [self._given(host, i, spec) for i, spec in enumerate(self._settings.endpoints[host])]
@@ -169,15 +195,13 @@ class PathManager:
                 f"under mptcp.endpoints.{host}, or give {host} fewer links"
             )
             raise error_at(self._topology.scenario, [(("network", "hosts", host), what)])
-        return [
-            _Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags
-        ]
+        return [Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags]
 
-    def _given(self, host: str, i: int, spec: EndpointSpec) -> _Own:
+    def _given(self, host: str, i: int, spec: EndpointSpec) -> Own:
         for port in self._topology.ports[host]:
             by_address = spec.address is not None and ip_address(spec.address) == port.ip
             if by_address or port.wired.key == spec.link:
-                return _Own(port, tuple(spec.flags), spec.id, spec.port)
+                return Own(port, tuple(spec.flags), spec.id, spec.port)
         have = ", ".join(str(port.ip) for port in self._topology.ports[host])
         what = f"{host} has no address {spec.address}; it has {have}"
         raise error_at(self._topology.scenario, [(("mptcp", "endpoints", host, i, "address"), what)])

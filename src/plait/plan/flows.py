@@ -263,7 +263,11 @@ class _Ways:
         key = (entry.index, transport, sender)
         if key not in self._known:
             pairs = self._manager.pairs(entry.ends) if transport == "mptcp" else [entry.ends.initial]
-            self._known[key] = (_paths(sender, pairs, self._routing), _ideal(sender, pairs, self._routing))
+            several = pairs if len(pairs) > 1 else ()
+            backups = [pair for pair in several if self._manager.is_backup(entry.ends, pair)]
+            counted = [pair for pair in pairs if pair not in backups] or pairs
+            paths = _paths(sender, pairs, backups, self._routing)
+            self._known[key] = (paths, _ideal(sender, counted, self._routing))
         return self._known[key]
 
 
@@ -276,7 +280,7 @@ def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port]
     return (back, there) if sender == "server" else (there, back)
 
 
-def _paths(sender: SideName, pairs: list[Pair], routing: Routing) -> tuple[Path, ...]:
+def _paths(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: Routing) -> tuple[Path, ...]:
     out: list[Path] = []
     taken: set[str] = set()
     for pair in pairs:
@@ -291,6 +295,7 @@ def _paths(sender: SideName, pairs: list[Pair], routing: Routing) -> tuple[Path,
                 forward=tuple(port.out for port in forward),
                 backward=tuple(port.out for port in backward),
                 spread=_others(spread(pair, routing), forward + backward),
+                backup=pair in backups,
                 rate_bps=min((int(rate) for rate in rates if rate is not None), default=None),
                 base_rtt_us=(delay_ns(forward) + delay_ns(backward)) / 1000,
             )

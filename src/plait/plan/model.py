@@ -294,6 +294,8 @@ class Path(Record):
     """Where routers choose among equally good ways (ECMP), `forward` and `backward` are one of the ways, and these are
     the further link directions, either way, that a subflow's packets may take instead. The base RTT is that of
     the one way."""
+    backup: bool = False
+    """Used only while no other path works."""
     rate_bps: int | None
     """The least rate along `forward`; None when no link of it is limited."""
     base_rtt_us: float
@@ -355,7 +357,8 @@ class Flow(Record):
     paths: tuple[Path, ...]
     """The paths that this flow may use, the initial one first (only that one for TCP and UDP)."""
     ideal_rate_bps: int | None
-    """The rate that the links allow this flow alone on all its paths together (maximum flow); None: no limit."""
+    """The rate that the links allow this flow alone on all its paths together (maximum flow), without backups where
+    there are others; None: no limit."""
 
     @property
     def kind(self) -> str:

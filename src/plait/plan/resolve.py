@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.plan import addressing, events, links, sysctls, topology
+from plait.plan.absent import absent
 from plait.plan.application import application, length_us, messages
 from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
 from plait.plan.endpoints import PathManager
@@ -26,6 +27,7 @@ from plait.scenario.source import error_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.plan.absent import Absent
     from plait.plan.model import Flow
     from plait.plan.slots import Slot
     from plait.plan.topology import Topology
@@ -47,7 +49,12 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     """
     if not 0 <= seed < 2**SEED_BITS:
         raise RequestError(f"seed {seed}: a seed is a whole number from 0 to 2**{SEED_BITS} - 1")
-    return _seeded(_unseeded(_Same(scenario)), scenario, seed)
+    return _seeded(_unseeded(_Same(scenario))[0], scenario, seed)
+
+
+def absent_subflows(scenario: Scenario) -> list[list[Absent]]:
+    """What each entry of the traffic will lack although its hosts have what it takes (see `plait.plan.absent`)."""
+    return _unseeded(_Same(scenario))[1]
 
 
 class _Same:
@@ -64,8 +71,8 @@ class _Same:
 
 
 @lru_cache(maxsize=16)
-def _unseeded(key: _Same) -> Plan:
-    """All of a plan that does not depend on the seed: the trials of a case share it."""
+def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
+    """All of a plan that does not depend on the seed, which the trials of a case share; and what entries will lack."""
     scenario = key.scenario
     _bounds(scenario)
     net = topology.build(scenario)
@@ -73,7 +80,9 @@ def _unseeded(key: _Same) -> Plan:
     routing = Routing(net, subnets)
     routes, rules = routing.routes()
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
-    manager = PathManager(net, routing, [e.ends for e in entries if e.uses_mptcp])
+    multipath = [entry for entry in entries if entry.uses_mptcp]
+    manager = PathManager(net, routing, [entry.ends for entry in multipath])
+    lacking = [absent(manager, entry, multipath) if entry in multipath else [] for entry in entries]
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
@@ -93,7 +102,7 @@ def _unseeded(key: _Same) -> Plan:
         nats=tuple(_nats(net)),
         mptcp=tuple(manager.plan()),
     )
-    return Plan(
+    plan = Plan(
         seed=0,
         machine=Machine(memory_mib=memory, sysctls=sysctls.of_kernel(memory, namespaces, planned_flows)),
         sample_interval_us=scenario.sample.us,
@@ -105,6 +114,7 @@ def _unseeded(key: _Same) -> Plan:
         monitors=watched,
         events=events.plan(net, planned_links, rtts, network.routes),
     )
+    return plan, lacking
 
 
 def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:

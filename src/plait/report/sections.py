@@ -175,7 +175,7 @@ def cautions(found: Sequence[Caution]) -> str:
     if not found:
         return ""
     items = "".join(
-        f"<li>{escape(caution.message)}<code>{escape(caution.code)}</code>"
+        f"<li>{escape(caution.told)}<code>{escape(caution.code)}</code>"
         f"{f'<small>{escape(caution.remedy)}</small>' if caution.remedy else ''}</li>"
         for caution in found
     )

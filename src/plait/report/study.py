@@ -107,7 +107,7 @@ def read_study(folder: Path) -> StudyData:
         found += cautions(case.name, trials, seen)
     found += _wide(about, cases)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
-    return StudyData(folder, about, tuple(cases), digest, tuple(dict.fromkeys(found)))
+    return StudyData(folder, about, tuple(cases), digest, tuple({str(one): one for one in found}.values()))
 
 
 def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:

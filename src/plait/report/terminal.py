@@ -53,7 +53,7 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
     for sentence in sentences(summary):
         console.print(Text(text(sentence)))
     for caution in cautions[:MOST_CAUTIONS]:
-        console.print(Text(text(f"Caution: {caution.message}"), style="yellow"))
+        console.print(Text(text(f"Caution: {caution.told}"), style="yellow"))
     if len(cautions) > MOST_CAUTIONS:
         console.print(Text(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report."))
     console.print(Text(f"Report: {study_dir / 'report.html'}"), soft_wrap=True)

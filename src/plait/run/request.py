@@ -8,7 +8,7 @@ import plait
 from plait.errors import RequestError
 from plait.kernel import additions
 from plait.plan.expand import expand, trial_seed
-from plait.plan.lint import lint
+from plait.plan.lint import lint_cases
 from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.run.study import Study
@@ -46,10 +46,6 @@ def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: 
 
 def describe(scenario: Scenario, study: Study, identity: EngineIdentity, command: str) -> dict[str, object]:
     """Returns the content of study.json: the study as resolved, and what is needed to run it again."""
-    cautions: dict[tuple[str, str], dict[str, str]] = {}
-    for case in study.cases:
-        for caution in lint(resolve(case.scenario, trial_seed(study.seed, 0))):
-            cautions.setdefault((caution.code, caution.message), caution.model_dump(mode="json"))
     return {
         "schema": STUDY_SCHEMA,
         "name": study.name,
@@ -65,6 +61,6 @@ def describe(scenario: Scenario, study: Study, identity: EngineIdentity, command
         "agent_sha256": identity.agent_sha256,
         "baseline": study.cases[0].name,
         "cases": [{"name": case.name, "settings": case.settings} for case in study.cases],
-        "cautions": list(cautions.values()),
+        "cautions": [caution.model_dump(mode="json") for caution in lint_cases(study.cases, study.seed)],
         "scenario": scenario.model_dump(mode="json", exclude_none=True),
     }

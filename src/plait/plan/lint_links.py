@@ -1,0 +1,63 @@
+"""Findings about links: queues that are too short, and links that let nothing pass. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan.finding import Finding
+from plait.warnings import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model import LinkDirection, Plan
+
+_FRAME_BYTES = 1514
+"""A full segment of 1448 bytes as tc counts it."""
+
+
+def lint(plan: Plan) -> Iterator[Finding]:
+    """Direction by direction, of links that some flow crosses."""
+    rtts: dict[str, float] = {}
+    crossed: set[str] = set()
+    for flow in plan.flows:
+        for path in flow.paths:
+            crossed |= {*path.forward, *path.backward}
+            for name in path.forward:
+                rtts[name] = max(rtts.get(name, 0), path.base_rtt_us)
+    for link in plan.links:
+        field = ("network", "links", link.name)
+        dead = [one.name for one in link.directions if one.name in crossed and one.loss_ratio >= 1]
+        if dead:
+            yield _dead(dead[0] if len(dead) == 1 else link.name, field)
+            continue
+        for direction in link.directions:
+            if direction.name in rtts:
+                yield from _queue(direction, rtts[direction.name], field)
+
+
+def _dead(where: str, field: tuple[str, ...]) -> Finding:
+    return Finding(
+        Code.DEAD_LINK,
+        where,
+        "it loses every packet, so that no path across it can come up",
+        "lower its loss; what is to fail later, an event can cut",
+        (*field, "loss"),
+    )
+
+
+def _queue(direction: LinkDirection, rtt_us: float, field: tuple[str, ...]) -> Iterator[Finding]:
+    """A queue shorter than one bandwidth-delay product empties whenever one TCP flow halves its window."""
+    if direction.rate_bps is None:
+        return
+    product = int(direction.rate_bps * rtt_us / 8e6)
+    held = direction.queue_bytes or (direction.queue_packets or 0) * _FRAME_BYTES
+    if held < product:
+        yield Finding(
+            Code.QUEUE,
+            direction.name,
+            f"its queue holds {held} bytes, less than a bandwidth-delay product ({product} bytes)",
+            "queue: 1bdp, if the link is meant to stay busy after a loss",
+            (*field, "queue"),
+            {"queue_bytes": held, "bdp_bytes": product},
+        )

@@ -1,0 +1,201 @@
+"""Lint: scenarios that are legal and wrong each get their caution and no other; good ones get none."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from scenario_samples import ISLANDS, TWO, direct
+
+from plait.plan.expand import expand
+from plait.plan.lint import lint_cases
+from plait.scenario import load, parse
+from plait.scenario.library import shipped
+from plait.warnings import Code
+
+if TYPE_CHECKING:
+    from plait.warnings import Caution
+
+ROOT = Path(__file__).parents[2]
+TRANSFER = TWO.replace("bulk: {from: h1, to: h2, duration: 10s}", "transfer: {from: h1, to: h2, bytes: 10KB}")
+FUNNEL = """\
+title: Two interfaces before one line
+network:
+  hosts: [h1, h2]
+  switches: [s1]
+  links:
+    h1-s1: {%s}
+    h1-s1#2: {%s}
+    s1-h2: {rate: 5mbit, delay: 5ms}
+traffic:
+  - bulk: {from: h1, to: h2, duration: 10s}
+"""
+ACCESS = """\
+title: Two access lines and a fat core
+network:
+  hosts: [c, s]
+  routers: [r]
+  links:
+    c-r: {rate: 5mbit, delay: 1ms}
+    c-r#2: {rate: 5mbit, delay: 2ms}
+    r-s: {rate: 20mbit, delay: 3ms}
+traffic:
+  - bulk: {from: c, to: s, duration: 10s}
+"""
+DEAD_END = TWO.replace("[s1, s2]", "[s1, s2, s3]").replace("traffic:", "    h1-s3: {}\ntraffic:")
+ONE = direct("a-b: {rate: 20mbit, delay: 5ms}")
+
+
+def cautions(text: str, *overrides: str) -> list[Caution]:
+    scenario = parse(text, "t.yaml", overrides)
+    return lint_cases(expand(scenario), scenario.seed)
+
+
+WRONG = [
+    # subflows that cannot come up
+    ("no further subflow is allowed", TWO, ("mptcp.limits.h1={subflows: 0}",), Code.SUBFLOW_LIMIT),
+    ("the server allows none", TWO, ("mptcp.limits.h2={subflows: 0}",), Code.SUBFLOW_LIMIT),
+    ("three paths and one further subflow", ISLANDS, ("mptcp.limits.n1={subflows: 1}",), Code.SUBFLOW_LIMIT),
+    ("no announcement is accepted", TWO, ("mptcp.limits.h1={add_addr_accepted: 0}",), Code.ADD_ADDR_LIMIT),
+    ("one of two is accepted", ISLANDS, ("mptcp.limits.n1={add_addr_accepted: 1}",), Code.ADD_ADDR_LIMIT),
+    ("nothing is announced", TWO, ("mptcp.endpoints.h2=[]",), Code.NO_SIGNAL),
+    (
+        "the server's endpoint is a subflow",
+        TWO,
+        ("mptcp.endpoints.h2=[{link: s2-h2, flags: [subflow]}]",),
+        Code.WRONG_SIDE,
+    ),
+    (
+        "the client announces and opens nothing",
+        ACCESS,
+        ("mptcp.endpoints.c=[{link: 'c-r#2', flags: [signal]}]",),
+        Code.WRONG_SIDE,
+    ),
+    ("no endpoint", ACCESS, ("mptcp.endpoints.c=[]",), Code.NO_ENDPOINT),
+    (
+        "an endpoint from which nothing arrives",
+        DEAD_END,
+        ("mptcp.endpoints.h1=[{link: h1-s2, flags: [subflow]}, {link: h1-s3, flags: [subflow]}]",),
+        Code.NO_ROUTE,
+    ),
+    (
+        "MPTCP is switched off",
+        TWO,
+        ("network.hosts={h1: {sysctls: {net.mptcp.enabled: 0}}, h2: {}}",),
+        Code.MPTCP_OFF,
+    ),
+    # paths that add nothing
+    ("one link", ONE, (), Code.SINGLE_PATH),
+    ("two interfaces before one line", FUNNEL % ("", ""), (), Code.SAME_PATH),
+    ("a narrow line behind two", FUNNEL % ("rate: 4mbit", "rate: 3mbit"), (), Code.SHARED_BOTTLENECK),
+    # buffers
+    ("a small receive buffer for all", TWO, ("tcp.receive_buffer_max=32KB",), Code.RECEIVE_BUFFER),
+    ("a small receive buffer of the flow", TWO, ("traffic.0.bulk.receive_buffer=8KiB",), Code.RECEIVE_BUFFER),
+    ("a small send buffer for all", TWO, ("tcp.send_buffer_max=32KB",), Code.SEND_BUFFER),
+    ("a small send buffer of the flow", TWO, ("traffic.0.bulk.send_buffer=8KiB",), Code.SEND_BUFFER),
+    (
+        "default buffers on long fat paths",
+        TWO,
+        (
+            "network.links.*.rate=500mbit",
+            "network.links.*.delay=100ms",
+            "traffic.0.bulk.duration=60s",
+            "tcp.send_buffer_max=256MiB",
+        ),
+        Code.RECEIVE_BUFFER,
+    ),
+    # times
+    ("over before it is steady", TWO, ("traffic.0.bulk.duration=100ms",), Code.DURATION),
+    ("cut off by until", TWO, ("until=3s",), Code.UNTIL),
+    ("a transfer that cannot be over", TRANSFER, ("traffic.0.transfer.bytes=10MB", "until=5s"), Code.UNTIL),
+    ("measured hardly ever", TWO, ("sample=2s",), Code.SAMPLE),
+    ("less than a window", TRANSFER, (), Code.SHORT_TRANSFER),
+    # links
+    ("a short queue", TWO, ("network.links.h1-s1.queue=3pkt",), Code.QUEUE),
+    ("a short queue in bytes", TWO, ("network.links.s2-h2.queue=4KB",), Code.QUEUE),
+    ("a link that loses everything", TWO, ("network.links.h1-s2.loss=100%",), Code.DEAD_LINK),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "code"), [case[1:] for case in WRONG], ids=[case[0] for case in WRONG]
+)
+def test_a_wrong_but_legal_scenario_gets_its_caution_and_only_that(
+    text: str, overrides: tuple[str, ...], code: Code
+) -> None:
+    found = cautions(text, *overrides)
+    assert [caution.code for caution in found] == [code]
+    assert found[0].remedy
+    assert found[0].field
+
+
+def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> None:
+    assert {case[3] for case in WRONG} == set(Code)
+    reference = (ROOT / "docs/reference/lint.md").read_text(encoding="utf-8")
+    tables = reference.partition("## Subflows")[2]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", tables, flags=re.MULTILINE)) == {str(code) for code in Code}
+
+
+@pytest.mark.parametrize("name", [name for name, _ in shipped()])
+def test_shipped_scenarios_get_no_caution(name: str) -> None:
+    scenario = load(name)
+    assert [str(caution) for caution in lint_cases(expand(scenario), scenario.seed)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides"),
+    [
+        (TWO, ()),
+        (TWO, ("transport=tcp", "mptcp.endpoints.h2=[]")),
+        (ONE, ("mptcp.subflows_per_path=2",)),
+        (ISLANDS, ()),
+        (ACCESS, ()),
+        (DEAD_END, ()),
+        (FUNNEL % ("rate: 2mbit", "rate: 3mbit"), ()),
+        (TWO, ("mptcp.endpoints.h2=[{link: s2-h2, flags: [signal, backup]}]",)),
+        (TWO, ("mptcp.limits.h1={subflows: 8, add_addr_accepted: 8}",)),
+    ],
+)
+def test_what_is_as_it_should_be_gets_none(text: str, overrides: tuple[str, ...]) -> None:
+    assert cautions(text, *overrides) == []
+
+
+def test_a_caution_has_its_place_its_figures_and_its_cases() -> None:
+    text = TWO + "mptcp:\n  limits:\n    h1: {subflows: 0}\nvary:\n  transport: [tcp, mptcp]\n"
+    (limit,) = cautions(text)
+    assert (limit.line, limit.column, limit.field) == (14, 10, "mptcp.limits.h1.subflows")
+    assert limit.figures == {"limit": 0, "needed": 1}
+    assert limit.cases == ("transport=mptcp",)
+    (buffer,) = cautions(TWO + "vary: {traffic.*.bulk.receive_buffer: [4KiB, 1MiB]}\n")
+    assert (buffer.line, buffer.field) == (12, "vary.traffic.*.bulk.receive_buffer.0")
+    assert buffer.figures == {"usable_bytes": 4096, "needed_bytes": 25000}
+
+
+def test_thresholds_are_where_they_are_said_to_be() -> None:
+    def codes(*overrides: str) -> list[str]:
+        return [caution.code for caution in cautions(TWO, *overrides)]
+
+    # 10 Mbit/s in all, 20 ms: 25 000 bytes
+    assert codes("traffic.0.bulk.receive_buffer=24999B") == [Code.RECEIVE_BUFFER]
+    assert codes("traffic.0.bulk.receive_buffer=25KB") == []
+    assert codes("tcp.receive_buffer_max=50KB") == []
+    # one path: 5 Mbit/s, 20 ms: 12 500 bytes
+    assert codes("network.links.h1-s1.queue=12499B") == [Code.QUEUE]
+    assert codes("network.links.h1-s1.queue=12500B") == []
+    # 12 500 bytes are less than ten segments: two round trips of 20 ms, times five
+    assert codes("traffic.0.bulk.duration=199ms", "sample=10ms") == [Code.DURATION]
+    assert codes("traffic.0.bulk.duration=200ms", "sample=10ms") == []
+    assert codes("sample=1000ms") == []
+    assert codes("sample=1001ms") == [Code.SAMPLE]
+
+
+def test_cautions_are_data_that_can_be_read_back() -> None:
+    (caution,) = cautions(ONE)
+    assert type(caution).model_validate(json.loads(caution.model_dump_json())) == caution
+    assert str(caution) == (
+        "bulk1: MPTCP has only one path (a-b) and cannot gain anything over TCP; "
+        "give a and b a second link each, or several subflows_per_path [single-path]"
+    )

@@ -42,7 +42,8 @@ pub fn mount_job() -> Result<()> {
     mount_at("none", "hostfs", JOB, c"")
 }
 
-fn mount_at(source: &str, kind: &str, target: &str, options: &CStr) -> Result<()> {
+/// Mounts a file system of `kind`.
+pub fn mount_at(source: &str, kind: &str, target: &str, options: &CStr) -> Result<()> {
     mount(source, target, kind, MountFlags::empty(), options)
         .attempt(|| format!("mounting {kind} on {target}"))
 }

@@ -358,6 +358,16 @@ records! {
         captures: Vec<Capture>,
     }
 
+    /// A program of the host, run in a node.
+    Program {
+        name: String,
+        netns: String,
+        argv: Vec<String>,
+        #[serde(default)]
+        environment: Vec<(String, String)>,
+        start_us: i64,
+    }
+
     /// One trial.
     Plan {
         schema: u32,
@@ -374,6 +384,8 @@ records! {
         monitors: Monitors,
         #[serde(default)]
         measure: Option<Measure>,
+        #[serde(default)]
+        programs: Vec<Program>,
     }
 }
 

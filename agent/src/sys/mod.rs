@@ -231,3 +231,16 @@ pub fn share_one_heap() {
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
+
+/// Makes a command run with `root` as its root directory.
+pub fn run_below(command: &mut std::process::Command, root: &'static str) {
+    use std::os::unix::process::CommandExt;
+    let enter = move || {
+        rustix::process::chroot(root)?;
+        Ok(rustix::process::chdir("/")?)
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(enter);
+    }
+}

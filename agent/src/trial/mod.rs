@@ -12,6 +12,7 @@ use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
 use crate::plan::{Application, Bulk, Plan, SideName, Transport, Udp};
+use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::events;
 use crate::status::{self, Progress};
@@ -56,6 +57,7 @@ pub fn run(
     tables.monitors.attach(&network)?;
     let traffic = traffic::start(prepared)?;
     events::watch(&mut network, &traffic)?;
+    let programs = Programs::start(&plan.programs, &network, &traffic)?;
     status::booted(clock::set_zero());
     status::enter_phase("run");
     if !plan.monitors.captures.is_empty() {
@@ -69,6 +71,7 @@ pub fn run(
     clock::sleep_until(0);
     trial.progress.tell(0)?;
     let end_us = trial.follow_schedule()?;
+    programs.stop();
     trial.stop(end_us)?;
     status::enter_phase("write");
     trial.counters.after(&mut trial.tables.counters)?;

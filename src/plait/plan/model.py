@@ -15,11 +15,10 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plait.plan.applications import Application, SocketOptions
-from plait.plan.record import Micros, Record
+from plait.plan.record import IfName, Micros, Record
+from plait.plan.watching import Monitors, Program
 
 PLAN_SCHEMA = 1
-
-IfName = Annotated[str, Field(min_length=1, max_length=15)]
 
 
 class Module(Record):
@@ -381,50 +380,6 @@ class Measure(Record):
     to_us: int | None
 
 
-class InterfaceMonitor(Record):
-    """The counters of every interface of these namespaces but `lo`, read every `interval_us`."""
-
-    interval_us: int = Field(ge=1000)
-    nodes: tuple[str, ...]
-
-
-class CounterMonitor(Record):
-    """The counters of every namespace but `wire`, read every `interval_us`."""
-
-    interval_us: int = Field(ge=1000)
-
-
-class Probe(Record):
-    """ICMP echo requests from `source` to `destination`, one every `interval_us` from the trial's zero on."""
-
-    path: str
-    """The name of the first path that joins the two addresses."""
-    netns: str
-    source: str
-    destination: str
-    interval_us: int = Field(ge=1000)
-    payload_bytes: int = Field(ge=8, le=1400)
-
-
-class Capture(Record):
-    """Every packet of an interface, written to `pcap/FILE` of the trial's folder."""
-
-    netns: str
-    ifname: IfName
-    file: str
-    packet_bytes: int = Field(ge=64, le=65_535)
-    """So many of each packet are kept."""
-
-
-class Monitors(Record):
-    """What is measured only because it was asked for."""
-
-    interfaces: InterfaceMonitor | None = None
-    counters: CounterMonitor | None = None
-    probes: tuple[Probe, ...] = ()
-    captures: tuple[Capture, ...] = ()
-
-
 class Plan(Record):
     """One trial."""
 
@@ -441,5 +396,6 @@ class Plan(Record):
     measure: Measure | None = None
     """For the analysis; no engine has a use for it."""
     monitors: Monitors = Monitors()
+    programs: tuple[Program, ...] = ()
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan.links import frame_bytes
-from plait.plan.model import Capture, CounterMonitor, InterfaceMonitor, Monitors, Probe
+from plait.plan.watching import Capture, CounterMonitor, InterfaceMonitor, Monitors, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

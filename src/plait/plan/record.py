@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+IfName = Annotated[str, Field(min_length=1, max_length=15)]
 Micros = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 

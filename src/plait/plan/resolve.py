@@ -18,6 +18,7 @@ from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
 from plait.plan.model import Bridge, Machine, Measure, Namespace, Nat, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
+from plait.plan.programs import programs, system_call_ns
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
 from plait.plan.slots import slots, total
@@ -104,7 +105,11 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     )
     plan = Plan(
         seed=0,
-        machine=Machine(memory_mib=memory, sysctls=sysctls.of_kernel(memory, namespaces, planned_flows)),
+        machine=Machine(
+            memory_mib=memory,
+            syscall_ns=system_call_ns(scenario),
+            sysctls=sysctls.of_kernel(memory, namespaces, planned_flows),
+        ),
         sample_interval_us=scenario.sample.us,
         end_us=0,
         network=network,
@@ -113,6 +118,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         measure=_measure(scenario),
         monitors=watched,
         events=events.plan(net, planned_links, rtts, network.routes),
+        programs=programs(scenario),
     )
     return plan, lacking
 

@@ -321,8 +321,9 @@ def _keep_files(folder: Path, result: Path) -> None:
     for name in ("console.log", "status.json"):
         if (folder / name).exists():
             shutil.copyfile(folder / name, logs / name)
-    if (folder / "pcap").is_dir():
-        (folder / "pcap").rename(result / "pcap")
+    for name in ("pcap", "programs"):
+        if (folder / name).is_dir():
+            (folder / name).rename(result / name)
 
 
 def _virtual_s(folder: Path) -> float | None:

@@ -40,6 +40,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += check_traffic(scenario, links_of)
     found += _monitors(scenario)
     found += check_events(scenario, names)
+    found += _programs(scenario)
     return found
 
 
@@ -178,3 +179,17 @@ def _monitors(scenario: Scenario) -> Iterator[Found]:
         if name not in nodes and name not in network.links:
             known = nearest(name, [*nodes, *network.links])
             yield ("monitors", "capture", "on", i), f"no node or link is called '{name[:40]}'; {known}"
+
+
+def _programs(scenario: Scenario) -> Iterator[Found]:
+    """Programs run in hosts and routers, each under a name of its own."""
+    nodes = {**scenario.network.hosts, **scenario.network.routers}
+    names: dict[str, int] = {}
+    for i, program in enumerate(scenario.programs):
+        if program.node not in nodes:
+            known = nearest(program.node, nodes)
+            yield ("programs", i, "node"), f"no host or router is called '{program.node[:40]}'; {known}"
+        if program.name is not None and program.name in names:
+            what = f"'{program.name}' is also the name of entry {names[program.name]}; choose another"
+            yield ("programs", i, "name"), what
+        names.setdefault(program.name or f"{program.node}-{i}", i)

@@ -22,6 +22,7 @@ from plait.scenario.parts import (
     Length,
     NodeName,
     Part,
+    Start,
     Sysctls,
     Transport,
     VaryText,
@@ -29,6 +30,7 @@ from plait.scenario.parts import (
     names_of,
     optional,
 )
+from plait.scenario.programs import Program
 from plait.scenario.repeat import Repeat
 from plait.scenario.settings import MptcpSettings, TcpSettings
 from plait.scenario.traffic import Measure, Traffic
@@ -94,6 +96,10 @@ class Scenario(Part):
     """How often everything is measured."""
     monitors: Monitors = Monitors()
     """What is measured only when it is asked for."""
+    programs: Annotated[list[Program], Field(max_length=256)] = []
+    """Programs of this machine that run in nodes."""
+    system_call: Start | None = None
+    """Virtual time that a system call takes. Default: 1us where programs run, else 0."""
     until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
     measure: Measure | None = None

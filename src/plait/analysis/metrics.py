@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
+from plait.analysis.paths import path_name
+from plait.analysis.shares import share_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +40,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "jain_index": jain_index(goodputs),
     }
     metrics |= _subflow_metrics(plan, tables, flows)
+    metrics |= share_metrics(plan, tables)
     metrics |= _queue_metrics(tables["links"])
     if alone is None:
         for flow, one in zip(plan.flows, goodputs, strict=True):
@@ -118,15 +121,6 @@ def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> p
         pl.col("local_address", "remote_address").first(),
         pl.col("acked_bytes", "retransmitted_segments").max(),
     )
-
-
-def path_name(flow: Flow, side: str, local: str | None, remote: str | None) -> str:
-    """Return the name of the planned path between two addresses as one side sees them, or both addresses."""
-    client, server = (local, remote) if side == "client" else (remote, local)
-    for path in flow.paths:
-        if (path.client_address, path.server_address) == (client, server):
-            return path.name
-    return f"{client or '?'} to {server or '?'}"
 
 
 def _subflow_metrics(

@@ -160,6 +160,7 @@ _FORMATS = (
     ("efficiency", percent),
     ("path_share", percent),
     ("path_share_max", percent),
+    ("path_share_window_max", percent),
     ("retransmits", count),
     ("_packets", count),
     ("subflows_used", count),

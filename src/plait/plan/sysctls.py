@@ -122,12 +122,25 @@ def _tcp(scenario: model.Scenario) -> list[Setting]:
         ("net/mptcp/enabled", "1"),
         ("net/mptcp/scheduler", scenario.mptcp.scheduler),
         *_path_manager(scenario),
+        *_cap(scenario),
     ]
 
 
 def _path_manager(scenario: model.Scenario) -> list[Setting]:
     """1: in user space, which is the agent."""
     return [("net/mptcp/pm_type", "1")] if scenario.mptcp.subflows_per_path > 1 else []
+
+
+def _cap(scenario: model.Scenario) -> list[Setting]:
+    """The settings of the scheduler `capped`, where they are given."""
+    cap = scenario.mptcp.capped
+    if cap is None:
+        return []
+    return [
+        ("net/mptcp_capped/e_permille", str(round(cap.extra * 1000))),
+        ("net/mptcp_capped/window_ms", str(cap.window.us // 1000)),
+        ("net/mptcp_capped/hold_alone", str(int(cap.alone == "hold"))),
+    ]
 
 
 def merged(*groups: list[Setting]) -> tuple[Setting, ...]:

@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from plait.report import sections
+from plait.report import sections, split
 from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.network import draw
@@ -64,6 +64,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         over_time.html,
         sections.table(rows(summary)),
         sections.flows(flow_rows(summary), rows(summary)),
+        split.section(summary.cases, rows(summary)),
         sections.cautions(study.cautions),
         sections.failures(study.cases),
         sections.reproduce(study),

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from plait.scenario.parts import Buffer, Keyword, Part, Whole
+from plait.units import Duration, Ratio
 
 MAX_SUBFLOWS = 32
 """Of one connection, the initial one included, where plait is the path manager; the kernel's own opens fewer."""
@@ -37,10 +38,36 @@ class EndpointSpec(Part):
         return self
 
 
+class CapWindow(Duration):
+    """The interval in which a cap holds."""
+
+    least = 10 * 10**6
+    most = 3600 * 10**9
+    step = 10**6
+
+
+class Cap(Part):
+    """What the scheduler `capped` promises: with n live subflows, none carries more than 1/n + extra of the bytes."""
+
+    extra: Ratio = Ratio(0)
+    window: CapWindow = CapWindow(10**9)
+    """The promise holds in every interval of this length."""
+    alone: Literal["send", "hold"] = "send"
+    """While only one subflow lives: the data go there, or wait until a second one does."""
+
+    @model_validator(mode="after")
+    def _in_tenths_of_a_percent(self) -> Cap:
+        if abs(self.extra * 1000 - round(self.extra * 1000)) > 1e-6:
+            raise ValueError("extra is set in steps of 0.1%; write for example 5% or 2.5%")
+        return self
+
+
 class MptcpSettings(Part):
     """MPTCP: the packet scheduler, and what is not to be derived."""
 
     scheduler: Keyword = "default"
+    capped: Cap | None = None
+    """For the scheduler of this name."""
     limits: dict[str, Limits] = {}
     """By host. Default: as many as the flows have paths."""
     endpoints: dict[str, list[EndpointSpec]] = {}

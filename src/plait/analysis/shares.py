@@ -1,0 +1,141 @@
+"""How an MPTCP flow is split over its paths: in any second, for an observer of some paths, and what came of it.
+
+Everything is computed from samples; `docs/reference/results.md` tells the formulas. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.analysis.paths import path_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.plan.model import Flow, Plan
+
+Metrics = dict[str, float | None]
+Counts = dict[str, list[int]]
+"""By path, a cumulative count of bytes at each sample."""
+
+WINDOW_US = 1_000_000
+"""Length of the sliding windows; and how much of a flow's beginning they leave out."""
+DOMINANT = 2 / 3
+"""A path that carries more than this part of what is sent between two samples is the one that the flow is on."""
+
+
+def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return the metrics of the split; of several MPTCP flows each metric is that of the worst. Empty without any."""
+    flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    found: dict[str, list[float]] = {}
+    names: set[str] = set()
+    for flow in plan.flows:
+        if flow.transport != "mptcp" or flow.id not in flows:
+            continue
+        one = _of_flow(flow, flows[flow.id], tables)
+        names |= one.keys()
+        for name, value in one.items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return {name: max(found[name]) if name in found else None for name in sorted(names)}
+
+
+def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    start, end = row["start_us"], row["end_us"]
+    receiver = "server" if flow.sender == "client" else "client"
+    within = (pl.col("flow") == flow.id) & (pl.col("t_us") <= (end if isinstance(end, int) else 2**62))
+    subflows = tables["subflows"].filter(within)
+    times, sent = by_path(flow, flow.sender, subflows, "sent_bytes")
+    arrived_at, arrived = by_path(flow, receiver, subflows, "received_bytes")
+    first = start if isinstance(start, int) else 0
+    stream = tables["connections"].filter(within & (pl.col("side") == receiver))
+    taken = dict(stream.select("t_us", "received_bytes").drop_nulls().iter_rows())
+    metrics: Metrics = {
+        "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
+        "path_switches_per_s": switches_per_s(times, list(sent.values())),
+    }
+    metrics |= _observed(flow, arrived, max(taken.values(), default=0))
+    return metrics | _held_back(arrived_at, arrived, taken)
+
+
+def by_path(flow: Flow, side: str, subflows: pl.DataFrame, column: str) -> tuple[list[int], Counts]:
+    """Return the times of the samples of one side, and a counter summed over the subflows of each path.
+
+    A subflow that is gone keeps its last value. Every planned path is there, with zeros if it carried nothing.
+    """
+    rows = subflows.filter(pl.col("side") == side).sort("t_us", "subflow", maintain_order=True)
+    times: list[int] = rows["t_us"].unique(maintain_order=True).to_list()
+    place = {t_us: i for i, t_us in enumerate(times)}
+    counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
+    for _, one in rows.group_by("subflow", maintain_order=True):
+        first = one.row(0, named=True)
+        path = counts.setdefault(
+            path_name(flow, side, first["local_address"], first["remote_address"]), [0] * len(times)
+        )
+        values = {place[t_us]: count for t_us, count in one.select("t_us", column).drop_nulls().iter_rows()}
+        last = 0
+        for i in range(len(times)):
+            last = values.get(i, last)
+            path[i] += last
+    return times, counts
+
+
+def largest_share(times: Sequence[int], counts: Sequence[Sequence[int]], since_us: int) -> float | None:
+    """Return the largest share that one path has of the bytes sent in any window between samples from `since_us` on.
+
+    A window is the shortest span between samples that is at least WINDOW_US long. None when there is none, or nothing
+    was sent.
+    """
+    best: float | None = None
+    for end, t_us in enumerate(times):
+        begin = bisect_right(times, t_us - WINDOW_US) - 1
+        if begin < 0 or times[begin] < since_us:
+            continue
+        grown = [path[end] - path[begin] for path in counts]
+        if sum(grown) > 0:
+            best = max(best or 0.0, max(grown) / sum(grown))
+    return best
+
+
+def switches_per_s(times: Sequence[int], counts: Sequence[Sequence[int]]) -> float | None:
+    """Return how often in a second the flow moved from one path to another.
+
+    It is on a path between two samples when this carried more than DOMINANT of what was sent. None with one sample.
+    """
+    if len(times) < 2:
+        return None
+    switches, on = 0, -1
+    for i in range(1, len(times)):
+        grown = [path[i] - path[i - 1] for path in counts]
+        most = max(range(len(grown)), key=grown.__getitem__)
+        if sum(grown) > 0 and grown[most] > DOMINANT * sum(grown):
+            switches += on not in (-1, most)
+            on = most
+    return switches * 1e6 / (times[-1] - times[0])
+
+
+def _observed(flow: Flow, arrived: Counts, stream: int) -> Metrics:
+    """Return the part of the stream that whoever reads k paths can hold at most, for each k below their number."""
+    totals = sorted((path[-1] for path in arrived.values() if path), reverse=True)
+    return {
+        f"observed_{k}path_share": min(1.0, sum(totals[:k]) / stream) if stream else None
+        for k in range(1, len(flow.paths))
+    }
+
+
+def _held_back(times: Sequence[int], arrived: Counts, taken: Mapping[int, int]) -> Metrics:
+    """Return the bytes that arrived twice, and the most that waited at the receiver for bytes before them.
+
+    What subflows have received is in the stream, waits, or came twice. What came twice only grows, so that it is at
+    most the least excess that is seen later; the rest waits.
+    """
+    excess = [sum(path[i] for path in arrived.values()) - taken[t] for i, t in enumerate(times) if t in taken]
+    if not excess:
+        return {"duplicate_bytes": None, "out_of_order_max_bytes": None}
+    twice = list(accumulate(reversed(excess), min))[::-1]
+    waiting = max(now - then for now, then in zip(excess, twice, strict=True))
+    return {"duplicate_bytes": float(max(excess[-1], 0)), "out_of_order_max_bytes": float(waiting)}

@@ -1,0 +1,107 @@
+"""How a flow was split: windows, observers, switches, duplicates and reordering, on counters made by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from plait.analysis import shares
+from plait.analysis.model import CaseSummary, Statistics
+from plait.dataset.model import ALL_TABLES
+from plait.report import split
+from plait.report.table import Row
+from plait.testing.plans import fake_plan
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
+
+SECOND = 1_000_000
+
+
+def measured(plan: Plan, sent: list[list[int]], arrived: list[list[int]], taken: list[int]) -> shares.Metrics:
+    """The metrics of a flow of two subflows with these counters at samples half a second apart."""
+    flow = plan.flows[0]
+    rows = [
+        {
+            "t_us": i * SECOND // 2, "flow": flow.id, "side": side, "subflow": n, "local_address": local,
+            "remote_address": remote, "sent_bytes": sent[n][i], "received_bytes": arrived[n][i],
+        }
+        for n, path in enumerate(flow.paths)
+        for side, local, remote in (
+            ("client", path.client_address, path.server_address),
+            ("server", path.server_address, path.client_address),
+        )
+        for i in range(len(taken))
+    ]  # fmt: skip
+    stream = [
+        {"t_us": i * SECOND // 2, "flow": flow.id, "side": "server", "received_bytes": count}
+        for i, count in enumerate(taken)
+    ]
+    ends = [{"flow": flow.id, "start_us": 0, "end_us": (len(taken) - 1) * SECOND // 2}]
+    tables = {
+        name: pl.DataFrame(found, schema=ALL_TABLES[name]) if found else ALL_TABLES[name].to_frame()
+        for name, found in (("subflows", rows), ("connections", stream), ("flows", ends))
+    }
+    return shares.share_metrics(plan, tables)
+
+
+def test_the_worst_second_counts_and_not_the_mean_of_the_transfer() -> None:
+    # half a second each: both, both, both, then the first alone for a second, then the second alone for one
+    sent = [[0, 5, 10, 15, 25, 35, 35, 35], [0, 5, 10, 15, 15, 15, 25, 35]]
+    found = measured(fake_plan(), sent, sent, [a + b for a, b in zip(*sent, strict=True)])
+    assert found["path_share_window_max"] == 1
+    assert found["observed_1path_share"] == 0.5
+
+
+def test_the_first_second_is_left_out() -> None:
+    sent = [[0, 100, 200, 210, 220], [0, 0, 0, 10, 20]]
+    found = measured(fake_plan(), sent, sent, [0, 100, 200, 220, 240])
+    assert found["path_share_window_max"] == 0.5
+
+
+def test_a_flow_shorter_than_its_first_window_has_no_such_share() -> None:
+    sent = [[0, 1, 2, 3], [0, 1, 2, 3]]
+    assert measured(fake_plan(), sent, sent, [0, 2, 4, 6])["path_share_window_max"] is None
+
+
+def test_whoever_sees_one_path_of_a_redundant_flow_sees_all_and_half_of_what_comes_is_a_copy() -> None:
+    sent = [[0, 50, 100], [0, 50, 100]]
+    found = measured(fake_plan(), sent, sent, [0, 50, 100])
+    assert found["observed_1path_share"] == 1
+    assert found["duplicate_bytes"] == 100
+    assert found["out_of_order_max_bytes"] == 0
+
+
+def test_what_waits_is_told_from_what_came_twice() -> None:
+    arrived = [[0, 0, 60, 90], [0, 40, 40, 40]]  # 40 wait for the first 60; 10 of 130 are copies
+    found = measured(fake_plan(), arrived, arrived, [0, 0, 100, 120])
+    assert found["out_of_order_max_bytes"] == 40
+    assert found["duplicate_bytes"] == 10
+
+
+def test_a_flow_that_goes_to_and_fro_switches_and_one_that_uses_both_does_not() -> None:
+    fro = [[0, 10, 10, 20, 20], [0, 0, 10, 10, 20]]
+    both = [[0, 10, 20, 30, 40], [0, 9, 19, 28, 40]]
+    total = [[0, 10, 20, 30, 40], [0, 19, 39, 58, 80]]
+    assert measured(fake_plan(), fro, fro, total[0])["path_switches_per_s"] == pytest.approx(1.5)
+    assert measured(fake_plan(), both, both, total[1])["path_switches_per_s"] == 0
+
+
+def case(name: str, value: float | None, **settings: object) -> CaseSummary:
+    metrics = {"path_share_window_max": Statistics(n=1, mean=value)}
+    return CaseSummary(name=name, settings=settings, trials=1, failed=0, metrics=metrics)
+
+
+def _row(label: str) -> Row:
+    row = Row.__new__(Row)
+    object.__setattr__(row, "label", label)
+    return row
+
+
+def test_the_report_shows_the_split_when_schedulers_differ_and_only_then() -> None:
+    alike = [case("a", 0.5, transport="tcp"), case("b", 0.5, transport="mptcp")]
+    assert split.section(alike, [_row("a"), _row("b")]) == ""
+    differ = [case("a", 0.505, scheduler="capped"), case("b", 0.9, scheduler="minrtt")]
+    assert "50.5 %" in split.section(differ, [_row("a"), _row("b")])

@@ -256,6 +256,44 @@ class Ratio(float):
         return {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)\s*%$", "examples": ["1%"]}
 
 
+class Packets(float):
+    """A mean number of packets, at least 1: `4pkt`."""
+
+    most: ClassVar[int] = 10**6
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The number that `value` says; ValueError says what is wrong and what would be right."""
+        if isinstance(value, cls):
+            return value
+        number, unit = _split(value, "a number of packets", "4pkt")
+        if unit != "pkt":
+            raise ValueError(f"'{_shown(unit)[1:-1]}' is not a unit of packets; write for example 4pkt")
+        if not 1 <= number <= cls.most:
+            raise ValueError(f"{_shown(value)} is out of range; write 1pkt to {cls.most}pkt")
+        return cls(number)
+
+    def __str__(self) -> str:
+        return f"{float(self):.12g}pkt"
+
+    def __repr__(self) -> str:
+        return f"Packets({str(self)!r})"
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)\s*pkt$", "examples": ["4pkt"]}
+
+
 class Queue:
     """The length of a drop-tail queue: packets (`100pkt`), bytes (`64KiB`) or bandwidth-delay products (`1bdp`)."""
 

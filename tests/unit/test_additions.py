@@ -56,7 +56,8 @@ def test_a_scheduler_named_by_one_host_brings_its_module() -> None:
 
 def test_a_congestion_control_named_by_a_flow_brings_its_module() -> None:
     plan = fake_plan()
-    flows = (plan.flows[0].model_copy(update={"congestion_control": "mine"}), *plan.flows[1:])
+    mine = plan.flows[0].socket.model_copy(update={"congestion_control": "mine"})
+    flows = (plan.flows[0].model_copy(update={"socket": mine}), *plan.flows[1:])
     assert with_modules(plan.model_copy(update={"flows": flows}), {"mine": MINE}).machine.modules == (MINE,)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scenario_samples import plan_of, said
 
-from plait.plan.model import Bfifo, ChangeQdisc, Event, Netem, Pfifo, SetDevice, Tbf
+from plait.plan.model import ChangeQdisc, Event, SetDevice
+from plait.plan.qdiscs import Bfifo, Netem, Pfifo, Tbf
 from plait.plan.shell import to_shell
 
 HEAD = """\

@@ -60,7 +60,7 @@ def test_jitter_loss_and_byte_queues_are_told() -> None:
     script = to_shell(
         plan_of(direct("a-b: {rate: 1mbit, delay: 10ms, jitter: 2ms, loss: 0.1%, queue: 20KB}"))
     )
-    assert "netem limit 1000000 delay 10ms 2ms loss 0.1%\n" in script
+    assert "netem limit 1000000 delay 10ms 2ms loss 0.1% rate 8000tbit\n" in script
     assert "bfifo limit 20000\n" in script
 
 

@@ -9,7 +9,7 @@ use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header
 use super::{Build, address_family, enter, parse_mac, parse_prefix};
 use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Family, Socket};
-use crate::plan::{Bridge, SetDevice, Veth, VethEnd};
+use crate::plan::{Bridge, Ifb, SetDevice, Veth, VethEnd};
 
 const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` in it, for which the bindings have no names.
@@ -128,6 +128,24 @@ pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> 
             let what = format_args!("adding {port} to bridge {} in {netns}", bridge.ifname);
             build.batch(netns)?.add(&request, what);
         }
+    }
+    Ok(())
+}
+
+/// Makes the devices that hold token buckets.
+pub fn add_ifbs(build: &mut Build, ifbs: &'static [Ifb]) -> Result<()> {
+    for Ifb { netns, ifname, mac } in ifbs {
+        let address = parse_mac(mac).attempt(|| format!("ifb {ifname} in {netns}"))?;
+        let index = build.namespace(netns)?.number(ifname)?;
+        let header = Ifinfomsg { ifi_index: index, ifi_flags: UP, ifi_change: UP, ..Default::default() };
+        let mut request = rt_link::Request::new().set_create().set_excl().op_newlink_do(&header);
+        request
+            .encode()
+            .push_ifname_bytes(ifname.as_bytes())
+            .push_address(&address)
+            .nested_linkinfo()
+            .push_kind(c"ifb");
+        build.batch(netns)?.add(&request, format_args!("adding ifb {ifname} in {netns}"));
     }
     Ok(())
 }

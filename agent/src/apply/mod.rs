@@ -9,6 +9,7 @@ mod mptcp;
 pub mod namespace;
 mod nat;
 mod offloads;
+mod qdisc_options;
 mod routing;
 mod shaping;
 
@@ -22,7 +23,7 @@ pub use shaping::ROOT;
 
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Batch, GenericFamily};
-use crate::plan::{Network, Plan, Role};
+use crate::plan::{Distribution, Network, Plan, Role};
 
 /// The network as it stands, with the handles through which it is watched.
 pub struct Applied {
@@ -70,6 +71,7 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     offloads::turn_off(&mut build, &network.veths)?;
     links::add_loopbacks(&mut build);
     links::add_bridges(&mut build, &network.bridges)?;
+    links::add_ifbs(&mut build, &network.ifbs)?;
     links::add_addresses(&mut build, &network.veths)?;
     shaping::add_qdiscs(&mut build, &network.qdiscs)?;
     shaping::add_redirects(&mut build, &network.redirects)?;
@@ -88,6 +90,7 @@ struct Build {
     namespaces: Vec<Namespace>,
     batches: Vec<Batch>,
     by_name: BTreeMap<&'static str, usize>,
+    distributions: &'static [Distribution],
 }
 
 impl Build {
@@ -99,7 +102,7 @@ impl Build {
             }
         }
         let batches = namespaces.iter().map(|_| Batch::default()).collect();
-        Ok(Self { namespaces, batches, by_name })
+        Ok(Self { namespaces, batches, by_name, distributions: &network.distributions })
     }
 
     fn index(&self, netns: &str) -> Result<usize> {

@@ -1,15 +1,15 @@
 //! Traffic control: the qdiscs that make a link's delay, loss, rate and queue, and the redirects that join its ends.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use netlink_bindings::tc::{
-    self, OpNewqdiscDo, PushActAttrs, TcFifoQopt, TcNetemQopt, TcRatespec, TcTbfQopt, Tcmsg,
-};
+use netlink_bindings::tc::{self, PushActAttrs, Tcmsg};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
 
 use super::Build;
+use super::qdisc_options::{Occasion, push_options};
 use crate::error::{Attempt, Error, Result};
-use crate::plan::{Bfifo, Netem, Pfifo, Qdisc, QdiscOptions, Redirect, Tbf};
+use crate::plan::{Hook, Qdisc, Redirect};
 
 /// `TC_H_ROOT` of `linux/pkt_sched.h`.
 pub const ROOT: u32 = 0xffff_ffff;
@@ -18,8 +18,8 @@ const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 /// `TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)`.
 const CLSACT_INGRESS: u32 = 0xffff_fff2;
-/// `TC_LINKLAYER_ETHERNET`: the rate table of old is not needed.
-const LINKLAYER_ETHERNET: u8 = 1;
+/// `TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)`.
+const CLSACT_EGRESS: u32 = 0xffff_fff3;
 /// `TCA_EGRESS_REDIR`, `TC_ACT_STOLEN`.
 const EGRESS_REDIRECT: u32 = 1;
 const ACT_STOLEN: u32 = 4;
@@ -39,7 +39,7 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
             ..Default::default()
         };
         let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
-        push_options(&mut request, &qdisc.options, Occasion::Add).attempt(|| &what)?;
+        push_options(&mut request, &qdisc.options, build.distributions, Occasion::Add).attempt(|| &what)?;
         build.batch(&qdisc.netns)?.add(&request, what);
     }
     Ok(())
@@ -55,78 +55,36 @@ pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
         ..Default::default()
     };
     let mut request = tc::Request::new().op_newqdisc_do(&header);
-    push_options(&mut request, &qdisc.options, Occasion::Change).attempt(|| &what)?;
+    push_options(&mut request, &qdisc.options, build.distributions, Occasion::Change).attempt(|| &what)?;
     build.batch(&qdisc.netns)?.add(&request, what);
     Ok(())
 }
 
-/// Whether options are those of a new qdisc. In one that is there, netem's generator goes on where it is: begun anew
-/// with the seed, it would drop the same packets after every change.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Occasion {
-    Add,
-    Change,
-}
-
-fn push_options(request: &mut OpNewqdiscDo<'_>, options: &QdiscOptions, occasion: Occasion) -> Result<()> {
-    let attributes = request.encode();
-    match *options {
-        QdiscOptions::Netem(Netem { delay_ns, jitter_ns, loss_ratio, limit_packets, seed }) => {
-            let fixed =
-                TcNetemQopt { limit: limit_packets, loss: loss_threshold(loss_ratio), ..Default::default() };
-            let attributes =
-                attributes.nested_options_netem(&fixed).push_latency64(delay_ns).push_jitter64(jitter_ns);
-            if occasion == Occasion::Add {
-                attributes.push_prng_seed(seed);
-            }
-        }
-        QdiscOptions::Tbf(Tbf { rate_bps, burst_bytes, limit_bytes }) => {
-            if rate_bps == 0 || rate_bps % 8 != 0 {
-                return Err(Error::new(format!(
-                    "the kernel counts rates in whole bytes a second, and {rate_bps} bit/s is none; \
-                     use a multiple of 8 bit/s"
-                )));
-            }
-            let bytes_ps = rate_bps / 8;
-            let rate = TcRatespec {
-                linklayer: LINKLAYER_ETHERNET,
-                rate: u32::try_from(bytes_ps).unwrap_or(u32::MAX),
-                ..Default::default()
-            };
-            attributes
-                .nested_options_tbf()
-                .push_parms(TcTbfQopt { rate, limit: limit_bytes, ..Default::default() })
-                .push_rate64(bytes_ps)
-                .push_burst(burst_bytes);
-        }
-        QdiscOptions::Pfifo(Pfifo { limit_packets }) => {
-            attributes.nested_options_pfifo(&TcFifoQopt { limit: limit_packets });
-        }
-        QdiscOptions::Bfifo(Bfifo { limit_bytes }) => {
-            attributes.nested_options_bfifo(&TcFifoQopt { limit: limit_bytes });
-        }
-    }
-    Ok(())
-}
-
-/// Joins the two ends of a link: what arrives on one interface leaves through the other, past its qdiscs.
+/// Joins the two ends of a link: what arrives on one interface leaves through the other, past its qdiscs. What is
+/// about to leave can be sent to an ifb first.
 pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Result<()> {
+    let mut prepared = BTreeSet::new();
     for redirect in redirects {
-        let Redirect { netns, source, target } = redirect;
+        let Redirect { netns, source, target, hook } = redirect;
         let ifindex = build.ifindex(netns, source)?;
         let target_index = build.ifindex(netns, target)?;
         let what = format!("redirecting {source} to {target} in {netns}");
 
-        let header = Tcmsg { ifindex, handle: CLSACT_HANDLE, parent: CLSACT, ..Default::default() };
-        let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
-        request.encode().nested_options_clsact();
         let batch = build.batch(netns)?;
-        batch.add(&request, format_args!("{what}: adding clsact"));
+        if prepared.insert((netns, source)) {
+            let header = Tcmsg { ifindex, handle: CLSACT_HANDLE, parent: CLSACT, ..Default::default() };
+            let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
+            request.encode().nested_options_clsact();
+            batch.add(&request, format_args!("{what}: adding clsact"));
+        }
 
         // The upper half is the priority (the kernel would choose one), the lower the protocol in network order.
         let every_protocol = u32::from(ETH_P_ALL.to_be());
-        let header =
-            Tcmsg { ifindex, parent: CLSACT_INGRESS, info: 1 << 16 | every_protocol, ..Default::default() };
+        let parent = match hook {
+            Hook::Ingress => CLSACT_INGRESS,
+            Hook::Egress => CLSACT_EGRESS,
+        };
+        let header = Tcmsg { ifindex, parent, info: 1 << 16 | every_protocol, ..Default::default() };
         let mut request = tc::Request::new().set_create().set_excl().op_newtfilter_do(&header);
         {
             let mut list = request.encode().nested_options_matchall().array_act();
@@ -153,12 +111,6 @@ fn mirred(ifindex: i32) -> [u8; 28] {
     bytes
 }
 
-/// netem's threshold for a 32-bit random number, as `tc` computes it.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and u32::MAX by construction
-fn loss_threshold(ratio: f64) -> u32 {
-    (ratio.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32
-}
-
 /// `root`, `1:` or `1:1` (hexadecimal, as tc writes them) as a number.
 fn parse_handle(text: &str) -> Result<u32> {
     if text == "root" {
@@ -173,12 +125,7 @@ fn parse_handle(text: &str) -> Result<u32> {
 
 impl fmt::Display for Qdisc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.options {
-            QdiscOptions::Netem(_) => "netem",
-            QdiscOptions::Tbf(_) => "tbf",
-            QdiscOptions::Pfifo(_) => "pfifo",
-            QdiscOptions::Bfifo(_) => "bfifo",
-        };
+        let kind = self.options.name();
         let Self { handle, parent, ifname, netns, .. } = self;
         write!(f, "adding {kind} {handle} (parent {parent}) to {ifname} in {netns}")
     }
@@ -196,12 +143,5 @@ mod tests {
         for wrong in ["", "1", "x:", "10000:", "1:g", ":"] {
             assert!(parse_handle(wrong).is_err(), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn loss_spans_the_whole_range_of_the_generator() {
-        assert_eq!(loss_threshold(0.0), 0);
-        assert_eq!(loss_threshold(1.0), u32::MAX);
-        assert_eq!(loss_threshold(0.5), 0x8000_0000);
     }
 }

@@ -4,11 +4,13 @@
 //! no use for (paths, ideal rates) are read and checked all the same.
 
 mod applications;
+mod qdiscs;
 mod records;
 
 use serde::Deserialize;
 
 pub use applications::{Application, Bulk, File, Gap, Loop, OnOff, Page, Request, Stream, Transfer, Udp};
+pub use qdiscs::*;
 pub use records::*;
 
 use crate::error::{Error, Result};
@@ -39,13 +41,43 @@ pub enum RouteKind {
 
 /// The options of a queueing discipline, by kind.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum QdiscOptions {
     Netem(Netem),
     Tbf(Tbf),
     Pfifo(Pfifo),
     Bfifo(Bfifo),
+    Red(Red),
+    PlaitRed(PlaitRed),
+    Codel(Codel),
+    FqCodel(FqCodel),
+}
+
+impl QdiscOptions {
+    /// As the kernel calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Netem(_) => "netem",
+            Self::Tbf(_) => "tbf",
+            Self::Pfifo(_) => "pfifo",
+            Self::Bfifo(_) => "bfifo",
+            Self::Red(_) => "red",
+            Self::PlaitRed(_) => "plait_red",
+            Self::Codel(_) => "codel",
+            Self::FqCodel(_) => "fq_codel",
+        }
+    }
+}
+
+/// On which packets of an interface a redirect acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Hook {
+    #[default]
+    Ingress,
+    Egress,
 }
 
 /// One thing that an event does, by kind.

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use serde::Deserialize;
 
 use super::applications::SocketOptions;
-use super::{Action, Application, EndpointFlag, QdiscOptions, Role, RouteKind, SideName, Transport};
+use super::{
+    Action, Application, Distribution, EndpointFlag, Hook, Qdisc, Role, RouteKind, SideName, Transport,
+};
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* })+) => {
@@ -79,48 +81,20 @@ records! {
         ports: Vec<String>,
     }
 
-    /// Delay and loss.
-    Netem {
-        delay_ns: i64,
-        #[serde(default)]
-        jitter_ns: i64,
-        #[serde(default)]
-        loss_ratio: f64,
-        limit_packets: u32,
-        seed: u64,
-    }
-
-    /// A rate.
-    Tbf {
-        rate_bps: u64,
-        burst_bytes: u32,
-        limit_bytes: u32,
-    }
-
-    /// A queue of so many packets.
-    Pfifo {
-        limit_packets: u32,
-    }
-
-    /// A queue of so many bytes.
-    Bfifo {
-        limit_bytes: u32,
-    }
-
-    /// A queueing discipline.
-    Qdisc {
+    /// A device that gives packets back to where they were redirected from.
+    Ifb {
         netns: String,
         ifname: String,
-        parent: String,
-        handle: String,
-        options: QdiscOptions,
+        mac: String,
     }
 
-    /// Everything that arrives on `source` leaves through `target`.
+    /// Everything that passes the hook of `source` leaves through `target`.
     Redirect {
         netns: String,
         source: String,
         target: String,
+        #[serde(default)]
+        hook: Hook,
     }
 
     /// A policy routing rule.
@@ -190,6 +164,10 @@ records! {
         #[serde(default)]
         bridges: Vec<Bridge>,
         #[serde(default)]
+        ifbs: Vec<Ifb>,
+        #[serde(default)]
+        distributions: Vec<Distribution>,
+        #[serde(default)]
         qdiscs: Vec<Qdisc>,
         #[serde(default)]
         redirects: Vec<Redirect>,
@@ -239,17 +217,47 @@ records! {
         #[serde(default)]
         jitter_ns: u64,
         #[serde(default)]
+        jitter_distribution: Option<String>,
+        #[serde(default)]
         loss_ratio: f64,
+        #[serde(default)]
+        loss_burst_packets: Option<f64>,
+        #[serde(default)]
+        reorder_ratio: f64,
+        #[serde(default)]
+        duplicate_ratio: f64,
+        #[serde(default)]
+        corrupt_ratio: f64,
         #[serde(default)]
         queue_packets: Option<u64>,
         #[serde(default)]
         queue_bytes: Option<u64>,
+        #[serde(default)]
+        aqm: Option<String>,
+        #[serde(default)]
+        baseline_bps: Option<u64>,
+        #[serde(default)]
+        burst_bytes: Option<u64>,
     }
 
     /// A link of the scenario.
     Link {
         name: String,
         directions: [LinkDirection; 2],
+    }
+
+    /// A token bucket that link directions share, for the table of queues.
+    SharedBucket {
+        name: String,
+        ifname: String,
+        peak_bps: u64,
+        baseline_bps: u64,
+        burst_bytes: u64,
+        #[serde(default)]
+        queue_packets: Option<u64>,
+        #[serde(default)]
+        queue_bytes: Option<u64>,
+        directions: Vec<String>,
     }
 
     /// A path that a flow can use.
@@ -377,6 +385,8 @@ records! {
         end_us: i64,
         network: Network,
         links: Vec<Link>,
+        #[serde(default)]
+        buckets: Vec<SharedBucket>,
         flows: Vec<Flow>,
         #[serde(default)]
         events: Vec<Event>,

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::records::RECORDS;
 use super::*;
 
-/// The records of model.py: for each class the names of its fields.
+/// The records of model.py, applications.py and qdiscs.py: for each class the names of its fields.
 fn python_records() -> BTreeMap<String, BTreeSet<String>> {
     let read = |name| {
         let path = format!("{}/../src/plait/plan/{name}.py", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    let source = read("model") + &read("applications") + &read("watching");
+    let source = read("model") + &read("applications") + &read("watching") + &read("qdiscs");
     let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut class = String::new();
     for line in source.lines() {
@@ -32,14 +32,15 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 fn both_sides_of_the_plan_know_the_same_fields() {
     let mut python = python_records();
     let applications = ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp"];
-    for kind in ["Netem", "Tbf", "Pfifo", "Bfifo", "ChangeQdisc", "SetDevice"].into_iter().chain(applications)
-    {
+    let qdisc_kinds = ["Netem", "Tbf", "Pfifo", "Bfifo", "Red", "PlaitRed", "Codel", "FqCodel"];
+    for kind in ["ChangeQdisc", "SetDevice"].into_iter().chain(qdisc_kinds).chain(applications) {
         // Here the discriminator belongs to the enum around the record.
         python.get_mut(kind).unwrap().remove("kind");
     }
     let rust: BTreeMap<_, BTreeSet<_>> = RECORDS
         .iter()
         .chain(super::applications::RECORDS)
+        .chain(super::qdiscs::RECORDS)
         .map(|(name, fields)| {
             (
                 (*name).to_owned(),

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan import links
-from plait.plan.model import ChangeQdisc, Event, Netem, SetDevice, Tbf
+from plait.plan import links, shaping
+from plait.plan.model import ChangeQdisc, Event, SetDevice
+from plait.plan.qdiscs import Netem, Tbf
 from plait.scenario.events import happenings
 from plait.scenario.links import Conditions
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from plait.plan.model import Link, LinkDirection, Qdisc, Route, VethEnd
+    from plait.plan.model import Route, VethEnd
+    from plait.plan.qdiscs import Qdisc
     from plait.plan.topology import Port, Topology, Wired
     from plait.scenario.events import Change, Happening
 
 _NS_PER_US = 1000
 
 
-def plan(
-    net: Topology, planned: tuple[Link, ...], rtts: dict[str, int], routes: tuple[Route, ...]
-) -> tuple[Event, ...]:
+def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...]) -> tuple[Event, ...]:
     """The events of a scenario in the order of their times.
 
     Raises ScenarioError where an event would need other qdiscs than those that the link has.
@@ -41,12 +41,12 @@ def plan(
     for one in happenings(net.scenario.events):
         wired, sides = by_name[one.link]
         if wired.key not in states:
-            states[wired.key] = _Link(wired, planned[wired.index], rtts, routes)
+            states[wired.key] = _Link(wired, rtts, routes)
         actions = states[wired.key].take(one, sides)
         if actions is None:
             what = (
-                f"{one.link} would need another kind of queue or link than it has from the start; "
-                f"give it the same kind under network.links.{wired.key}"
+                f"{one.link} would need another kind of queue or link than it has from the start, or its token bucket "
+                f"would be filled by the change; give it the same kind under network.links.{wired.key}"
             )
             raise error_at(net.scenario, [(one.where, what)])
         if actions or one.kind == "set":
@@ -78,13 +78,12 @@ def _conditions(change: Change) -> list[str]:
 class _Link:
     """One link in the course of a trial."""
 
-    def __init__(self, wired: Wired, planned: Link, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
+    def __init__(self, wired: Wired, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
         self._wired = wired
         self._routes = routes
         self._down = False
         self._sides = {
-            forward: _Direction(port, one, rtts)
-            for forward, port, one in zip((True, False), wired.ports, planned.directions, strict=True)
+            forward: _Direction(port, rtts) for forward, port in zip((True, False), wired.ports, strict=True)
         }
 
     def take(self, one: Happening, sides: tuple[bool, ...]) -> tuple[ChangeQdisc | SetDevice, ...] | None:
@@ -122,23 +121,16 @@ class _Link:
 class _Direction:
     """One direction of a link in the course of a trial."""
 
-    def __init__(self, port: Port, planned: LinkDirection, rtts: dict[str, int]) -> None:
-        self._port = port
-        self._rtts = rtts
-        self._conditions = port.wired.link.conditions(forward=port.at_a)
-        self._planned = planned
+    def __init__(self, port: Port, rtts: dict[str, int]) -> None:
+        self._place = links.place(port, rtts)
+        self._conditions = shaping.settled(port.conditions, self._place)
         self._cut = False
         self._qdiscs = self._now()
 
     def set(self, given: dict[str, object]) -> list[Qdisc] | None:
         """Other conditions; the queue stays unless it is given."""
         before = {name: getattr(self._conditions, name) for name in Conditions.model_fields}
-        self._conditions = Conditions.model_construct(**(before | given))
-        planned = links.direction(self._port, self._conditions, self._rtts)
-        if "queue" not in given:
-            kept = {name: getattr(self._planned, name) for name in ("queue_packets", "queue_bytes")}
-            planned = planned.model_copy(update=kept)
-        self._planned = planned
+        self._conditions = shaping.settled(Conditions.model_construct(**(before | given)), self._place)
         return self._changed()
 
     def cut(self, cut: bool) -> list[Qdisc] | None:
@@ -147,22 +139,31 @@ class _Direction:
         return self._changed()
 
     def _now(self) -> list[Qdisc]:
-        found = list(links.direction_qdiscs(self._planned, links.frame_bytes(self._port.wired)))
-        return [_losing_all(qdisc) for qdisc in found] if self._cut else found
+        found = shaping.qdiscs(self._place, self._conditions)
+        return [_losing_all(qdisc) for qdisc in found] if self._cut else list(found)
 
     def _changed(self) -> list[Qdisc] | None:
-        """The qdiscs whose options are others than before; None when it is not the same qdiscs.
+        """The qdiscs whose options are others than before; None when that is not possible.
 
-        A tbf that changes sets the limit of its queue in its own unit, so what is below it is said again.
+        A tbf that changes sets the limit of its queue in its own unit, so what is below it is said again. It also
+        fills its bucket: two frames matter little, but a token bucket that is meant to last must not change.
         """
-        before, self._qdiscs = self._qdiscs, self._now()
-        if [_place(qdisc) for qdisc in before] != [_place(qdisc) for qdisc in self._qdiscs]:
+        before, now = self._qdiscs, self._now()
+        if [_place(qdisc) for qdisc in before] != [_place(qdisc) for qdisc in now]:
             return None
+        self._qdiscs = [shaping.changed(old, new) for old, new in zip(before, now, strict=True)]
         changed: list[Qdisc] = []
         for old, new in zip(before, self._qdiscs, strict=True):
+            if old != new and (_lasts(old) or _lasts(new)):
+                return None
             if old != new or (changed and isinstance(changed[-1].options, Tbf)):
                 changed.append(new)
         return changed
+
+
+def _lasts(qdisc: Qdisc) -> bool:
+    """Whether it is a token bucket that is meant to last."""
+    return isinstance(qdisc.options, Tbf) and qdisc.options.peak_bps is not None
 
 
 def _place(qdisc: Qdisc) -> tuple[str, str, str, str]:
@@ -172,4 +173,6 @@ def _place(qdisc: Qdisc) -> tuple[str, str, str, str]:
 def _losing_all(qdisc: Qdisc) -> Qdisc:
     if not isinstance(qdisc.options, Netem):
         return qdisc
-    return qdisc.model_copy(update={"options": qdisc.options.model_copy(update={"loss_ratio": 1.0})})
+    return qdisc.model_copy(
+        update={"options": qdisc.options.model_copy(update={"loss_ratio": 1.0, "gemodel": None})}
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from plait.plan.application import PATIENCE_US, application
 from plait.plan.applications import SocketOptions, Udp
+from plait.plan.buckets import takes_tokens
 from plait.plan.endpoints import Ends, PathManager
 from plait.plan.maxflow import maximum_flow
 from plait.plan.model import Flow, Path, Side
@@ -134,7 +135,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
         start_us = nominal_start_us(scenario, slot)
         job = application(scenario, slot, first, start_us, seed=0)
         if isinstance(job, Udp):
-            job = job.model_copy(update={"drain_us": _drain_us(entry, routing)})
+            job = job.model_copy(update={"drain_us": _drain_us(entry, routing, topology)})
         c0, s0 = entry.ends.initial
         yield Flow(
             id=number,
@@ -230,13 +231,17 @@ def _not_of_mptcp(entry: Entry) -> list[tuple[str, str]]:
     return refused
 
 
-def _drain_us(entry: Entry, routing: Routing) -> int:
+def _drain_us(entry: Entry, routing: Routing, topology: Topology) -> int:
     """How long the last packet can be on its way: all delays, and all queues full before it."""
     forward, _ = directed(entry.sender, entry.ends.initial, routing)
     longest = DRAIN_US
     for port in forward:
-        conditions = port.wired.link.conditions(forward=port.at_a)
-        longest += ((conditions.delay or 0) + (conditions.jitter or 0)) // 1000
+        conditions = port.conditions
+        longest += (
+            (conditions.delay or 0) + (0 if conditions.jitter is None else conditions.jitter.most_ns)
+        ) // 1000
+        if conditions.aqm is not None or takes_tokens(topology, port):
+            return PATIENCE_US
         if conditions.rate is not None:
             longest += _queue_us(conditions, port.wired.link.mtu)
     return min(longest, PATIENCE_US)
@@ -267,7 +272,7 @@ class _Ways:
             backups = [pair for pair in several if self._manager.is_backup(entry.ends, pair)]
             counted = [pair for pair in pairs if pair not in backups] or pairs
             paths = _paths(sender, pairs, backups, self._routing)
-            self._known[key] = (paths, _ideal(sender, counted, self._routing))
+            self._known[key] = (paths, _ideal(sender, counted, self._routing, self._topology))
         return self._known[key]
 
 
@@ -285,7 +290,7 @@ def _paths(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: Ro
     taken: set[str] = set()
     for pair in pairs:
         forward, backward = directed(sender, pair, routing)
-        rates = [port.wired.link.conditions(forward=port.at_a).rate for port in forward]
+        rates = [port.conditions.rate for port in forward]
         name = _unique(_path_name(forward), taken)
         out.append(
             Path(
@@ -331,18 +336,21 @@ def _unique(name: str, taken: set[str]) -> str:
     return unique
 
 
-def _ideal(sender: SideName, pairs: list[Pair], routing: Routing) -> int | None:
-    """The maximum flow through the links of the paths, in bit/s; None when nothing limits it.
+def _ideal(sender: SideName, pairs: list[Pair], routing: Routing, topology: Topology) -> int | None:
+    """The maximum flow through the links of the paths, in bit/s.
 
-    Of the links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
+    None when nothing limits it, or when a token bucket does: what it allows depends on what was sent before. Of the
+    links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
     """
     ports = {port.out: port for pair in pairs for port in directed(sender, pair, routing)[0]}
     if len(pairs) > 1 and routing.reach.ecmp:
         sent = (pair[::-1] if sender == "server" else pair for pair in pairs)
         ports |= {port.out: port for ends in sent for port in routing.reach.spread(*ends)}
+    if any(takes_tokens(topology, port) for port in ports.values()):
+        return None
     capacities: dict[tuple[str, str], float] = {}
     for port in ports.values():
-        rate = port.wired.link.conditions(forward=port.at_a).rate
+        rate = port.conditions.rate
         arc = (port.node, port.far.node)
         capacities[arc] = capacities.get(arc, 0) + (inf if rate is None else int(rate))
     source, target = pairs[0][:: -1 if sender == "server" else 1]

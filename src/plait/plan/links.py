@@ -1,29 +1,25 @@
-"""Links as kernel objects: veth pairs into the namespace `wire`, and the qdiscs of each direction. Pure.
+"""Links as kernel objects: veth pairs into the namespace `wire`, and where each direction is shaped. Pure.
 
 A host's interface is fast; the link is a box in the middle. What arrives from one end is redirected to the
-interface of the other, and delayed (netem), limited (tbf) and queued (pfifo or bfifo) as it leaves there.
+interface of the other, and meets the link's conditions as it leaves there (see `shaping`).
 """
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING
 
-from plait.plan.model import Bfifo, Link, LinkDirection, Netem, Pfifo, Qdisc, Redirect, Tbf, Veth, VethEnd
+from plait.plan.model import Link, LinkDirection, Redirect, Veth, VethEnd
+from plait.plan.shaping import Place, queue_length
 from plait.plan.topology import WIRE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.topology import Port, Wired
+    from plait.scenario.conditions import Aqm, Loss
     from plait.scenario.links import Conditions
 
-NETEM_LIMIT = 1_000_000
-"""Packets under way; never reached (it takes no memory until it is used)."""
-LEAST_DELAY_NS = 1
-"""So that netem takes the packet over from its sender's accounting also where a link has no delay."""
 ETHERNET_BYTES = 14
-DEFAULT_QUEUE_PACKETS = 100
 
 
 def frame_bytes(wired: Wired) -> int:
@@ -49,8 +45,23 @@ def redirects(wired: Wired) -> Iterator[Redirect]:
         yield Redirect(netns=WIRE, source=port.wire_ifname, target=port.far.wire_ifname)
 
 
+def place(port: Port, rtts_ns: dict[str, int]) -> Place:
+    """Where the direction that leaves its node by `port` is shaped.
+
+    `rtts_ns` is the largest base RTT of the paths by link direction; a link that no path crosses has its own.
+    """
+    wired = port.wired
+    own_ns = wired.delay_ns(forward=True) + wired.delay_ns(forward=False)
+    return Place(
+        netns=WIRE,
+        ifname=port.far.wire_ifname,
+        frame_bytes=frame_bytes(wired),
+        rtt_ns=rtts_ns.get(port.out, own_ns),
+    )
+
+
 def link(wired: Wired, rtts_ns: dict[str, int]) -> Link:
-    """The link with its conditions; `rtts_ns` is the largest base RTT of the paths by link direction."""
+    """The link with its conditions, for monitors and analysis."""
     a, b = wired.ports
     one, other = (direction(p, p.wired.link.conditions(forward=p.at_a), rtts_ns) for p in (a, b))
     return Link(name=wired.key, directions=(one, other))
@@ -58,7 +69,8 @@ def link(wired: Wired, rtts_ns: dict[str, int]) -> Link:
 
 def direction(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> LinkDirection:
     """What leaves through a port under these conditions; the `bdp` of a queue is that of `rtts_ns`."""
-    packets, size = _queue(port, conditions, rtts_ns)
+    packets, size = queue_length(conditions, place(port, rtts_ns))
+    jitter, loss, bucket = conditions.jitter, conditions.loss, conditions.bucket
     return LinkDirection(
         name=port.out,
         source=port.node,
@@ -66,62 +78,31 @@ def direction(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> Li
         ifname=port.far.wire_ifname,
         rate_bps=None if conditions.rate is None else int(conditions.rate),
         delay_ns=int(conditions.delay or 0),
-        jitter_ns=int(conditions.jitter or 0),
-        loss_ratio=float(conditions.loss or 0),
+        jitter_ns=0 if jitter is None else int(jitter.within or jitter.deviation or 0),
+        jitter_distribution=None if jitter is None or jitter.within is not None else jitter.named,
+        loss_ratio=0.0 if loss is None else loss.mean,
+        loss_burst_packets=_burst(loss),
+        reorder_ratio=float(conditions.reorder or 0),
+        duplicate_ratio=float(conditions.duplicate or 0),
+        corrupt_ratio=float(conditions.corrupt or 0),
         queue_packets=packets,
         queue_bytes=size,
+        aqm=None if packets is size is None else _managed(conditions.aqm),
+        baseline_bps=None if bucket is None else int(bucket.baseline),
+        burst_bytes=None if bucket is None else int(bucket.burst),
     )
 
 
-def _queue(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> tuple[int | None, int | None]:
-    """(packets, bytes) of the queue before the rate; one of them, or none where there is no rate."""
-    if conditions.rate is None:
-        return None, None
-    given = conditions.queue
-    if given is not None and given.unit == "pkt":
-        return int(given.amount), None
-    if given is not None and given.unit == "B":
-        return None, int(given.amount)
-    own_ns = port.wired.delay_ns(forward=True) + port.wired.delay_ns(forward=False)
-    product = int(conditions.rate) * rtts_ns.get(port.out, own_ns)
-    amount = 1 if given is None else given.amount
-    packets = ceil(product * amount / (8 * 10**9 * frame_bytes(port.wired)))
-    return max(packets, DEFAULT_QUEUE_PACKETS if given is None else 1), None
+def _burst(loss: Loss | None) -> float | None:
+    """The mean time in the bad state, in packets."""
+    model = None if loss is None else loss.as_gemodel()
+    return None if model is None or not model.r else 1 / model.r
 
 
-def qdiscs(planned: Link, wired: Wired) -> Iterator[Qdisc]:
-    """The qdiscs of both directions, each parent before its child; see `reseeded` for their seeds."""
-    for one in planned.directions:
-        yield from direction_qdiscs(one, frame_bytes(wired))
-
-
-def direction_qdiscs(planned: LinkDirection, frame: int) -> Iterator[Qdisc]:
-    """The qdiscs of one direction whose longest frame has so many bytes; netem is not seeded yet."""
-    at = {"netns": WIRE, "ifname": planned.ifname}
-    delay = Netem(
-        delay_ns=max(LEAST_DELAY_NS, planned.delay_ns),
-        jitter_ns=planned.jitter_ns,
-        loss_ratio=planned.loss_ratio,
-        limit_packets=NETEM_LIMIT,
-        seed=0,
-    )
-    yield Qdisc(**at, parent="root", handle="1:", options=delay)
-    if planned.rate_bps is None:
-        return
-    burst = max(2 * frame, ceil(planned.rate_bps * 20 / 8_000_000))
-    queued = planned.queue_bytes or (planned.queue_packets or 1) * frame
-    bucket = Tbf(rate_bps=planned.rate_bps, burst_bytes=burst, limit_bytes=queued)
-    yield Qdisc(**at, parent="1:1", handle="2:", options=bucket)
-    queue: Pfifo | Bfifo = (
-        Pfifo(limit_packets=planned.queue_packets)
-        if planned.queue_packets is not None
-        else Bfifo(limit_bytes=queued)
-    )
-    yield Qdisc(**at, parent="2:1", handle="3:", options=queue)
-
-
-def reseeded(qdisc: Qdisc, seed: int) -> Qdisc:
-    """The qdisc, with this seed if it has one."""
-    if not isinstance(qdisc.options, Netem):
-        return qdisc
-    return qdisc.model_copy(update={"options": qdisc.options.model_copy(update={"seed": seed})})
+def _managed(aqm: Aqm | None) -> str | None:
+    """The qdisc that manages the queue; None: drop-tail."""
+    if aqm is None or aqm.droptail is not None:
+        return None
+    if aqm.red is not None and (aqm.red.points is not None or aqm.red.gentle):
+        return "plait_red"
+    return aqm.kind

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plait.plan.applications import Application, SocketOptions
+from plait.plan.qdiscs import Distribution, Qdisc
 from plait.plan.record import IfName, Micros, Record
 from plait.plan.watching import Monitors, Program
 
@@ -80,57 +81,25 @@ class Bridge(Record):
     ports: tuple[IfName, ...]
 
 
-class Netem(Record):
-    """netem: propagation delay and random loss. `limit_packets` never binds: queues are elsewhere."""
-
-    kind: Literal["netem"] = "netem"
-    delay_ns: int = Field(ge=0)
-    jitter_ns: int = Field(default=0, ge=0)
-    loss_ratio: float = Field(default=0.0, ge=0.0, le=1.0)
-    limit_packets: int = Field(gt=0)
-    seed: int = Field(ge=0)
-    """For netem's own generator (TCA_NETEM_PRNG_SEED)."""
-
-
-class Tbf(Record):
-    """tbf: the rate of a link. `burst_bytes` is the bucket, `limit_bytes` the queue when no child is given."""
-
-    kind: Literal["tbf"] = "tbf"
-    rate_bps: int = Field(gt=0)
-    burst_bytes: int = Field(gt=0)
-    limit_bytes: int = Field(gt=0)
-
-
-class Pfifo(Record):
-    """pfifo: a drop-tail queue of so many packets."""
-
-    kind: Literal["pfifo"] = "pfifo"
-    limit_packets: int = Field(gt=0)
-
-
-class Bfifo(Record):
-    """bfifo: a drop-tail queue of so many bytes."""
-
-    kind: Literal["bfifo"] = "bfifo"
-    limit_bytes: int = Field(gt=0)
-
-
-class Qdisc(Record):
-    """A queueing discipline on an interface. `handle` and `parent` as tc writes them (`1:`, `root`, `1:1`)."""
+class Ifb(Record):
+    """An intermediate functional block: a device that gives each packet back to where it was redirected from."""
 
     netns: str
     ifname: IfName
-    parent: str
-    handle: str
-    options: Annotated[Netem | Tbf | Pfifo | Bfifo, Field(discriminator="kind")]
+    mac: str
 
 
 class Redirect(Record):
-    """Everything that arrives on `source` leaves through `target` (clsact ingress, matchall, mirred)."""
+    """Everything that arrives on `source` leaves through `target` (clsact, matchall, mirred).
+
+    With the hook `egress` it is what is about to leave through `source`, before its qdiscs; the target is an ifb,
+    which gives it back to them.
+    """
 
     netns: str
     source: IfName
     target: IfName
+    hook: Literal["ingress", "egress"] = "ingress"
 
 
 class Rule(Record):
@@ -208,6 +177,8 @@ class Network(Record):
     namespaces: tuple[Namespace, ...]
     veths: tuple[Veth, ...]
     bridges: tuple[Bridge, ...] = ()
+    ifbs: tuple[Ifb, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
     qdiscs: tuple[Qdisc, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     routes: tuple[Route, ...] = ()
@@ -268,9 +239,24 @@ class LinkDirection(Record):
     rate_bps: int | None
     delay_ns: int
     jitter_ns: int = 0
+    """Half the width of a uniform distribution, the standard deviation of another."""
+    jitter_distribution: str | None = None
+    """None: uniform."""
     loss_ratio: float = 0.0
+    """Of random loss in the long run, bursts or not."""
+    loss_burst_packets: float | None = None
+    """Mean length of a burst; None when each packet is lost or not on its own."""
+    reorder_ratio: float = 0.0
+    duplicate_ratio: float = 0.0
+    corrupt_ratio: float = 0.0
     queue_packets: int | None = None
     queue_bytes: int | None = None
+    aqm: str | None = None
+    """`red`, `plait_red`, `codel` or `fq_codel`; None: drop-tail."""
+    baseline_bps: int | None = None
+    """Of a token bucket: what flows in; `rate_bps` is then the peak rate."""
+    burst_bytes: int | None = None
+    """Of a token bucket: what it holds."""
 
 
 class Link(Record):
@@ -278,6 +264,21 @@ class Link(Record):
 
     name: str
     directions: tuple[LinkDirection, LinkDirection]
+
+
+class SharedBucket(Record):
+    """A token bucket that link directions take from, before they enter their links: an ifb in `wire`."""
+
+    name: str
+    """`h1 out`; unique within the plan, and no name of a link direction."""
+    ifname: IfName
+    peak_bps: int
+    baseline_bps: int
+    burst_bytes: int
+    queue_packets: int | None = None
+    queue_bytes: int | None = None
+    directions: tuple[str, ...]
+    """Names of the link directions."""
 
 
 class Path(Record):
@@ -391,6 +392,7 @@ class Plan(Record):
     """The trial ends when every flow has ended, or at this time at the latest."""
     network: Network
     links: tuple[Link, ...]
+    buckets: tuple[SharedBucket, ...] = ()
     flows: tuple[Flow, ...]
     events: tuple[Event, ...] = ()
     measure: Measure | None = None

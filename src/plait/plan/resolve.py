@@ -10,15 +10,18 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
-from plait.plan import addressing, events, links, sysctls, topology
+from plait.plan import addressing, events, links, shaping, sysctls, topology
 from plait.plan.absent import absent
 from plait.plan.application import application, length_us, messages
 from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
+from plait.plan.buckets import buckets
+from plait.plan.distributions import table
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
-from plait.plan.model import Bridge, Machine, Measure, Namespace, Nat, Network, Plan
+from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Nat, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.programs import programs, system_call_ns
+from plait.plan.qdiscs import Netem
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
 from plait.plan.slots import slots, total
@@ -26,10 +29,11 @@ from plait.scenario.check import MAX_LINKS
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from plait.plan.absent import Absent
-    from plait.plan.model import Flow
+    from plait.plan.model import Event, Flow
+    from plait.plan.qdiscs import Distribution, Qdisc
     from plait.plan.slots import Slot
     from plait.plan.topology import Topology
     from plait.scenario import Scenario
@@ -90,14 +94,18 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     _bounded_messages(scenario, planned_flows)
     watched = monitors(net, planned_flows)
     memory = _memory_mib(scenario, planned_flows, len(watched.captures) * RING_MIB)
+    shared = buckets(net, rtts)
     namespaces = _namespaces(net)
-    wires = list(zip(planned_links, net.wires, strict=True))
+    qdiscs = (*_link_qdiscs(net, rtts), *shared.qdiscs)
+    happening = events.plan(net, rtts, tuple(routes))
     network = Network(
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
-        qdiscs=tuple(qdisc for planned, wired in wires for qdisc in links.qdiscs(planned, wired)),
-        redirects=tuple(redirect for wired in net.wires for redirect in links.redirects(wired)),
+        ifbs=shared.ifbs,
+        distributions=_distributions(qdiscs, happening),
+        qdiscs=qdiscs,
+        redirects=(*(one for wired in net.wires for one in links.redirects(wired)), *shared.redirects),
         routes=tuple(routes),
         rules=tuple(rules),
         nats=tuple(_nats(net)),
@@ -114,20 +122,36 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         end_us=0,
         network=network,
         links=planned_links,
+        buckets=shared.planned,
         flows=planned_flows,
         measure=_measure(scenario),
         monitors=watched,
-        events=events.plan(net, planned_links, rtts, network.routes),
+        events=happening,
         programs=programs(scenario),
     )
     return plan, lacking
+
+
+def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
+    """The qdiscs of all directions, in the order of the links."""
+    for wired in net.wires:
+        for port in wired.ports:
+            yield from shaping.qdiscs(links.place(port, rtts), port.conditions)
+
+
+def _distributions(qdiscs: Iterable[Qdisc], happening: Iterable[Event]) -> tuple[Distribution, ...]:
+    """The tables that netem needs, at first or later, each once."""
+    later = (act.qdisc for event in happening for act in event.actions if isinstance(act, ChangeQdisc))
+    named = (one.options.distribution for one in (*qdiscs, *later) if isinstance(one.options, Netem))
+    return tuple(table(name) for name in sorted({name for name in named if name is not None}))
 
 
 def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     """The plan with all that follows from the seed: netem's seeds, the flows' starts, and so the end."""
     names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
     qdiscs = tuple(
-        links.reseeded(qdisc, derived(seed, "netem", names[qdisc.ifname])) for qdisc in plan.network.qdiscs
+        shaping.reseeded(qdisc, derived(seed, qdisc.options.kind, names.get(qdisc.ifname, qdisc.ifname)))
+        for qdisc in plan.network.qdiscs
     )
     namespaces = tuple(
         sysctls.reseeded(space, derived(seed, "ecmp", space.name)) for space in plan.network.namespaces
@@ -138,7 +162,7 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     return plan.model_copy(
         update={
             "seed": seed,
-            "end_us": _end_us(scenario, started),
+            "end_us": _end_us(scenario, plan, started),
             "network": plan.network.model_copy(update={"qdiscs": qdiscs, "namespaces": namespaces}),
             "flows": started,
         }
@@ -272,12 +296,34 @@ def _measure(scenario: Scenario) -> Measure | None:
     )
 
 
-def _end_us(scenario: Scenario, planned: tuple[Flow, ...]) -> int:
+def _end_us(scenario: Scenario, plan: Plan, planned: tuple[Flow, ...]) -> int:
     """`until`; or when flows that last for a time have ended, and others at a tenth of what their links allow them."""
     if scenario.until is not None:
         return scenario.until.us
+    baselines = _baselines(plan)
+    steady = tuple(_without_tokens(flow, baselines) for flow in planned)
     ends: list[int] = []
-    for flow in planned:
+    for flow in steady:
         begin = max((ends[other] for other in flow.after), default=0) + flow.start_us
-        ends.append(begin + length_us(flow, planned))
+        ends.append(begin + length_us(flow, steady))
     return max(ends, default=0) + GRACE_US
+
+
+def _without_tokens(flow: Flow, baselines: dict[str, int]) -> Flow:
+    """The flow, with the least that token buckets leave it."""
+    slow = [baselines[name] for path in flow.paths for name in path.forward if name in baselines]
+    return flow.model_copy(update={"ideal_rate_bps": min(slow)}) if slow else flow
+
+
+def _baselines(plan: Plan) -> dict[str, int]:
+    """What flows into the token buckets of link directions, in bit/s."""
+    own = {
+        one.name: one.baseline_bps
+        for link in plan.links
+        for one in link.directions
+        if one.baseline_bps is not None
+    }
+    for bucket in plan.buckets:
+        for name in bucket.directions:
+            own[name] = min(own.get(name, bucket.baseline_bps), bucket.baseline_bps)
+    return own

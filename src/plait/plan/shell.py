@@ -10,15 +10,16 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from plait.plan.model import ChangeQdisc, Netem, Pfifo, Tbf
+from plait.plan.model import ChangeQdisc
+from plait.plan.shell_command import command_in
+from plait.plan.shell_conditions import conditions, qdisc_command
 from plait.plan.shell_traffic import traffic
 from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
-from plait.units import Duration, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Mptcp, Network, Plan, Qdisc, Route, SetDevice, Veth, VethEnd
+    from plait.plan.model import Mptcp, Network, Plan, Route, SetDevice, Veth, VethEnd
 
 _ABOUT = """\
 #!/bin/sh
@@ -50,7 +51,7 @@ def to_shell(plan: Plan) -> str:
         ("Nodes, and the namespace that holds all links", _namespaces(plan.network)),
         ("Links: each end in its node, the other end in wire", _veths(plan.network)),
         ("Switches", _bridges(plan.network)),
-        ("What links do to packets", _conditions(plan.network)),
+        ("What links do to packets", conditions(plan.network)),
         ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
         ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),
@@ -66,11 +67,6 @@ def to_shell(plan: Plan) -> str:
     )
     sections = [f"# {title}\n" + "".join(f"{line}\n" for line in lines) for title, lines in parts]
     return "\n".join([_ABOUT, clean, *sections])
-
-
-def _in(netns: str, tool: str, *words: object) -> str:
-    """A command of `ip`, `bridge` or `tc` in a namespace."""
-    return " ".join([tool, "-n", quote(netns), *(quote(str(word)) for word in words)])
 
 
 def _kernel(plan: Plan) -> Iterator[str]:
@@ -103,7 +99,7 @@ def _veth(veth: Veth) -> Iterator[str]:
     a, b = veth.a, veth.b
     mtu = ("mtu", veth.mtu)
     peer = ("peer", "name", b.ifname, "address", b.mac, *mtu, "netns", b.netns)
-    yield _in(a.netns, "ip", "link", "add", a.ifname, "address", a.mac, *mtu, "type", "veth", *peer)
+    yield command_in(a.netns, "ip", "link", "add", a.ifname, "address", a.mac, *mtu, "type", "veth", *peer)
     for end in (a, b):
         yield from _end(end)
 
@@ -114,55 +110,17 @@ def _end(end: VethEnd) -> Iterator[str]:
     yield f"ip netns exec {quote(end.netns)} ethtool -K {name} tso off gso off gro off"
     for address in end.addresses:
         extra = ("nodad",) if ":" in address else ()
-        yield _in(end.netns, "ip", "address", "add", address, "dev", end.ifname, *extra)
-    yield _in(end.netns, "ip", "link", "set", end.ifname, "up")
+        yield command_in(end.netns, "ip", "address", "add", address, "dev", end.ifname, *extra)
+    yield command_in(end.netns, "ip", "link", "set", end.ifname, "up")
 
 
 def _bridges(network: Network) -> Iterator[str]:
     for bridge in network.bridges:
         kind = ("type", "bridge", "stp_state", 0, "mcast_snooping", 0)
-        yield _in(bridge.netns, "ip", "link", "add", bridge.ifname, "address", bridge.mac, *kind)
+        yield command_in(bridge.netns, "ip", "link", "add", bridge.ifname, "address", bridge.mac, *kind)
         for port in bridge.ports:
-            yield _in(bridge.netns, "ip", "link", "set", port, "master", bridge.ifname)
-        yield _in(bridge.netns, "ip", "link", "set", bridge.ifname, "up")
-
-
-def _conditions(network: Network) -> Iterator[str]:
-    for redirect in network.redirects:
-        yield _in(redirect.netns, "tc", "qdisc", "add", "dev", redirect.source, "clsact")
-        action = ("matchall", "action", "mirred", "egress", "redirect", "dev", redirect.target)
-        yield _in(redirect.netns, "tc", "filter", "add", "dev", redirect.source, "ingress", *action)
-    for qdisc in network.qdiscs:
-        yield _qdisc("add", qdisc)
-
-
-def _qdisc(verb: str, qdisc: Qdisc) -> str:
-    parent = ("root",) if qdisc.parent == "root" else ("parent", qdisc.parent)
-    where = ("dev", qdisc.ifname, *parent, "handle", qdisc.handle)
-    return _in(qdisc.netns, "tc", "qdisc", verb, *where, *_options(qdisc))
-
-
-def _options(qdisc: Qdisc) -> tuple[object, ...]:
-    options = qdisc.options
-    if isinstance(options, Netem):
-        words: tuple[object, ...] = (
-            "netem",
-            "limit",
-            options.limit_packets,
-            "delay",
-            Duration(options.delay_ns),
-        )
-        if options.jitter_ns:
-            words += (Duration(options.jitter_ns),)
-        if options.loss_ratio:
-            words += ("loss", f"{options.loss_ratio * 100:.12g}%")
-        return words
-    if isinstance(options, Tbf):
-        size = ("burst", options.burst_bytes, "limit", options.limit_bytes)
-        return ("tbf", "rate", Rate(options.rate_bps), *size)
-    kind = "pfifo" if isinstance(options, Pfifo) else "bfifo"
-    limit = options.limit_packets if isinstance(options, Pfifo) else options.limit_bytes
-    return (kind, "limit", limit)
+            yield command_in(bridge.netns, "ip", "link", "set", port, "master", bridge.ifname)
+        yield command_in(bridge.netns, "ip", "link", "set", bridge.ifname, "up")
 
 
 def _routes(network: Network) -> Iterator[str]:
@@ -170,7 +128,7 @@ def _routes(network: Network) -> Iterator[str]:
         yield _route(route)
     for rule in network.rules:
         how = ("from", rule.source, "lookup", rule.table, "priority", rule.priority)
-        yield _in(rule.netns, "ip", *_family(rule.source), "rule", "add", *how)
+        yield command_in(rule.netns, "ip", *_family(rule.source), "rule", "add", *how)
 
 
 def _route(route: Route) -> str:
@@ -187,7 +145,7 @@ def _route(route: Route) -> str:
     words += ["table", route.table] if route.table != 254 else []
     for hop in route.nexthops:
         words += ["nexthop", "via", hop.via, "dev", hop.device]
-    return _in(route.netns, "ip", *words)
+    return command_in(route.netns, "ip", *words)
 
 
 def _family(address: str) -> tuple[str, ...]:
@@ -206,7 +164,7 @@ def _nats(network: Network) -> Iterator[str]:
 def _mptcp(network: Network) -> Iterator[str]:
     for manager in network.mptcp:
         limits = ("subflow", manager.subflows, "add_addr_accepted", manager.add_addr_accepted)
-        yield _in(manager.netns, "ip", "mptcp", "limits", "set", *limits)
+        yield command_in(manager.netns, "ip", "mptcp", "limits", "set", *limits)
         yield from _endpoints(manager)
 
 
@@ -215,7 +173,9 @@ def _endpoints(manager: Mptcp) -> Iterator[str]:
         words: list[object] = [endpoint.address]
         words += ["dev", endpoint.device] if endpoint.device is not None else []
         words += ["port", endpoint.port] if endpoint.port is not None else []
-        yield _in(manager.netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags)
+        yield command_in(
+            manager.netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags
+        )
 
 
 def _events(plan: Plan) -> Iterator[str]:
@@ -227,11 +187,11 @@ def _events(plan: Plan) -> Iterator[str]:
 
 def _action(action: ChangeQdisc | SetDevice) -> Iterator[str]:
     if isinstance(action, ChangeQdisc):
-        yield _qdisc("change", action.qdisc)
+        yield from qdisc_command("change", action.qdisc)
         return
     device = ("dev", action.ifname)
-    yield _in(action.netns, "ip", "link", "set", *device, "up" if action.up else "down")
+    yield command_in(action.netns, "ip", "link", "set", *device, "up" if action.up else "down")
     for address in action.addresses:
-        yield _in(action.netns, "ip", "address", "add", address, *device, "nodad")
+        yield command_in(action.netns, "ip", "address", "add", address, *device, "nodad")
     for route in action.routes:
         yield _route(route)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
     from plait.scenario import model
-    from plait.scenario.links import Link
+    from plait.scenario.links import Conditions, Link
 
 IFNAME_MAX = 15
 BRIDGE = "br0"
@@ -62,6 +62,11 @@ class Port:
     def far(self) -> Port:
         """The other end of the link."""
         return self.wired.ends(self.segment)[1 if self.at_a else 0]
+
+    @property
+    def conditions(self) -> Conditions:
+        """Those of the link direction that leaves the node here."""
+        return self.wired.link.conditions(forward=self.at_a)
 
     @property
     def mac(self) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
+from plait.scenario.check_conditions import bucket_mistakes, condition_mistakes, queue_mistakes
 from plait.scenario.check_events import check_events
 from plait.scenario.check_traffic import check_traffic
-from plait.scenario.links import mistakes_of
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.scenario.links import Link
     from plait.scenario.model import Network, Scenario
 
 Where = tuple[str | int, ...]
@@ -36,6 +37,7 @@ def check(scenario: Scenario) -> list[Found]:
             links_of.get(node, set()).add(key)
     found += _addresses(network, links_of)
     found += _nat(network, links_of)
+    found += _buckets(network, links_of)
     found += _mptcp(scenario, links_of)
     found += check_traffic(scenario, links_of)
     found += _monitors(scenario)
@@ -70,9 +72,39 @@ def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
         if pair in seen:
             yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
         seen.setdefault(pair, key)
-        both = [one for side in (True, False) for one in mistakes_of(link.conditions(forward=side), link.mtu)]
-        for field, what in dict.fromkeys(both):
-            yield (*here, field), what
+        yield from _conditions(link, here)
+
+
+def _conditions(link: Link, here: Where) -> Iterator[Found]:
+    """Of both directions, each mistake once, where its field stands."""
+    seen: set[tuple[Where, str]] = set()
+    for side, own in (("forward", link.forward), ("backward", link.backward)):
+        for fields, what in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
+            given = own is not None and fields[0] in own.model_fields_set
+            found = ((*here, side, *fields) if given else (*here, *fields), what)
+            if found not in seen:
+                seen.add(found)
+                yield found
+
+
+def _buckets(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
+    """Shared buckets are on links of their node, and hold a frame."""
+    for kind in ("hosts", "routers"):
+        for node, options in getattr(network, kind).items():
+            bucket = options.bucket
+            if bucket is None:
+                continue
+            here: Where = ("network", kind, node, "bucket")
+            for i, link in enumerate(bucket.links or ()):
+                if link not in links_of[node]:
+                    what = f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
+                    yield (*here, "links", i), what
+            used = [network.links[key] for key in (bucket.links or links_of[node]) if key in network.links]
+            mtu = max((link.mtu for link in used), default=1500)
+            for fields, what in bucket_mistakes(bucket, bucket.peak, mtu, "peak"):
+                yield (*here, *fields), what
+            for fields, what in queue_mistakes(bucket.queue, mtu):
+                yield (*here, *fields), what
 
 
 def _addresses(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.scenario.check_conditions import condition_mistakes
 from plait.scenario.events import MAX_EVENTS, happenings
-from plait.scenario.links import Conditions, mistakes_of
+from plait.scenario.links import Conditions
 from plait.scenario.wording import nearest
 from plait.units import Duration
 
@@ -111,7 +112,7 @@ class _Link:
                     "(an event can change a rate, and not add one)"
                 )
                 found.append(((*one.where, "rate"), what))
-            found += [((*one.where, field), what) for field, what in mistakes_of(after, self._link.mtu)]
+            found += [((*one.where, *at), what) for at, what in condition_mistakes(after, self._link.mtu)]
             self._now[forward] = after
         if not any(one.change.given(forward=forward) for forward in (True, False)):
             found.append((one.where, "nothing is set; give a condition, such as rate: 2mbit"))

@@ -1,16 +1,14 @@
-"""Links: what each direction of them does to packets."""
+"""Links: what each direction of them does to packets, and the token bucket that interfaces of a node can share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plait.scenario.conditions import AqmField, Bucket, JitterField, LossField
 from plait.scenario.parts import Delay, Part, Whole
 from plait.units import Queue, Rate, Ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ETHERNET_BYTES = 14
 
@@ -21,11 +19,22 @@ class Conditions(Part):
     rate: Rate | None = None
     delay: Delay | None = None
     """One way."""
-    jitter: Delay | None = None
-    """Each packet's delay is uniform within delay +- jitter; it can overtake others."""
-    loss: Ratio | None = None
+    jitter: JitterField | None = None
+    """Each packet's delay is uniform within delay ± jitter, or has a distribution; packets stay in order."""
+    loss: LossField | None = None
+    """Random loss: a ratio, bursts, or a Gilbert-Elliott model."""
+    reorder: Ratio | None = None
+    """The share of packets that have no delay, and so overtake those under way."""
+    duplicate: Ratio | None = None
+    """The share of packets that arrive twice."""
+    corrupt: Ratio | None = None
+    """The share of packets in which one bit is flipped."""
     queue: Queue | None = None
-    """Drop-tail, in front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
+    """In front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
+    aqm: AqmField | None = None
+    """How the queue is managed. Default: drop-tail."""
+    bucket: Bucket | None = None
+    """A token bucket: `rate` as long as there are tokens, then its baseline."""
 
 
 class Link(Conditions):
@@ -44,12 +53,14 @@ class Link(Conditions):
         return Conditions.model_construct(**common)
 
 
-def mistakes_of(conditions: Conditions, mtu: int) -> Iterator[tuple[str, str]]:
-    """What makes no sense together in one direction of a link: (field, what is wrong; what would be right)."""
-    queue, frame = conditions.queue, mtu + ETHERNET_BYTES
-    if queue is not None and conditions.rate is None:
-        yield "queue", "a link without a rate has no queue; give a rate as well"
-    elif queue is not None and queue.unit == "B" and queue.amount < frame:
-        yield "queue", f"{queue} is less than one frame ({frame} bytes); give at least that"
-    if conditions.jitter and (conditions.delay or 0) < conditions.jitter:
-        yield "jitter", "jitter is greater than the delay; at most the delay makes sense"
+class SharedBucket(Bucket):
+    """A token bucket that all or some interfaces of a node take from, as a cloud instance has it."""
+
+    peak: Rate
+    """Of all these interfaces together, as long as there are tokens."""
+    queue: Queue | None = None
+    """In front of the bucket. Default: the greater of 100 packets and one bandwidth-delay product of the peak."""
+    links: Annotated[list[str], Field(min_length=1)] | None = None
+    """The links whose interfaces share it. Default: all of the node."""
+    direction: Literal["out", "in", "each", "together"] = "each"
+    """What it limits: what the node sends, what it receives, each with a bucket of its own, or the sum of both."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from plait.scenario.links import SharedBucket
 from plait.scenario.parts import Part, Sysctls
 
 Families = Literal["ipv4", "ipv6", "dual"]
@@ -30,6 +31,8 @@ class Host(Part):
     """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`, or one of each family in a list. Others are
     derived."""
     sysctls: Sysctls = {}
+    bucket: SharedBucket | None = None
+    """A token bucket that its interfaces share: a cloud instance's burst allowance."""
 
 
 class Switch(Part):

@@ -1,0 +1,115 @@
+//! Queueing disciplines; `src/plait/plan/qdiscs.py` says what each field means.
+
+use serde::Deserialize;
+
+use super::QdiscOptions;
+use super::records::records;
+
+records! {
+    /// A table of delays.
+    Distribution {
+        name: String,
+        values: Vec<i16>,
+    }
+
+    /// The Gilbert-Elliott model of losses.
+    Gemodel {
+        p: f64,
+        r: f64,
+        loss_bad: f64,
+        loss_good: f64,
+    }
+
+    /// What happens to packets under way.
+    Netem {
+        delay_ns: i64,
+        #[serde(default)]
+        jitter_ns: i64,
+        #[serde(default)]
+        distribution: Option<String>,
+        #[serde(default)]
+        in_order: bool,
+        #[serde(default)]
+        loss_ratio: f64,
+        #[serde(default)]
+        gemodel: Option<Gemodel>,
+        #[serde(default)]
+        duplicate_ratio: f64,
+        #[serde(default)]
+        reorder_ratio: Option<f64>,
+        #[serde(default)]
+        corrupt_ratio: Option<f64>,
+        limit_packets: u32,
+        seed: u64,
+    }
+
+    /// A rate, or a token bucket with its peak rate.
+    Tbf {
+        rate_bps: u64,
+        burst_bytes: u32,
+        limit_bytes: u32,
+        #[serde(default)]
+        peak_bps: Option<u64>,
+        #[serde(default)]
+        peak_burst_bytes: Option<u32>,
+    }
+
+    /// A queue of so many packets.
+    Pfifo {
+        limit_packets: u32,
+    }
+
+    /// A queue of so many bytes.
+    Bfifo {
+        limit_bytes: u32,
+    }
+
+    /// Linux's random early detection; the queue is a child of its own.
+    Red {
+        min_bytes: u32,
+        max_bytes: u32,
+        probability: f64,
+        weight_log: u8,
+        idle_log: u8,
+        idle_shifts: Vec<u8>,
+        ecn: bool,
+        limit_bytes: u32,
+    }
+
+    /// Random early detection with its curve point by point.
+    PlaitRed {
+        limit_packets: u32,
+        weight_log: u32,
+        points: Vec<(u32, u32)>,
+        ecn: bool,
+        idle_ns: u32,
+        seed: u64,
+    }
+
+    /// Controlled delay.
+    Codel {
+        limit_packets: u32,
+        target_us: u32,
+        interval_us: u32,
+        ecn: bool,
+    }
+
+    /// Controlled delay in each of many queues.
+    FqCodel {
+        limit_packets: u32,
+        target_us: u32,
+        interval_us: u32,
+        ecn: bool,
+        flows: u32,
+        quantum_bytes: u32,
+    }
+
+    /// A queueing discipline.
+    Qdisc {
+        netns: String,
+        ifname: String,
+        parent: String,
+        handle: String,
+        options: QdiscOptions,
+    }
+}

@@ -1,0 +1,188 @@
+"""What the conditions of one direction of a link must mean together. Pure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.scenario.conditions import Bucket, Codel, Jitter, Red
+    from plait.scenario.links import Conditions
+    from plait.scenario.parts import Delay
+    from plait.units import Queue, Rate
+
+Mistake = tuple[tuple[str, ...], str]
+"""(field below the conditions, what is wrong; what would be right)"""
+
+SHORTEST = {"normal": 3.67, "pareto": 0.62, "paretonormal": 1.5}
+"""By how many deviations the shortest delay of a distribution is below its mean, rounded up."""
+ETHERNET_BYTES = 14
+MAX_TOKENS = 2**32 - 1
+RED_BITS = 31
+"""The kernel's red keeps its average in a fixed point number of 32 bits."""
+
+
+def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
+    """Every mistake of one direction."""
+    yield from _needs_rate(conditions)
+    yield from _whole_bytes(conditions.rate, "rate")
+    yield from queue_mistakes(conditions.queue, mtu)
+    yield from _delay(conditions)
+    if conditions.aqm is not None and conditions.rate is not None:
+        yield from _aqm(conditions, mtu)
+    if conditions.bucket is not None and conditions.rate is not None:
+        yield from (
+            (("bucket", *fields), what)
+            for fields, what in bucket_mistakes(conditions.bucket, conditions.rate, mtu, "rate")
+        )
+
+
+def _needs_rate(conditions: Conditions) -> Iterator[Mistake]:
+    if conditions.rate is not None:
+        return
+    if conditions.queue is not None:
+        yield ("queue",), "a link without a rate has no queue; give a rate as well"
+    if conditions.aqm is not None:
+        yield ("aqm",), "a link without a rate has no queue to manage; give a rate as well"
+    if conditions.bucket is not None:
+        yield ("bucket",), "the rate of the link is the bucket's peak; give a rate as well"
+
+
+def _whole_bytes(rate: Rate | None, field: str) -> Iterator[Mistake]:
+    if rate is not None and int(rate) % 8:
+        lower = int(rate) // 8 * 8
+        yield (field,), f"{rate} is no whole number of bytes a second; write for example {lower}bit"
+
+
+def queue_mistakes(queue: Queue | None, mtu: int) -> Iterator[Mistake]:
+    """A queue holds at least one frame."""
+    frame = mtu + ETHERNET_BYTES
+    if queue is not None and queue.unit == "B" and queue.amount < frame:
+        yield ("queue",), f"{queue} is less than one frame ({frame} bytes); give at least that"
+
+
+def _delay(conditions: Conditions) -> Iterator[Mistake]:
+    delay = conditions.delay
+    if conditions.jitter is not None:
+        yield from _jitter(conditions.jitter, delay)
+    if conditions.reorder and not delay:
+        yield (
+            ("reorder",),
+            "without a delay nothing is under way that could be overtaken; give a delay as well",
+        )
+
+
+def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[Mistake]:
+    base = int(delay or 0)
+    if jitter.within is not None:
+        if jitter.within > base:
+            yield ("jitter",), "jitter is greater than the delay; at most the delay makes sense"
+        return
+    deviations = SHORTEST.get(jitter.named, 3**0.5)
+    least = ceil(int(jitter.deviation or 0) * deviations)
+    if least > base:
+        yield (
+            ("jitter",),
+            (
+                f"the shortest delay is {deviations:.3g} deviations below the mean, and would be negative; the delay "
+                f"must be at least {least / 1e6:.4g}ms"
+            ),
+        )
+
+
+def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> Iterator[Mistake]:
+    """A bucket fills more slowly than it is emptied, and holds a frame."""
+    frame = mtu + ETHERNET_BYTES
+    yield from _whole_bytes(bucket.baseline, "baseline")
+    if peak_field == "peak":
+        yield from _whole_bytes(peak, "peak")
+    if bucket.baseline >= peak:
+        yield (
+            ("baseline",),
+            f"{bucket.baseline} is not below the {peak_field} {peak}, so that the bucket would never empty; lower it",
+        )
+    if not frame <= bucket.burst <= MAX_TOKENS:
+        yield (
+            ("burst",),
+            f"{bucket.burst} is out of range; the bucket holds one frame ({frame} bytes) to {MAX_TOKENS} bytes",
+        )
+
+
+def _aqm(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
+    aqm, queue = conditions.aqm, conditions.queue
+    assert aqm is not None  # as the caller saw
+    counts_packets = aqm.codel or aqm.fq_codel or (aqm.red is not None and _own_curve(aqm.red))
+    if counts_packets and queue is not None and queue.unit == "B":
+        how = "red with gentle or points" if aqm.red is not None else aqm.kind
+        yield (
+            ("queue",),
+            f"{how} counts packets; write for example {max(1, int(queue.amount) // (mtu + 14))}pkt",
+        )
+    if aqm.red is not None:
+        yield from _red(aqm.red, mtu)
+    for spec in (aqm.codel, aqm.fq_codel):
+        if spec is not None:
+            yield from _codel(spec, aqm.kind)
+
+
+def _own_curve(red: Red) -> bool:
+    """Whether it takes plait's own qdisc, as Linux's cannot draw the curve."""
+    return red.gentle or red.points is not None
+
+
+def _codel(spec: Codel, kind: str) -> Iterator[Mistake]:
+    if not spec.target:
+        yield ("aqm", kind, "target"), "a target of 0s would drop everything; give for example 5ms"
+    elif spec.target >= spec.interval:
+        yield (
+            ("aqm", kind, "interval"),
+            (
+                f"the interval of {spec.interval} is not above the target of {spec.target}; an interval is a long "
+                "RTT, such as 100ms, and the target a twentieth of it"
+            ),
+        )
+
+
+def _red(red: Red, mtu: int) -> Iterator[Mistake]:
+    here = ("aqm", "red")
+    if red.points is not None:
+        yield from _points(red, here)
+        return
+    assert red.min is not None  # as the model checks
+    assert red.max is not None
+    low, high = _comparable(red.min, mtu), _comparable(red.max, mtu)
+    if red.min.unit != red.max.unit and "bdp" in (red.min.unit, red.max.unit):
+        yield (*here, "max"), "min and max are not comparable; give both in pkt or bytes, or both in bdp"
+    elif low >= high:
+        yield (*here, "max"), f"max ({red.max}) is not above min ({red.min}); raise it"
+    elif not red.gentle and red.max.unit != "bdp" and int(high).bit_length() + red.weight_log > RED_BITS:
+        yield (
+            (*here, "weight_log"),
+            (
+                f"the kernel keeps the average in {RED_BITS} bits, too few for max {red.max} with weight_log "
+                f"{red.weight_log}; at most {RED_BITS - int(high).bit_length()}"
+            ),
+        )
+
+
+def _points(red: Red, here: tuple[str, ...]) -> Iterator[Mistake]:
+    points = list((red.points or {}).items())
+    if len({queue.unit for queue, _ in points}) > 1:
+        yield (*here, "points"), "the points have several units; give all of them in pkt, in bytes or in bdp"
+        return
+    for (queue, p), (following, later) in pairwise(points):
+        if following.amount <= queue.amount:
+            yield (*here, "points"), f"{following} comes after {queue}; let the queues ascend"
+        elif later < p:
+            yield (
+                (*here, "points"),
+                f"{later} at {following} is less than {p} at {queue}; let the probability rise",
+            )
+
+
+def _comparable(queue: Queue, mtu: int) -> float:
+    """In bytes, or in bandwidth-delay products."""
+    return float(queue.amount) * (mtu + ETHERNET_BYTES if queue.unit == "pkt" else 1)

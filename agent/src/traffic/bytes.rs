@@ -15,32 +15,34 @@ static PATTERN: [u8; 64 * 1024] = [0; 64 * 1024];
 const REPEATS: usize = 1024;
 
 /// Sends `bytes` bytes of the pattern, and counts them in `sent` as they go.
-///
-/// Where the socket has a time limit for sending, it may return before all are sent.
 pub fn send(socket: &OwnedFd, bytes: u64, sent: &mut u64) -> Result<(), String> {
     let mut rest = bytes;
     while rest > 0 {
-        let now = usize::try_from(rest).unwrap_or(usize::MAX).min(REPEATS * PATTERN.len());
-        let count = if now <= PATTERN.len() {
-            retried(|| rustix::net::send(socket, &PATTERN[..now], SendFlags::NOSIGNAL))
-        } else {
-            let mut slices = vec![IoSlice::new(&PATTERN); now / PATTERN.len()];
-            if now % PATTERN.len() > 0 {
-                slices.push(IoSlice::new(&PATTERN[..now % PATTERN.len()]));
-            }
-            slices.truncate(REPEATS);
-            retried(|| sendmsg(socket, &slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL))
-        };
-        match count {
-            Ok(count) => {
-                *sent += count as u64;
-                rest -= count as u64;
-            }
-            Err(Errno::AGAIN) => return Ok(()),
-            Err(errno) => return Err(describe(errno)),
-        }
+        let count = send_some(socket, rest).map_err(describe)?;
+        *sent += count;
+        rest -= count;
     }
     Ok(())
+}
+
+/// Sends up to `bytes` bytes of the pattern in one system call; returns how many the kernel took. Where the socket has a
+/// time limit for sending, it may have taken none.
+pub fn send_some(socket: &OwnedFd, bytes: u64) -> Result<u64, Errno> {
+    let now = usize::try_from(bytes).unwrap_or(usize::MAX).min(REPEATS * PATTERN.len());
+    let count = if now <= PATTERN.len() {
+        retried(|| rustix::net::send(socket, &PATTERN[..now], SendFlags::NOSIGNAL))
+    } else {
+        let mut slices = vec![IoSlice::new(&PATTERN); now / PATTERN.len()];
+        if now % PATTERN.len() > 0 {
+            slices.push(IoSlice::new(&PATTERN[..now % PATTERN.len()]));
+        }
+        slices.truncate(REPEATS);
+        retried(|| sendmsg(socket, &slices, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL))
+    };
+    match count {
+        Err(Errno::AGAIN) => Ok(0),
+        count => count.map(|count| count as u64),
+    }
 }
 
 /// Receives and discards `bytes` bytes; fewer only at the end of the stream.

@@ -216,8 +216,9 @@ impl Trial<'_> {
             let (failed_us, finished_us) = {
                 let progress = flow.progress();
                 let finished = progress.last_byte_us.filter(|_| progress.stream_ended);
-                (progress.failed_us, finished.map(|last_us| sending_ends(flow).unwrap_or(last_us)))
+                (progress.failed_us, finished)
             };
+            let finished_us = finished_us.map(|last_us| sending_ends(flow).unwrap_or(last_us));
             if let Some(t_us) = failed_us.or(finished_us) {
                 let now_us = clock::trial_us();
                 noticed_us = Some(now_us);

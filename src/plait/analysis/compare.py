@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.factors import main_factor, other_settings
+from plait.analysis.judged import JUDGED
 from plait.analysis.model import Comparison, Estimate
 from plait.analysis.significance import ALPHA, holm, paired_test
 from plait.analysis.statistics import paired_difference, paired_ratio
@@ -15,12 +16,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.summarise import CaseRows
 
-COMPARED = ("goodput_bps", "completion_s")
-
-_NOUNS = {
-    "goodput_bps": ("gives", "the goodput"),
-    "completion_s": ("takes", "the completion time"),
-}
+COMPARED = tuple(JUDGED)
 
 
 def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]:
@@ -131,7 +127,7 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
 ) -> str:
     """Return the comparison in words."""
     name, other = case_label(case.name, case.settings), case_label(baseline.name, baseline.settings)
-    verb, noun = _NOUNS[metric]
+    verb, noun = JUDGED[metric].verb, f"the {JUDGED[metric].noun}"
     if pairs == 0 or ratio is None:
         return f"{name} cannot be compared with {other}: no seed was measured with both."
     if verdict == "same":

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
+from plait.analysis.messages import message_metrics
 from plait.analysis.paths import path_name
 from plait.analysis.shares import share_metrics
+from plait.analysis.units import chains, foreground, goodput_bps, users
+from plait.analysis.windows import second_subflow_s, steady_goodput_bps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 Metrics = dict[str, float | None]
 
+GREEDY = ("bulk", "transfer")
+"""The kinds of flows that take what they can get; what others get is no measure of the links."""
 SYN_AND_FIN = 2
 """bytes_acked of tcp_info counts SYN and FIN as a byte each: a subflow that acked no more carried no data."""
 
@@ -27,26 +32,51 @@ SYN_AND_FIN = 2
 def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return every metric of one trial by name; names end in the unit, see the reference for each."""
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
-    goodputs = [flow_goodput_bps(flows.get(flow.id)) for flow in plan.flows]
-    alone = plan.flows[0] if len(plan.flows) == 1 else None
-    goodput = _sum(goodputs)
+    asked = foreground(plan)
+    goodput = _sum([goodput_bps(members, flows) for members in chains(asked)])
+    alone = plan.flows[0] if len(plan.flows) == 1 and plan.flows[0].kind in GREEDY else None
     ideal = ideal_goodput_bps(plan, alone) if alone is not None else None
     metrics: Metrics = {
         "goodput_bps": goodput,
         "ideal_goodput_bps": ideal,
         "efficiency": goodput / ideal if goodput is not None and ideal else None,
-        "completion_s": completion_s(plan, flows),
+        "completion_s": completion_s(asked, flows),
         "aggregation_benefit": aggregation_benefit(plan, alone, goodput) if alone is not None else None,
-        "jain_index": jain_index(goodputs),
+        "jain_index": jain_index([goodput_bps(members, flows) for members in users(asked).values()]),
     }
     metrics |= _subflow_metrics(plan, tables, flows)
     metrics |= share_metrics(plan, tables)
     metrics |= _queue_metrics(tables["links"])
-    if alone is None:
-        for flow, one in zip(plan.flows, goodputs, strict=True):
-            metrics[f"{flow.name}.goodput_bps"] = one
+    metrics |= _windows(plan, tables, flows)
+    metrics |= message_metrics(plan, tables)
+    if len(plan.flows) > 1:
+        for flow in plan.flows:
+            metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
             metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
     return metrics
+
+
+def _windows(
+    plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
+) -> Metrics:
+    """Return what is read at chosen times: steady goodput when a window is asked for, the start of second subflows."""
+    found: Metrics = {}
+    asked = foreground(plan)
+    if plan.measure is not None:
+        steady = {
+            flow.id: steady_goodput_bps(plan.measure, flow, tables, flows.get(flow.id)) for flow in plan.flows
+        }
+        found["steady_goodput_bps"] = _sum([steady[flow.id] for flow in asked])
+        if len(plan.flows) > 1:
+            found |= {f"{flow.name}.steady_goodput_bps": steady[flow.id] for flow in plan.flows}
+    begun = [
+        second_subflow_s(flow, tables["subflows"], flows.get(flow.id))
+        for flow in asked
+        if flow.transport == "mptcp"
+    ]
+    known = [seconds for seconds in begun if seconds is not None]
+    found["second_subflow_s"] = sum(known) / len(known) if known else None
+    return found
 
 
 def flow_goodput_bps(row: Mapping[str, object] | None) -> float | None:
@@ -59,12 +89,12 @@ def flow_goodput_bps(row: Mapping[str, object] | None) -> float | None:
     return received * 8e6 / (end - start)
 
 
-def completion_s(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> float | None:
+def completion_s(asked: Sequence[Flow], flows: Mapping[int, Mapping[str, object]]) -> float | None:
     """Return seconds from the start of the first transfer to the last byte of the last one.
 
-    None when the plan has no transfer, and when any transfer did not complete.
+    None when there is no transfer, and when any transfer did not complete.
     """
-    rows = [flows.get(flow.id) for flow in plan.flows if flow.kind == "transfer"]
+    rows = [flows.get(flow.id) for flow in asked if flow.kind == "transfer"]
     starts, ends = [], []
     for row in rows:
         if row is None or not row["completed"]:
@@ -114,7 +144,7 @@ def jain_index(goodputs: Sequence[float | None]) -> float | None:
 
 def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> pl.DataFrame:
     """Return one row per subflow of the sending side of `flow`: greatest counters until it ended, and addresses."""
-    rows = subflows.filter((pl.col("flow") == flow.id) & (pl.col("side") == flow.sender))
+    rows = subflows.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))
     if end_us is not None:
         rows = rows.filter(pl.col("t_us") <= end_us)
     return rows.group_by("subflow", maintain_order=True).agg(
@@ -133,16 +163,20 @@ def _subflow_metrics(
     largest: list[float] = []
     multipath = any(flow.transport == "mptcp" for flow in plan.flows)
     for flow in plan.flows:
+        if flow.transport == "udp":
+            continue
         end = flows.get(flow.id, {}).get("end_us")
         rows = sender_subflows(tables["subflows"], flow, end if isinstance(end, int) else None)
-        retransmits.append(_column_sum(rows, "retransmitted_segments"))
-        if flow.transport == "mptcp" or not multipath:
+        if not flow.background:
+            retransmits.append(_column_sum(rows, "retransmitted_segments"))
+        if (flow.transport == "mptcp" or not multipath) and not flow.background:
             used.append(_used(rows))
         by_path = _bytes_by_path(flow, rows)
         total = sum(by_path.values())
         if total == 0 or (multipath and flow.transport != "mptcp"):
             continue
-        largest.append(max(by_path.values()) / total)
+        if not flow.background:
+            largest.append(max(by_path.values()) / total)
         prefix = "" if len(plan.flows) == 1 else f"{flow.name}."
         shares |= {f"{prefix}{name}.path_share": count / total for name, count in by_path.items()}
     rtt = _round_trips(plan, tables["subflows"])
@@ -178,7 +212,7 @@ def _round_trips(plan: Plan, subflows: pl.DataFrame) -> Metrics:
     """Return median and maximum of the smoothed round-trip time over all samples of sending sides."""
     sending = pl.any_horizontal(
         [pl.lit(value=False)]
-        + [(pl.col("flow") == flow.id) & (pl.col("side") == flow.sender) for flow in plan.flows]
+        + [(pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender) for flow in foreground(plan)]
     )
     rtt = subflows.filter(sending & (pl.col("acked_bytes") > SYN_AND_FIN))["rtt_us"].drop_nulls()
     if rtt.is_empty():
@@ -193,8 +227,8 @@ def _reinjected(plan: Plan, connections: pl.DataFrame) -> float | None:
     """Return bytes that MPTCP sent again on another subflow, over all MPTCP flows."""
     found: list[float | None] = []
     for flow in plan.flows:
-        if flow.transport == "mptcp":
-            rows = connections.filter((pl.col("flow") == flow.id) & (pl.col("side") == flow.sender))
+        if flow.transport == "mptcp" and not flow.background:
+            rows = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))
             values = rows["retransmitted_bytes"].drop_nulls()
             found.append(None if values.is_empty() else float(max(values.to_list())))
     return _sum(found)

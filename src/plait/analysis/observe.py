@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics import SYN_AND_FIN, sender_subflows
+from plait.analysis.metrics import GREEDY, SYN_AND_FIN, sender_subflows
 from plait.warnings import Caution
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]
             continue
         if row["fallback"]:
             found.append(Observation("FELL_BACK", f"flow {flow.name} asked for MPTCP and fell back to TCP"))
-        elif flow.transport == "mptcp":
+        elif flow.transport == "mptcp" and flow.kind in GREEDY and flow.connection is None:
             found += _idle_paths(flow, tables["subflows"], row["end_us"])
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
             found.append(Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent"))

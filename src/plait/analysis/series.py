@@ -106,7 +106,7 @@ def _flow_series(
     plan: Plan, flow: Flow, subflows: pl.DataFrame, edges: np.ndarray, span: tuple[int, int]
 ) -> list[SubflowSeries]:
     """Return the series of every subflow of one flow, in order of appearance at the sender."""
-    rows = subflows.filter((pl.col("flow") == flow.id) & (pl.col("t_us") <= span[1]))
+    rows = subflows.filter((pl.col("flow") == flow.carrier) & (pl.col("t_us") <= span[1]))
     sending = rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True)
     receiving = {
         _mirrored(part): part

@@ -47,7 +47,7 @@ def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
 def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
     start, end = row["start_us"], row["end_us"]
     receiver = "server" if flow.sender == "client" else "client"
-    within = (pl.col("flow") == flow.id) & (pl.col("t_us") <= (end if isinstance(end, int) else 2**62))
+    within = (pl.col("flow") == flow.carrier) & (pl.col("t_us") <= (end if isinstance(end, int) else 2**62))
     subflows = tables["subflows"].filter(within)
     times, sent = by_path(flow, flow.sender, subflows, "sent_bytes")
     arrived_at, arrived = by_path(flow, receiver, subflows, "received_bytes")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from plait.analysis.judged import JUDGED
 from plait.analysis.model import Estimate, Finding
 from plait.analysis.significance import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
 from plait.analysis.statistics import paired_difference, paired_ratio, t_quantile
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 HIGHER_IS_BETTER = {
     "goodput_bps": True,
     "completion_s": False,
+    "page_load_s": False,
+    "request_latency_p50_us": False,
+    "request_latency_p95_us": False,
+    "request_latency_p99_us": False,
+    "message_delay_p50_us": False,
+    "message_delay_p95_us": False,
+    "message_delay_p99_us": False,
+    "steady_goodput_bps": True,
+    "second_subflow_s": False,
+    "udp_loss_ratio": False,
+    "udp_delay_p95_us": False,
+    "udp_jitter_us": False,
     "efficiency": True,
     "aggregation_benefit": True,
     "jain_index": True,
@@ -33,7 +46,7 @@ HIGHER_IS_BETTER = {
     "dropped_packets": False,
 }
 """The metrics that can be judged, and which way is better."""
-DEFAULT_METRICS = ("goodput_bps", "completion_s")
+DEFAULT_METRICS = tuple(JUDGED)
 
 Verdict = Literal["better", "worse", "no difference seen", "same", "within tolerance", "not measured"]
 

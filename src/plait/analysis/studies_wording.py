@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.analysis.judged import JUDGED
 from plait.analysis.wording import change, change_interval, number_word, percent, show
 
 if TYPE_CHECKING:
@@ -11,9 +12,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.studies import CaseComparison
 
-_NOUNS = {
-    "goodput_bps": "goodput",
-    "completion_s": "completion time",
+_NOUNS = {name: judged.noun for name, judged in JUDGED.items()} | {
     "rtt_median_us": "median RTT",
     "rtt_max_us": "greatest RTT",
     "queue_mean_bytes": "mean queue",

@@ -158,6 +158,7 @@ _FORMATS = (
     ("_us", micros),
     ("_s", seconds),
     ("efficiency", percent),
+    ("_loss_ratio", percent),
     ("path_share", percent),
     ("path_share_max", percent),
     ("path_share_window_max", percent),

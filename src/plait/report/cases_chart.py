@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.factors import main_factor
+from plait.analysis.judged import JUDGED
 from plait.analysis.wording import case_label, show
 from plait.report.theme import case_token
 
@@ -29,10 +30,11 @@ GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
 
 _UNITS = {
-    "goodput_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
-    "completion_s": ((1.0, "s"), (1e-3, "ms")),
+    "_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
+    "_us": ((1e6, "s"), (1e3, "ms"), (1.0, "\N{MICRO SIGN}s")),
+    "_s": ((1.0, "s"), (1e-3, "ms")),
 }
-TITLES = {"goodput_bps": "Goodput", "completion_s": "Completion time"}
+"""By the end of a metric's name."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
 
 def scale_of(metric: str, largest: float) -> tuple[float, str]:
     """Return the divisor and the unit in which `metric` is shown when its largest value is `largest`."""
-    units = _UNITS[metric]
+    units = next(units for ending, units in _UNITS.items() if metric.endswith(ending))
     return next(((factor, unit) for factor, unit in units if largest >= factor), units[-1])
 
 
@@ -111,7 +113,7 @@ def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metri
             "x": {
                 "type": "quantitative",
                 "scale": {"domain": [0, largest / divisor * 1.04], "nice": False},
-                "axis": {"title": f"{TITLES[metric]}, {unit}", "grid": True, "tickCount": 6},
+                "axis": {"title": f"{JUDGED[metric].title}, {unit}", "grid": True, "tickCount": 6},
             },
         },
         "layer": [
@@ -176,7 +178,7 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
                 {"field": "case", "title": "case"},
                 {"field": "trial", "title": "trial"},
                 {"field": "seed", "title": "seed"},
-                {"field": "shown", "title": TITLES[look.metric].lower()},
+                {"field": "shown", "title": JUDGED[look.metric].noun},
             ],
         },
     }

@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.judged import JUDGED
 from plait.report.cases_chart import MOST_CASES
 from plait.report.figures import NAMES, SIDE_BY_SIDE, panel_of
 from plait.report.time_charts import lines
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
     from plait.report.study import StudyData
 
 CASE_FIGURES = {
-    "goodput": "goodput_bps",
-    "goodput-sweep": "goodput_bps",
-    "completion-time": "completion_s",
-    "completion-time-sweep": "completion_s",
+    f"{judged.figure}{ending}": metric for metric, judged in JUDGED.items() for ending in ("", "-sweep")
 }
 _VALUES = {"goodput": ("goodput_bps", 1.0), "rtt": ("rtt_us", 1e3), "cwnd": ("cwnd_segments", 1.0)} | {
     "queue": ("queue_bytes", 1e3)

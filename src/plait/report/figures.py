@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.judged import JUDGED, primary_metric
 from plait.analysis.wording import micros, plain, rate
 from plait.report.cases_chart import SCHEMA, cases_spec
-from plait.report.headline import primary_metric
 from plait.report.layout import distinct_paths
 from plait.report.network import DrawnPath, draw, link_label
 from plait.report.sweep_chart import sweep_of, sweep_spec
@@ -54,7 +54,7 @@ def case_figures(study: StudyData, summary: Summary) -> dict[str, Spec]:
     """Return the figures over cases: goodput, completion time when there were transfers; for a sweep, against it."""
     found = {}
     sweep = sweep_of(summary.cases)
-    figures = [("goodput", "goodput_bps"), ("completion-time", "completion_s")]
+    figures = [(judged.figure, metric) for metric, judged in JUDGED.items()]
     for name, metric in sorted(figures, key=lambda entry: entry[1] != primary_metric(summary)):
         if sweep is not None and (spec := sweep_spec(study.cases, summary.cases, metric, sweep)) is not None:
             found[f"{name}-sweep"] = spec

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.factors import main_factor, other_settings
+from plait.analysis.judged import JUDGED, mean, primary_metric
 from plait.analysis.wording import case_label, change, number_word, show, significant
 from plait.report.cases_chart import labels
 
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
 
 Phrase = tuple[str, bool]
 """A piece of a sentence, and whether it is a number to stress."""
-
-
-def primary_metric(summary: Summary) -> str:
-    """Return what the study is about: completion time when there are only transfers, else goodput."""
-    transfers = any(_mean(case, "completion_s") is not None for case in summary.cases)
-    return "completion_s" if transfers else "goodput_bps"
 
 
 def path_counts(summary: Summary) -> dict[str, int]:
@@ -37,7 +32,7 @@ def path_counts(summary: Summary) -> dict[str, int]:
 def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     """Return the first sentence; `paths` gives the number of paths that each case's flow can use, where it is one."""
     metric = primary_metric(summary)
-    measured = [case for case in summary.cases if _mean(case, metric) is not None]
+    measured = [case for case in summary.cases if mean(case, metric) is not None]
     if not measured:
         return [("No trial was completed: nothing was measured.", False)]
     if len(measured) > 2:
@@ -50,12 +45,12 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
         found += [
             ("; " if found else "", False),
             (f"{text} ", False),
-            (show(metric, _mean(case, metric)), True),
+            (show(metric, mean(case, metric)), True),
         ]
     comparison = _comparison(summary, measured[-1].name, metric)
     if comparison is not None and comparison.ratio is not None:
         found += [(": ", False), (change(comparison.ratio.value), True)]
-    efficiency = _mean(measured[-1], "efficiency")
+    efficiency = mean(measured[-1], "efficiency")
     if efficiency is not None:
         found += [("; ", False), (show("efficiency", efficiency), True), (" of what the links allow", False)]
     if any(name.endswith(".goodput_bps") for case in measured for name in case.metrics):
@@ -78,25 +73,23 @@ def sentences(summary: Summary) -> list[str]:
 def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Phrase]:
     """Return the sentence for more than two cases: the best one, and the range of the ratios."""
     names = labels(summary.cases)
-    better = min if metric == "completion_s" else max
-    best = better(measured, key=lambda case: _mean(case, metric) or 0.0)
-    noun = "shortest completion time" if metric == "completion_s" else "highest goodput"
+    better = max if JUDGED[metric].more_is_better else min
+    best = better(measured, key=lambda case: mean(case, metric) or 0.0)
     found: list[Phrase] = [
-        (f"Of {number_word(len(measured))} cases, {names[best.name]} has the {noun}, ", False),
-        (show(metric, _mean(best, metric)), True),
+        (f"Of {number_word(len(measured))} cases, {names[best.name]} has the {JUDGED[metric].best}, ", False),
+        (show(metric, mean(best, metric)), True),
     ]
-    efficiency = _mean(best, "efficiency")
+    efficiency = mean(best, "efficiency")
     if efficiency is not None:
         found += [(" (", False), (show("efficiency", efficiency), True), (" of what the links allow)", False)]
     found.append((".", False))
     ratios = [c.ratio.value for c in matched(summary) if c.metric == metric and c.ratio is not None]
     if len(ratios) > 1:
         low, high = significant(min(ratios)), significant(max(ratios))
-        thing = "completion time" if metric == "completion_s" else "goodput"
         found += [
             (f" Against {_baselines(summary)} with the same settings otherwise: ", False),
             (low if low == high else f"{low} to {high}", True),
-            (f" times the {thing}.", False),
+            (f" times the {JUDGED[metric].noun}.", False),
         ]
     return found
 
@@ -138,14 +131,9 @@ def _notable(summary: Summary) -> list[Comparison]:
 def _with_paths(label: str, count: int | None, metric: str) -> str:
     """Return "single path TCP", "two paths MPTCP"; without a label, "two paths", or what is measured."""
     if count is None:
-        return label or ("completion time" if metric == "completion_s" else "goodput")
+        return label or JUDGED[metric].noun
     return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()
 
 
 def _comparison(summary: Summary, case: str, metric: str) -> Comparison | None:
     return next((c for c in summary.comparisons if c.case == case and c.metric == metric), None)
-
-
-def _mean(case: CaseSummary, metric: str) -> float | None:
-    found = case.metrics.get(metric)
-    return None if found is None else found.mean

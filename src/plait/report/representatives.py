@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.ideal import ideal_goodput_bps
+from plait.analysis.judged import primary_metric
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial
 from plait.report.cases_chart import labels
-from plait.report.headline import primary_metric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

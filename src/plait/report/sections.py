@@ -6,8 +6,10 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
+from plait.analysis.judged import JUDGED
 from plait.analysis.wording import MISSING, number_word
 from plait.report.cases_chart import MOST_CASES
+from plait.report.table import MORE
 from plait.report.theme import PATHS
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def by_case(names: Sequence[str], summary: Summary) -> str:
     intervals = any(
         stats is not None and stats.ci95 is not None
         for case in summary.cases
-        for stats in (case.metrics.get("goodput_bps"), case.metrics.get("completion_s"))
+        for stats in (case.metrics.get(metric) for metric in JUDGED)
     )
     note = "Each dot is a trial, the upright mark the mean"
     note += ", the bar its 95 % interval" if intervals else ""
@@ -105,6 +107,10 @@ def panel(number: int, one: Representative, charts: str, *, hidden: bool) -> str
     )
 
 
+def _further(number: int) -> Callable[[Row], str]:
+    return lambda row: escape(row.more[number][1])
+
+
 def table(rows: Sequence[Row]) -> str:
     """Return the table of cases; columns in which nothing was measured are left out."""
     columns: list[tuple[str, str, Callable[[Row], str]]] = [
@@ -112,6 +118,10 @@ def table(rows: Sequence[Row]) -> str:
         ("Trials", "n", lambda row: escape(row.trials)),
         ("Completion time", "n", lambda row: escape(row.completion)),
         ("Goodput", "n", _goodput),
+        *(
+            (title.capitalize() if title[1].islower() else title, "n", _further(i))
+            for i, (title, _) in enumerate(MORE)
+        ),
         ("Against baseline", "n", _against),
         ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),
         ("Aggregation<br>benefit", "n", lambda row: escape(row.benefit)),

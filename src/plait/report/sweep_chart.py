@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.factors import main_factor
+from plait.analysis.judged import JUDGED
 from plait.analysis.wording import case_label, short_name, show
-from plait.report.cases_chart import SCHEMA, TITLES, scale_of
+from plait.report.cases_chart import SCHEMA, scale_of
 from plait.report.theme import case_token
 from plait.units import Duration, Rate, Ratio, Size
 
@@ -88,7 +89,7 @@ def sweep_spec(
             "y": {
                 "type": "quantitative",
                 "scale": {"zero": True},
-                "axis": {"title": f"{TITLES[metric]}, {unit}", "tickCount": 6},
+                "axis": {"title": f"{JUDGED[metric].title}, {unit}", "tickCount": 6},
             },
             "color": {
                 "field": "line",
@@ -127,7 +128,7 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
                 {"field": "line", "title": "case"},
                 {"field": "x", "title": short_name(sweep.setting)},
                 {"field": "trial", "title": "trial"},
-                {"field": "shown", "title": TITLES[metric].lower()},
+                {"field": "shown", "title": JUDGED[metric].noun},
             ],
         },
     }

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
+MORE = (
+    ("steady goodput", "steady_goodput_bps"),
+    ("page load", "page_load_s"),
+    ("latency p50", "request_latency_p50_us"),
+    ("latency p95", "request_latency_p95_us"),
+    ("delay p50", "message_delay_p50_us"),
+    ("delay p95", "message_delay_p95_us"),
+    ("delay max", "message_delay_max_us"),
+    ("UDP loss", "udp_loss_ratio"),
+    ("UDP delay p95", "udp_delay_p95_us"),
+    ("UDP jitter", "udp_jitter_us"),
+)
+"""Columns that only some kinds of traffic have."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,8 @@ class Row:
     retransmits: str
     rtt: str
     jain: str
+    more: tuple[tuple[str, str], ...]
+    """What only some kinds of traffic have, by the heading of its column."""
 
     @property
     def share_text(self) -> str:
@@ -85,6 +100,7 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         retransmits=show("retransmits", mean("retransmits")),
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
+        more=tuple((title, show(metric, mean(metric))) for title, metric in MORE),
     )
 
 

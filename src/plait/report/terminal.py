@@ -16,7 +16,7 @@ from plait.analysis.wording import MISSING
 from plait.dataset.provenance import explain
 from plait.errors import DataError
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.table import Row, rows
+from plait.report.table import MORE, Row, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from plait.warnings import Caution
 
 WIDTH = 80
+LEAST_LABEL = 16
+"""Characters that a case's name may take before it is folded to make room for a column."""
+COLUMN_GAP = 3
+FOLDED = "paths %"
+"""The column whose cells may take several lines."""
 MOST_CAUTIONS = 5
 PLAIN = str.maketrans({"\N{EN DASH}": "-", "\N{MINUS SIGN}": "-", "\N{MULTIPLICATION SIGN}": "x"})
 """For terminals without Unicode; the plus-minus sign takes two letters and is replaced apart."""
@@ -70,8 +75,28 @@ def read_summary(study_dir: Path) -> Summary:
         raise DataError(f"{path}: not a summary: {explain(error)}; make it with `plait report`") from error
 
 
+def _fitting(
+    columns: list[tuple[str, Callable[[Row], str]]], found: list[Row]
+) -> list[tuple[str, Callable[[Row], str]]]:
+    """Return as many of the columns as stand side by side; the report has all."""
+    left = WIDTH - min(max(len(row.label) for row in found), LEAST_LABEL)
+    kept = []
+    for name, cell in columns:
+        widest = 0 if name == FOLDED else max(len(cell(row)) for row in found)
+        left -= COLUMN_GAP + max(len(name), widest)
+        if left < 0:
+            break
+        kept.append((name, cell))
+    return kept
+
+
+def _further(number: int) -> Callable[[Row], str]:
+    """Return what reads one of the columns that only some kinds of traffic have."""
+    return lambda row: row.more[number][1]
+
+
 def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) -> Table:
-    """Return the table; columns in which nothing was measured are left out."""
+    """Return the table without columns in which nothing was measured, and without the last where there is no room."""
     table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
@@ -79,12 +104,15 @@ def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) ->
         ("goodput", lambda row: row.goodput),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
         ("of ideal", lambda row: row.efficiency),
-        ("paths %", lambda row: row.share_text),
+        *((title, _further(number)) for number, (title, _) in enumerate(MORE)),
+        (FOLDED, lambda row: row.share_text),
+        ("fairness", lambda row: row.jain),
     ]
-    kept = [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
+    measured = [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
+    kept = _fitting(measured, found)
     table.add_column("case", overflow="fold", ratio=None)
     for name, _ in kept:
-        table.add_column(name, justify="right", no_wrap=name != "paths %")
+        table.add_column(name, justify="right", no_wrap=name != FOLDED)
     for row in found:
         cells = [row.trials if name == "trials" else cell(row) for name, cell in kept]
         table.add_row(Text(text(row.label)), *(Text(text(cell)) for cell in cells))

@@ -1,0 +1,129 @@
+"""Metrics of messages: delays of streams, latencies of requests, loading times of pages, what UDP packets suffered.
+
+Null where something could not be measured, never zero: percentiles of a flow some of whose messages never arrived
+would be those of the lucky ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.plan.applications import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.plan.model import Flow, Plan
+
+Metrics = dict[str, float | None]
+
+PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
+PREFIX = {"stream": "message_delay", "on_off": "message_delay", "request": "request_latency"}
+"""By the kind of a flow, what its messages tell."""
+
+
+def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return what the messages of the flows that are not in the background tell; of several flows, of each as well."""
+    messages = tables.get("messages")
+    if messages is None:
+        return {}
+    arrived = _arrived(messages)
+    rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    done = {number for number, row in rows.items() if row["completed"]}
+    flows = [flow for flow in plan.flows if not flow.background]
+    found: Metrics = {}
+    for prefix in dict.fromkeys(PREFIX.values()):
+        found |= _percentiles(
+            prefix, [flow for flow in flows if PREFIX.get(flow.kind) == prefix], arrived, done
+        )
+    found |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, done)
+    pages = [flow for flow in flows if flow.kind == "page"]
+    loads = [_page_load_s(page, arrived, rows.get(page.id)) for page in pages]
+    known = [load for load in loads if load is not None]
+    if pages:
+        complete = len(known) == len(loads)
+        found["page_load_s"] = sum(known) / len(known) if complete else None
+        found["page_load_max_s"] = max(known) if complete else None
+    if len(plan.flows) > 1:
+        found |= _by_flow(plan, arrived, done)
+        found |= {f"{page.name}.page_load_s": load for page, load in zip(pages, loads, strict=True)}
+    return found
+
+
+def delays_us(messages: pl.DataFrame, flows: Sequence[Flow]) -> pl.Series:
+    """Return the delays of all messages of these flows that arrived, in us, in no certain order."""
+    mine = messages.filter(pl.col("flow").is_in([flow.id for flow in flows]))
+    return (mine["received_us"] - mine["sent_us"]).drop_nulls()
+
+
+def _arrived(messages: pl.DataFrame) -> pl.DataFrame:
+    return messages.with_columns(delay_us=pl.col("received_us") - pl.col("sent_us"))
+
+
+def _by_flow(plan: Plan, arrived: pl.DataFrame, done: set[int]) -> Metrics:
+    """Return the metrics of every flow by itself, those in the background included, named after it."""
+    found: Metrics = {}
+    for flow in plan.flows:
+        prefix = PREFIX.get(flow.kind)
+        own = _percentiles(prefix, [flow], arrived, done) if prefix is not None else {}
+        if flow.kind == "udp":
+            own = _udp([flow], arrived, done)
+        found |= {f"{flow.name}.{name}": value for name, value in own.items()}
+    return found
+
+
+def _percentiles(
+    prefix: str, flows: Sequence[Flow], arrived: pl.DataFrame, done: set[int], *, lossy: bool = False
+) -> Metrics:
+    """Return percentiles and maximum; nothing when no such flow has messages, null when some of them are missing."""
+    rows = arrived.filter(pl.col("flow").is_in([flow.id for flow in flows]))
+    if rows.is_empty():
+        return {}
+    names = [*(name for _, name in PERCENTILES), "max"]
+    delays = rows["delay_us"].drop_nulls()
+    whole = lossy or delays.len() == rows.height
+    if delays.is_empty() or not whole or not all(flow.id in done for flow in flows):
+        return {f"{prefix}_{name}_us": None for name in names}
+    values = [delays.quantile(share, "higher") for share, _ in PERCENTILES]
+    return {
+        f"{prefix}_{name}_us": value
+        for name, value in zip(names, [*values, float(max(delays.to_list()))], strict=True)
+    }
+
+
+def _udp(flows: Sequence[Flow], arrived: pl.DataFrame, done: set[int]) -> Metrics:
+    """Return loss, delays and jitter of UDP packets; delays are of those that arrived."""
+    rows = arrived.filter(pl.col("flow").is_in([flow.id for flow in flows]))
+    if rows.is_empty():
+        return {}
+    complete = all(flow.id in done for flow in flows)
+    lost = rows["received_us"].null_count()
+    return {
+        "udp_loss_ratio": lost / rows.height if complete else None,
+        **_percentiles("udp_delay", flows, arrived, done, lossy=True),
+        "udp_jitter_us": _jitter_us(rows) if complete else None,
+    }
+
+
+def _jitter_us(rows: pl.DataFrame) -> float | None:
+    """Return the mean of |D| over packets of a flow that arrived one after the other, D as in RFC 3550, 6.4.1.
+
+    D is the difference of two packets' delays. RFC 3550 smooths |D| with 1/16 and tells the last value; the mean tells
+    of the whole flow.
+    """
+    in_order = rows.drop_nulls("received_us").sort("flow", "received_us", "index")
+    steps = in_order.select(pl.col("delay_us").diff().over("flow").abs()).to_series().drop_nulls()
+    return None if steps.is_empty() else float(steps.sum()) / steps.len()
+
+
+def _page_load_s(page: Flow, arrived: pl.DataFrame, row: Mapping[str, object] | None) -> float | None:
+    """Return the time from the first connect() of a page to the last byte of its last object."""
+    objects = arrived.filter(pl.col("flow") == page.id)
+    start_us = row["start_us"] if row is not None else None
+    asked = len(page.application.objects) if isinstance(page.application, Page) else 0
+    ends = objects["received_us"].drop_nulls().to_list()
+    if len(ends) < asked or not ends or not isinstance(start_us, int):
+        return None
+    return float(max(ends) - start_us) / 1e6

@@ -1,0 +1,77 @@
+"""What counts as one among several: users, and flows that follow each other or load one page together.
+
+Goodputs of flows side by side add up; those of flows one after the other do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan.applications import PageConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.plan.model import Flow, Plan
+
+
+def foreground(plan: Plan) -> list[Flow]:
+    """Return the flows that the figures of the trial as a whole are about."""
+    return [flow for flow in plan.flows if not flow.background]
+
+
+def chains(flows: Sequence[Flow]) -> list[list[Flow]]:
+    """Return the flows in groups: those that follow each other, and the connections of a page, are in one group."""
+    group: dict[int, list[Flow]] = {}
+    for flow in flows:
+        before = [*flow.after]
+        if isinstance(flow.application, PageConnection):
+            before.append(flow.application.page)
+        own = [flow]
+        for other in {id(found): found for number in before if (found := group.get(number))}.values():
+            own = [*other, *own]
+        for member in own:
+            group[member.id] = own
+    return list({id(members): members for members in group.values()}.values())
+
+
+def users(flows: Sequence[Flow]) -> dict[str, list[Flow]]:
+    """Return the flows of each user, by name; without users, each chain is one, without what shares a connection."""
+    if any(flow.user is not None for flow in flows):
+        found: dict[str, list[Flow]] = {}
+        for flow in flows:
+            if flow.user is not None:
+                found.setdefault(flow.user, []).append(flow)
+        return found
+    alone = [flow for flow in flows if flow.connection is None]
+    return {members[0].name: members for members in chains(alone)}
+
+
+def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]]) -> float | None:
+    """Return application bits per second of these flows over the time in which any of them was active.
+
+    None when one of them did not complete. Of one flow it is what it received over its own time.
+    """
+    received = 0
+    spans = []
+    for flow in flows:
+        row = rows.get(flow.id)
+        if row is None or not row["completed"]:
+            return None
+        count, start, end = row["received_bytes"], row["start_us"], row["end_us"]
+        if not (isinstance(count, int) and isinstance(start, int) and isinstance(end, int)):
+            return None
+        received += count
+        spans.append((start, end))
+    active_us = _union_us(spans)
+    return received * 8e6 / active_us if active_us else None
+
+
+def _union_us(spans: list[tuple[int, int]]) -> int:
+    """Return how long at least one of the spans goes on, in us."""
+    total, until = 0, None
+    for start, end in sorted(spans):
+        begin = start if until is None else max(start, until)
+        total += max(0, end - begin)
+        until = end if until is None else max(until, end)
+    return total

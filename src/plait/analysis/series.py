@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.paths import path_name
+from plait.analysis.metrics import path_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,6 +62,8 @@ class TrialSeries:
     queues: tuple[QueueSeries, ...]
     left_out: int
     """Subflows that are not shown because there are too many."""
+    marks: tuple[tuple[float, str], ...] = ()
+    """What was done to the network: (seconds, what). What happened at one time is one mark."""
 
 
 def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
@@ -83,7 +85,19 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
         subflows=tuple(shown),
         queues=tuple(_queues(plan, tables["links"], span)),
         left_out=len(found) - len(shown),
+        marks=_marks(plan, tables["events"], span),
     )
+
+
+def _marks(plan: Plan, events: pl.DataFrame, span: tuple[int, int]) -> tuple[tuple[float, str], ...]:
+    """Return the events of the plan that happened within the span; not those that have no words."""
+    happened = set(events.select("t_us", "node", "event").rows())
+    texts: dict[int, list[str]] = {}
+    for event in plan.events:
+        known = (event.t_us, event.subject, event.name) in happened
+        if event.text and known and span[0] <= event.t_us <= span[1]:
+            texts.setdefault(event.t_us, []).append(event.text)
+    return tuple(((t_us - span[0]) / 1e6, ", ".join(words)) for t_us, words in texts.items())
 
 
 def _edges(start_us: int, end_us: int, bin_us: int) -> np.ndarray:

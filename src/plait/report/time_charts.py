@@ -23,6 +23,8 @@ Spec = dict[str, Any]
 HEIGHT = 120
 CLIP = 1.25
 """Goodput is drawn up to so many times what the links allow."""
+MOST_NAMED = 12
+"""Marks with words in one chart; more would hide what they explain."""
 _SYMBOLS: dict[bool, Spec] = {
     True: {"symbolType": "square", "symbolStrokeWidth": 0},
     False: {"symbolType": "stroke"},
@@ -109,6 +111,8 @@ def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bo
         "queue": "Queue, kB",
     }[kind]
     layers = [_rule_layer(drawn), _shape_layer(drawn, kind, frame.tops[kind], legend=legend)]
+    if panel.series.marks:
+        layers.append(_marks_layer(panel.series.marks, named=kind == "goodput"))
     if kind == "goodput" and panel.ideal_bps is not None:
         layers.append(_ideal_layer(panel.ideal_bps / frame.goodput_divisor, frame))
     return {
@@ -237,6 +241,26 @@ def _rule_layer(drawn: Sequence[Line]) -> Spec:
             "opacity": {"condition": {"param": "at", "empty": False, "value": 1}, "value": 0},
             "tooltip": tooltip,
         },
+    }
+
+
+def _marks_layer(marks: Sequence[tuple[float, str]], *, named: bool) -> Spec:
+    """Return a line for each moment at which the network was changed; its words stand along it where there is room."""
+    layers: list[Spec] = [
+        {"mark": {"type": "rule", "strokeDash": [2, 2], "color": "@muted", "strokeWidth": 1}}
+    ]
+    if named and len(marks) <= MOST_NAMED:
+        mark = {"type": "text", "angle": 270, "align": "right", "baseline": "bottom", "dx": -2, "dy": -2}
+        layers.append(
+            {
+                "mark": mark | {"fontSize": 9.5, "color": "@muted", "limit": HEIGHT - 4},
+                "encoding": {"y": {"value": 0}, "text": {"field": "text"}},
+            }
+        )
+    return {
+        "data": {"values": [{"t": t, "text": words} for t, words in marks]},
+        "encoding": {"tooltip": [{"field": "text", "title": "event"}]},
+        "layer": layers,
     }
 
 

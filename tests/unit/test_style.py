@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "dataset": {"plan"},
     "kernel": {"plan", "run"},
     "run": {"scenario", "plan", "dataset", "kernel"},
+    "calibration": {"scenario", "plan", "dataset", "run"},
     "analysis": {"plan", "dataset"},
     "report": {"plan", "dataset", "analysis", "run"},
     "testing": {"plan", "dataset", "run", "scenario"},

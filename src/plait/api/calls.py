@@ -46,13 +46,15 @@ def run(
     engine: Engine | None = None,
     kernel: str | None = None,
     yes: bool = False,
+    calibrate: bool = True,
     progress: bool = True,
 ) -> Study:
     """Runs a scenario (one that was loaded, a file, or the name of a shipped one) and returns its study.
 
     `out` is the result folder (results/NAME); `seed` and `repeat` replace the scenario's; `jobs` trials run at once;
     `set` maps dotted paths to values; `fresh` runs even trials that are in the store; `kernel` names a built one;
-    `yes` confirms more than 10 000 trials. Trials that fail are in the study's `failed`; the others are kept.
+    `yes` confirms more than 10 000 trials; without `calibrate` links are not measured first. Trials that fail are in
+    the study's `failed`; the others are kept.
 
     Raises plait.errors.RequestError (nothing was run), MachineError, and KeyboardInterrupt when it was stopped: what
     had finished is kept, and the same call goes on from there.
@@ -67,7 +69,9 @@ def run(
         source = asked.source.name if asked.source is not None else ""
         name = Path(source).stem or re.sub(r"[^a-z0-9]+", "-", asked.title.lower()).strip("-")[:60] or "study"
         command = f"plait run {source}" if source else ""
-    options = Options(seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, command=command)
+    options = Options(
+        seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, calibrate=calibrate, command=command
+    )
     folder, outcome = perform(
         asked,
         name,

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from plait.calibration.calibrate import calibrate, keep
+from plait.plan.expand import trial_seed
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.run.files import cache_root
 from plait.run.preflight import refuse_what_is_missing
@@ -36,6 +38,8 @@ class Options:
     """Run even what is in the store."""
     confirmed: bool = False
     """Run however many trials there are."""
+    calibrate: bool = True
+    """Measure the settings of links first, and refuse to run where one is not as it is meant."""
     command: str = ""
     """What gives the same data, for study.json."""
 
@@ -66,6 +70,11 @@ def perform(
     place = engine()
     refuse_what_is_missing(study.cases, place.inventory)
     identity = place.identity()
+    calibration = None
+    if options.calibrate and place.emulates_links:
+        plans = (study.resolve(case, trial_seed(study.seed, 0)) for case in study.cases)
+        calibration = calibrate(plans, place, identity, cache, jobs=jobs, fresh=options.fresh)
+        tell(calibration.sentence)
     pace = read_pace(cache, identity.engine)
     tell(estimate(study, jobs, pace).sentence)
     trials = cache / "trials"
@@ -75,6 +84,7 @@ def perform(
         with watch(part.total) as observer:
             outcome = runner.run(part, out, describe(scenario, part, identity, options.command), observer)
         finished += outcome.finished
+        keep(calibration, out)
         if outcome.interrupted:
             break
     total = len(study.cases) * part.repeat

@@ -45,6 +45,9 @@ def command(
         float, typer.Option(min=1, help="Wall seconds after which one trial ends.")
     ] = 3600,
     confirmed: Annotated[bool, typer.Option("--yes", help="Run however many trials there are.")] = False,
+    calibration: Annotated[
+        bool, typer.Option(help="Measure the settings of links first, and refuse what is not as it is meant.")
+    ] = True,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print summary.json instead of the table.")
     ] = False,
@@ -62,7 +65,7 @@ def command(
         loaded,
         Path(scenario).stem,
         lambda: _engine(engine, kernel, trial_timeout),
-        Options(seed, repeat, jobs, fresh, confirmed, command),
+        Options(seed, repeat, jobs, fresh, confirmed, calibration, command),
         folder=out,
         watch=observer,
         tell=lambda text: typer.echo(f"plait: {text}", err=True),

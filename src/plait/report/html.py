@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from plait.report import sections, split
+from plait.report.calibration import calibration
 from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.network import draw
@@ -67,6 +68,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         split.section(summary.cases, rows(summary)),
         sections.cautions(study.cautions),
         sections.failures(study.cases),
+        calibration(study.folder),
         sections.reproduce(study),
         sections.terms(),
         "</main>",

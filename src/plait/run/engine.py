@@ -49,6 +49,9 @@ class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for i
 class Engine(Protocol):
     """Executes plans."""
 
+    emulates_links: bool
+    """Whether the links of a plan are its own making, and can be measured against what they are meant to be."""
+
     def identity(self) -> EngineIdentity:
         """Returns what decides outcomes beside the plan (MachineError when this machine cannot run trials)."""
 

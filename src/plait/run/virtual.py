@@ -75,6 +75,8 @@ class Limits:
 class VirtualEngine:
     """Runs plans in the laboratory kernel under virtual time."""
 
+    emulates_links = True
+
     def __init__(
         self,
         kernel: Kernel,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class FakeEngine:
     """Executes plans without a kernel. `calls` counts them; `fault` may raise for a job before it is answered."""
 
+    emulates_links = False
+
     def __init__(
         self, fault: Callable[[Job], None] | None = None, inventory: Inventory | None = None
     ) -> None:

@@ -1,0 +1,173 @@
+"""Measures the settings of a study that are not known yet, and refuses to go on where a link is not as it was meant.
+
+What was found is kept below the user's cache by setting, kernel and agent: a setting is measured once on a machine.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plait.calibration import verdict
+from plait.calibration.probes import AT_ONCE, probing
+from plait.calibration.settings import settings_of
+from plait.calibration.verdict import Figure
+from plait.dataset.convert import convert
+from plait.errors import MachineError
+from plait.run.engine import Job
+from plait.run.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plait.calibration.settings import Setting
+    from plait.plan.model import Plan
+    from plait.run.engine import Engine, EngineIdentity
+
+SCHEMA = 1
+METHOD = 1
+"""Counts up when settings are measured in another way: what was found before is measured again."""
+FILE = "calibration.json"
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured of every setting of a study."""
+
+    settings: dict[Setting, list[str]]
+    """With the directions that have it."""
+    figures: dict[Setting, list[Figure]]
+    measured: int
+    """Settings that were measured now; the others were known."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of calibration.json."""
+        found = [
+            {
+                "links": users,
+                "setting": verdict.describe(setting),
+                "figures": {figure.name: figure.as_json() for figure in self.figures[setting]},
+            }
+            for setting, users in self.settings.items()
+        ]
+        return {
+            "schema": SCHEMA,
+            "tolerance": {
+                "delay_us": verdict.DELAY_TOLERANCE_US,
+                "rate_ratio": verdict.RATE_TOLERANCE,
+                "loss_surprise": verdict.LOSS_SURPRISE,
+            },
+            "settings": found,
+        }
+
+    @property
+    def sentence(self) -> str:
+        """A line for the terminal."""
+        errors = verdict.worst(list(self.figures.values()))
+        words = [f"delay within {errors['delay_us']:.2g} us"] if "delay_us" in errors else []
+        words += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
+        lossy = any(
+            figure.name == "loss_ratio" and figure.meant
+            for found in self.figures.values()
+            for figure in found
+        )
+        words += ["loss as drawn"] if lossy else []
+        count = len(self.settings)
+        return f"{count} link setting{'s' if count != 1 else ''} calibrated: {', '.join(words) or 'nothing to measure'}"
+
+
+def keep(calibration: Calibration | None, folder: Path) -> None:
+    """Writes calibration.json into a result folder; without a calibration there is none."""
+    if calibration is None:
+        (folder / FILE).unlink(missing_ok=True)
+    else:
+        text = json.dumps(calibration.as_json(), indent=1) + "\n"
+        write_atomically(folder / FILE, text.encode())
+
+
+def calibrate(
+    plans: Iterable[Plan], engine: Engine, identity: EngineIdentity, cache: Path, *, jobs: int, fresh: bool
+) -> Calibration:
+    """Measures what is not known yet of the plans' settings; all of it where `fresh`.
+
+    Raises MachineError with the figures where one is beyond its tolerance, TrialError when nothing could be measured.
+    """
+    settings = settings_of(plans)
+    figures = {} if fresh else {s: f for s in settings if (f := _recall(cache, s, identity)) is not None}
+    unknown = [setting for setting in settings if setting not in figures]
+    batches = [unknown[i : i + AT_ONCE] for i in range(0, len(unknown), AT_ONCE)]
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        for batch, found in zip(
+            batches, pool.map(lambda batch: _measure(batch, engine), batches), strict=True
+        ):
+            for setting, measured in zip(batch, found, strict=True):
+                figures[setting] = measured
+                _keep(cache, setting, identity, measured)
+    calibration = Calibration(settings, figures, len(unknown))
+    _refuse(calibration)
+    return calibration
+
+
+def _measure(settings: Sequence[Setting], engine: Engine) -> list[list[Figure]]:
+    plan, found = probing(settings)
+    with tempfile.TemporaryDirectory(prefix="plait-calibration-") as place:
+        folder = Path(place) / "job"
+        folder.mkdir()
+        engine.execute(Job(plan, {}, folder))
+        messages = convert(folder / "data", Path(place) / "tables")["messages"]
+    return [verdict.figures(one, messages) for one in found]
+
+
+def _refuse(calibration: Calibration) -> None:
+    """MachineError where a figure is not as it was meant."""
+    wrong = [
+        f"{', '.join(users[:3])}: {figure.name} is meant to be {figure.meant:.6g} and was measured as {_said(figure)}"
+        for setting, users in calibration.settings.items()
+        for figure in calibration.figures[setting]
+        if not figure.good
+    ]
+    if not wrong:
+        return
+    more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+    lines = "\n  ".join([*wrong[:_SHOWN], *more])
+    raise MachineError(
+        f"calibrating links: what this machine's kernel makes of them is not what the scenario says:\n  {lines}\n"
+        "Nothing was run. Build the laboratory kernel anew (plait kernel build), or run with --no-calibration and "
+        "judge the figures yourself."
+    )
+
+
+def _said(figure: Figure) -> str:
+    if figure.measured is None or figure.low is None or figure.high is None:
+        return f"nothing ({figure.packets} packets arrived)"
+    return f"{figure.measured:.6g} (allowed: {figure.low:.6g} to {figure.high:.6g})"
+
+
+def _place(cache: Path, setting: Setting, identity: EngineIdentity) -> Path:
+    parts = (str(METHOD), setting.identity, identity.engine, identity.kernel, identity.agent_sha256)
+    name = sha256("\0".join(parts).encode()).hexdigest()
+    return cache / "calibration" / name[:2] / f"{name}.json"
+
+
+def _recall(cache: Path, setting: Setting, identity: EngineIdentity) -> list[Figure] | None:
+    """What was found before; None when nothing was, or when it cannot be read."""
+    try:
+        found = json.loads(_place(cache, setting, identity).read_bytes())
+        return [Figure(**figure) for figure in found]
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _keep(cache: Path, setting: Setting, identity: EngineIdentity, found: list[Figure]) -> None:
+    """Only what is good: what is not may be better next time."""
+    if not all(figure.good for figure in found):
+        return
+    path = _place(cache, setting, identity)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps([vars(figure) for figure in found]).encode())

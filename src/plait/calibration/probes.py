@@ -1,0 +1,146 @@
+"""The plan that measures settings: for each a pair of hosts with one link, and UDP packets across it. Pure.
+
+    a few packets, so that both hosts know each other's addresses
+    probe: full packets at half the rate, which meet no queue: delay and loss
+    saturate: full packets at five quarters of the rate, which keep the queue from being empty: the rate
+
+All settings of a plan are measured at once, each in namespaces of its own; their links do not touch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from plait.plan.applications import Udp
+from plait.plan.resolve import resolve
+from plait.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.calibration.settings import Setting
+    from plait.plan.model import Plan, Qdisc
+
+AT_ONCE = 24
+"""Settings in one plan."""
+PACKETS = 50
+JITTERED_PACKETS = 1000
+LOSSY_PACKETS = 2000
+SATURATING_PACKETS = 300
+MOST_SATURATING = 3000
+LONG_ENOUGH_NS = 4_000_000
+"""Saturation is measured for at least so long where that takes no more than `MOST_SATURATING` packets."""
+MOST_LOST = 0.9
+"""Beyond it the rate is not measured: hardly anything arrives."""
+WARM_UP_PACKETS = 8
+_UDP_IPV4_BYTES = 28
+_LEAST_GAP_NS = 20_000
+
+
+@dataclass(frozen=True)
+class Probing:
+    """How one setting is measured: the numbers of its flows in the plan."""
+
+    setting: Setting
+    probe: int
+    saturate: int | None
+    """None: there is no rate to saturate."""
+
+
+def probing(settings: Sequence[Setting]) -> tuple[Plan, list[Probing]]:
+    """The plan that measures the settings, at most `AT_ONCE`, and which of its flows measures what."""
+    flows: list[_Packets] = []
+    found = [_add(flows, i, setting) for i, setting in enumerate(settings)]
+    links = {f"a{i}-b{i}": {"mtu": setting.mtu} for i, setting in enumerate(settings)}
+    paced = {"packet": "8B", "interval": "1ms", "duration": "1s", "start_jitter": "0s"}
+    scenario = Scenario.model_validate(
+        {
+            "title": "Calibration",
+            "network": {"hosts": [host for link in links for host in link.split("-")], "links": links},
+            "traffic": [{"udp": {"from": f"a{one.pair}", "to": f"b{one.pair}", **paced}} for one in flows],
+            "sample": "60s",
+        }
+    )
+    plan = resolve(scenario, int(settings[0].identity[:12], 16))
+    exact = tuple(
+        flow.model_copy(update={"start_us": one.start_us, "application": one.application})
+        for flow, one in zip(plan.flows, flows, strict=True)
+    )
+    ends = max(one.end_us for one in flows)
+    return _shaped(plan.model_copy(update={"flows": exact, "end_us": ends + 1_000_000}), settings), found
+
+
+@dataclass(frozen=True)
+class _Packets:
+    """Packets of full size from one host of a pair to the other."""
+
+    pair: int
+    start_us: int
+    application: Udp
+
+    @property
+    def end_us(self) -> int:
+        """When the last may have arrived."""
+        udp = self.application
+        return self.start_us + ceil(udp.interval_ns * udp.count / 1000) + udp.drain_us
+
+
+def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
+    """Adds the flows for one setting."""
+    netem, tbf = setting.netem, setting.tbf
+    delay_ns, jitter_ns = (netem.delay_ns, netem.jitter_ns) if netem is not None else (0, 0)
+    count = LOSSY_PACKETS if loss_ratio(setting) else JITTERED_PACKETS if jitter_ns else PACKETS
+    frame_ns = ceil(setting.frame_bytes * 8 * 10**9 / tbf.rate_bps) if tbf is not None else 0
+    drain_us = 1_000_000 + (2 * delay_ns + 8 * jitter_ns + 4 * frame_ns) // 1000
+
+    def add(start_us: int, interval_ns: int, packets: int) -> int:
+        size = setting.mtu - _UDP_IPV4_BYTES
+        udp = Udp(packet_bytes=size, interval_ns=interval_ns, count=packets, drain_us=drain_us)
+        flows.append(_Packets(i, start_us, udp))
+        return len(flows) - 1
+
+    know = flows[add(0, max(10**9, 4 * frame_ns), WARM_UP_PACKETS)]
+    probe = add(know.end_us + drain_us, max(2 * frame_ns, 2 * jitter_ns, _LEAST_GAP_NS), count)
+    if not frame_ns or not setting.steady:
+        return Probing(setting, probe, None)
+    if loss_ratio(setting) > MOST_LOST:
+        return Probing(setting, probe, None)
+    pace_ns = max(1, int(frame_ns * 0.8 * (1 - loss_ratio(setting))))
+    count = (
+        max(SATURATING_PACKETS, min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns)))
+        + setting.settling_frames
+    )
+    return Probing(setting, probe, add(flows[probe].end_us + drain_us, pace_ns, count))
+
+
+def loss_ratio(setting: Setting) -> float:
+    """The share of packets that the setting is meant to lose."""
+    netem = setting.netem
+    if netem is None:
+        return 0.0
+    model = getattr(netem, "gemodel", None)
+    if model is None:
+        return netem.loss_ratio
+    bad = model.p / (model.p + model.r) if model.p + model.r else 0.0
+    return float(bad * model.loss_bad + (1 - bad) * model.loss_good)
+
+
+def _shaped(plan: Plan, settings: Sequence[Setting]) -> Plan:
+    """The plan with the settings in the places of its links' forward directions."""
+    qdiscs: list[Qdisc] = []
+    places = {link.directions[0].ifname: i for i, link in enumerate(plan.links)}
+    for qdisc in plan.network.qdiscs:
+        i = places.get(qdisc.ifname)
+        if i is None:
+            qdiscs.append(qdisc)
+        elif qdisc.parent == "root":
+            at = {"netns": qdisc.netns, "ifname": qdisc.ifname}
+            seed = getattr(qdisc.options, "seed", 0)
+            for one in settings[i].qdiscs:
+                options = one.options
+                if hasattr(options, "seed"):
+                    options = options.model_copy(update={"seed": seed})
+                qdiscs.append(one.model_copy(update={**at, "options": options}))
+    return plan.model_copy(update={"network": plan.network.model_copy(update={"qdiscs": tuple(qdiscs)})})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.metrics import path_name
+from plait.analysis.paths import path_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

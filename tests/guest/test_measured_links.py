@@ -10,7 +10,7 @@ import pytest
 from plait.calibration.calibrate import calibrate, keep
 from plait.errors import MachineError
 from plait.plan.expand import expand
-from plait.plan.model import Netem
+from plait.plan.qdiscs import Netem
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 
@@ -33,6 +33,7 @@ network:
     a-b#3: {rate: 10gbit}
     a-b#4: {rate: 100kbit, delay: 100ms, loss: 30%, mtu: 9000}
     a-b#5: {rate: 50mbit, delay: 10ms, jitter: 3ms}
+    a-b#6: {rate: 20mbit, delay: 40ms, jitter: {deviation: 5ms}, loss: {ratio: 2%, burst: 3pkt}, aqm: codel}
 traffic: [bulk: {from: a, to: b, duration: 1s}]
 """
 
@@ -44,18 +45,18 @@ def plans(text: str) -> list[Plan]:
 def test_links_of_many_kinds_are_what_they_are_meant_to_be(engine: VirtualEngine, tmp_path: Path) -> None:
     identity = engine.identity()
     first = calibrate(plans(LINKS), engine, identity, tmp_path, jobs=2, fresh=False)
-    assert first.measured == len(first.settings) == 6
+    assert first.measured == len(first.settings) == 7
     assert all(figure.good for found in first.figures.values() for figure in found)
     rates = [f for found in first.figures.values() for f in found if f.name == "rate_bps" and f.measured]
-    assert len(rates) == 5
+    assert len(rates) == 6
     # a token bucket in virtual time is exact to the resolution of the receiver's stamps
     assert all(f.measured == pytest.approx(f.meant, rel=0.001) for f in rates)
-    assert "6 link settings calibrated" in first.sentence
+    assert "7 link settings calibrated" in first.sentence
     again = calibrate(plans(LINKS), engine, identity, tmp_path, jobs=2, fresh=False)
     assert again.measured == 0
     assert again.as_json() == first.as_json()
     keep(first, tmp_path)
-    assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 6
+    assert len(json.loads((tmp_path / "calibration.json").read_text())["settings"]) == 7
 
 
 class Tampered:

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from plait.calibration.probes import probing
 from plait.calibration.settings import Setting, settings_of
 from plait.calibration.verdict import Figure, binomial_quantile, figures
-from plait.plan.model import Netem, Tbf
+from plait.plan.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
     from plait.calibration.probes import Probing

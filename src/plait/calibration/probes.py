@@ -14,14 +14,15 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from plait.plan.applications import Udp
-from plait.plan.resolve import resolve
+from plait.plan.resolve import distributions, resolve
 from plait.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.calibration.settings import Setting
-    from plait.plan.model import Plan, Qdisc
+    from plait.plan.model import Plan
+    from plait.plan.qdiscs import Netem, Qdisc
 
 AT_ONCE = 24
 """Settings in one plan."""
@@ -90,10 +91,10 @@ class _Packets:
 def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
     """Adds the flows for one setting."""
     netem, tbf = setting.netem, setting.tbf
-    delay_ns, jitter_ns = (netem.delay_ns, netem.jitter_ns) if netem is not None else (0, 0)
-    count = LOSSY_PACKETS if loss_ratio(setting) else JITTERED_PACKETS if jitter_ns else PACKETS
+    delay_ns, spread_ns = (netem.delay_ns, _spread_ns(netem)) if netem is not None else (0, 0)
+    count = LOSSY_PACKETS if loss_ratio(setting) else JITTERED_PACKETS if spread_ns else PACKETS
     frame_ns = ceil(setting.frame_bytes * 8 * 10**9 / tbf.rate_bps) if tbf is not None else 0
-    drain_us = 1_000_000 + (2 * delay_ns + 8 * jitter_ns + 4 * frame_ns) // 1000
+    drain_us = 1_000_000 + (2 * delay_ns + 4 * spread_ns + 4 * frame_ns) // 1000
 
     def add(start_us: int, interval_ns: int, packets: int) -> int:
         size = setting.mtu - _UDP_IPV4_BYTES
@@ -102,7 +103,7 @@ def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
         return len(flows) - 1
 
     know = flows[add(0, max(10**9, 4 * frame_ns), WARM_UP_PACKETS)]
-    probe = add(know.end_us + drain_us, max(2 * frame_ns, 2 * jitter_ns, _LEAST_GAP_NS), count)
+    probe = add(know.end_us + drain_us, max(2 * frame_ns, spread_ns, _LEAST_GAP_NS), count)
     if not frame_ns or not setting.steady:
         return Probing(setting, probe, None)
     if loss_ratio(setting) > MOST_LOST:
@@ -115,12 +116,17 @@ def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
     return Probing(setting, probe, add(flows[probe].end_us + drain_us, pace_ns, count))
 
 
+def _spread_ns(netem: Netem) -> int:
+    """So far apart, packets do not overtake each other (nor wait, where they stay in order)."""
+    return netem.jitter_ns * (2 if netem.distribution is None else 8)
+
+
 def loss_ratio(setting: Setting) -> float:
     """The share of packets that the setting is meant to lose."""
     netem = setting.netem
     if netem is None:
         return 0.0
-    model = getattr(netem, "gemodel", None)
+    model = netem.gemodel
     if model is None:
         return netem.loss_ratio
     bad = model.p / (model.p + model.r) if model.p + model.r else 0.0
@@ -143,4 +149,5 @@ def _shaped(plan: Plan, settings: Sequence[Setting]) -> Plan:
                 if hasattr(options, "seed"):
                     options = options.model_copy(update={"seed": seed})
                 qdiscs.append(one.model_copy(update={**at, "options": options}))
-    return plan.model_copy(update={"network": plan.network.model_copy(update={"qdiscs": tuple(qdiscs)})})
+    shaped = {"qdiscs": tuple(qdiscs), "distributions": distributions(qdiscs, ())}
+    return plan.model_copy(update={"network": plan.network.model_copy(update=shaped)})

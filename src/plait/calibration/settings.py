@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.plan.model import ChangeQdisc, Netem, Tbf
+from plait.plan.model import ChangeQdisc
+from plait.plan.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plait.plan.model import Plan, Qdisc
+    from plait.plan.model import Plan
+    from plait.plan.qdiscs import Qdisc
 
 ETHERNET_BYTES = 14
 LEAST_DELAY_NS = 1
@@ -61,7 +63,7 @@ class Setting:
     def steady(self) -> bool:
         """Whether it passes packets by the clock, and not by a recorded trace or out of a bucket that empties."""
         kinds = {qdisc.options.kind for qdisc in self.qdiscs}
-        return "trace" not in kinds and (self.tbf is None or getattr(self.tbf, "peak_bps", None) is None)
+        return "trace" not in kinds and (self.tbf is None or self.tbf.peak_bps is None)
 
 
 def settings_of(plans: Iterable[Plan]) -> dict[Setting, list[str]]:

@@ -75,12 +75,7 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
     """
     netem = setting.netem
     arrived = (probe["received_us"] - probe["sent_us"]).drop_nulls()
-    if (
-        not setting.steady
-        or netem is None
-        or getattr(netem, "reorder_ratio", None)
-        or loss_ratio(setting) == 1
-    ):
+    if not setting.steady or netem is None or netem.reorder_ratio or loss_ratio(setting) == 1:
         return Figure("delay_us", None, None, None, None, len(arrived))
     meant = netem.delay_ns / 1000
     if len(arrived) < 2:
@@ -112,7 +107,7 @@ def _rate(setting: Setting, fill: pl.DataFrame | None) -> Figure:
 def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
     """The share of the probe that did not arrive."""
     sent, lost = len(probe), int(probe["received_us"].null_count())
-    if not setting.steady or getattr(setting.netem, "corrupt_ratio", None) or not sent:
+    if not setting.steady or (setting.netem is not None and setting.netem.corrupt_ratio) or not sent:
         return Figure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
     meant = loss_ratio(setting)
     low, high = _binomial(sent, meant, setting)
@@ -123,7 +118,7 @@ def _binomial(sent: int, ratio: float, setting: Setting) -> tuple[float, float]:
     """Between which shares a fair draw falls but for `LOSS_SURPRISE`; bursts count as fewer, independent packets."""
     if ratio in (0.0, 1.0):
         return ratio, ratio
-    model = getattr(setting.netem, "gemodel", None)
+    model = None if setting.netem is None else setting.netem.gemodel
     lasting = 0.0 if model is None else max(0.0, 1 - model.p - model.r)
     alone = max(1, round(sent * (1 - lasting) / (1 + lasting)))
     low, high = (binomial_quantile(q, alone, ratio) for q in (LOSS_SURPRISE / 2, 1 - LOSS_SURPRISE / 2))

@@ -103,7 +103,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
         ifbs=shared.ifbs,
-        distributions=_distributions(qdiscs, happening),
+        distributions=distributions(qdiscs, happening),
         qdiscs=qdiscs,
         redirects=(*(one for wired in net.wires for one in links.redirects(wired)), *shared.redirects),
         routes=tuple(routes),
@@ -139,7 +139,7 @@ def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
             yield from shaping.qdiscs(links.place(port, rtts), port.conditions)
 
 
-def _distributions(qdiscs: Iterable[Qdisc], happening: Iterable[Event]) -> tuple[Distribution, ...]:
+def distributions(qdiscs: Iterable[Qdisc], happening: Iterable[Event]) -> tuple[Distribution, ...]:
     """The tables that netem needs, at first or later, each once."""
     later = (act.qdisc for event in happening for act in event.actions if isinstance(act, ChangeQdisc))
     named = (one.options.distribution for one in (*qdiscs, *later) if isinstance(one.options, Netem))

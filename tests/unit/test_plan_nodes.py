@@ -6,6 +6,7 @@ import pytest
 from scenario_samples import MESH, TWO, plan_of, said
 
 from plait.errors import ScenarioError
+from plait.plan.shell import to_shell
 
 NAT = """\
 title: t
@@ -69,6 +70,41 @@ def test_a_connection_from_outside_to_what_is_hidden_is_refused() -> None:
         plan_of(text)
 
 
+CYCLE = """\
+title: t
+network:
+  hosts: [h1, h2]
+  switches: {s1: {openflow: KIND}, s2: {openflow: KIND}, s3: {openflow: multipath}}
+  links: {h1-s1: {}, s1-s2: {}, s1-s2#2: {delay: 1ms}, s1-s3: {}, s3-s2: {}, s2-h2: {}}
+traffic: [bulk: {from: h1, to: h2, duration: 1s}]
+"""
+
+
+def test_frames_between_openflow_switches_take_the_shortest_ways_and_never_circle() -> None:
+    plan = plan_of(CYCLE.replace("KIND", "multipath"))
+    assert plan.flows[0].paths[0].forward == ("h1->s1", "s1->s2", "s2->h2")
+    assert plan.flows[0].paths[0].spread == ()
+    by_hops = plan_of(CYCLE.replace("KIND", "multipath"), "network.routing={metric: hops}")
+    assert by_hops.flows[0].paths[0].spread == ("s1->s2#2", "s2->s1#2")
+    for path in by_hops.network.datapaths:
+        floods = {rule.in_port: rule.output for rule in path.rules if rule.in_port is not None}
+        # on a tree, everybody's frames leave through every port of it but the one they came from
+        assert all(set(output) == set(floods) - {port} for port, output in floods.items())
+    assert sum(len(p.rules) for p in by_hops.network.datapaths) < 30
+
+
+def test_a_learning_switch_on_a_cycle_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="closes a cycle of switches"):
+        plan_of(CYCLE.replace("KIND", "learning"))
+
+
+def test_the_shell_form_has_translation_switches_and_nexthops() -> None:
+    script = to_shell(plan_of(CYCLE.replace("KIND", "multipath"), "network.routing={metric: hops}"))
+    assert "ovs-dpctl add-if br0 s1-eth1,port_no=2" in script
+    assert "hash(sym_l4(" in script
+    assert "masquerade" in to_shell(plan_of(NAT))
+
+
 @pytest.mark.parametrize(
     ("override", "where", "what"),
     [
@@ -79,6 +115,7 @@ def test_a_connection_from_outside_to_what_is_hidden_is_refused() -> None:
             "network.routers.nat.nat",
             "all links of nat lead outside",
         ),
+        ("network.switches={s: {openflow: hub}}", "network.switches.s.openflow", "learning"),
         ("network.addresses=both", "network.addresses", "ipv4"),
         ("network.routing={ecmp: 2}", "network.routing.ecmp", ""),
         ("network.routing={metric: length}", "network.routing.metric", "delay"),

@@ -3,6 +3,7 @@
 //! The work grows linearly with the network: a namespace costs about a dozen system calls, everything in it
 //! shares one netlink batch, and interface numbers are chosen here, so that nothing has to be asked back.
 
+pub mod datapath;
 mod events;
 mod links;
 mod mptcp;
@@ -35,6 +36,8 @@ pub struct Applied {
     pub path_manager: Option<GenericFamily>,
     /// The events of the plan, ready to be carried out.
     pub events: Schedule,
+    /// The datapaths of Open vSwitch.
+    pub switches: Vec<datapath::Switch>,
 }
 
 impl Applied {
@@ -79,10 +82,11 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     routing::add_rules(&mut build, &network.rules)?;
     build.run()?;
     nat::add_nats(&mut build, &network.nats)?;
+    let switches = datapath::add_datapaths(&mut build, &network.datapaths)?;
     enter(&home)?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
     let events = Schedule::prepare(&mut build, &plan.events, &home)?;
-    Ok(Applied { namespaces: build.namespaces, home, path_manager, events })
+    Ok(Applied { namespaces: build.namespaces, home, path_manager, events, switches })
 }
 
 /// A network being made: its namespaces, and for each the changes that will be sent to it.

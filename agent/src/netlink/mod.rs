@@ -15,7 +15,10 @@ use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::nlctrl;
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, getsockname, recv, send, socket_with,
+};
 
 pub use batch::Batch;
 
@@ -120,6 +123,14 @@ impl Socket {
             }
         }
         Ok(true)
+    }
+
+    /// Binds the socket; returns the number under which the kernel reaches it.
+    pub fn port_id(&self) -> Result<u32> {
+        let what = || "binding a netlink socket";
+        bind(&self.fd, &SocketAddrNetlink::new(0, 0)).attempt(what)?;
+        let address = getsockname(&self.fd).attempt(what)?;
+        Ok(SocketAddrNetlink::try_from(address).attempt(what)?.pid())
     }
 
     /// Joins the multicast group `group`.

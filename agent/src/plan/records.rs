@@ -131,6 +131,37 @@ records! {
         nexthops: Vec<Nexthop>,
     }
 
+    /// One flow of a datapath.
+    FlowRule {
+        #[serde(default)]
+        recirculation: u32,
+        #[serde(default)]
+        in_port: Option<String>,
+        #[serde(default)]
+        destination: Option<String>,
+        #[serde(default)]
+        hash: u32,
+        #[serde(default)]
+        hash_mask: Option<u32>,
+        #[serde(default)]
+        output: Vec<String>,
+        #[serde(default)]
+        hash_basis: Option<u32>,
+        #[serde(default)]
+        recirculate: u32,
+    }
+
+    /// A datapath of Open vSwitch, its ports and its flows.
+    Datapath {
+        netns: String,
+        ifname: String,
+        ports: Vec<String>,
+        #[serde(default)]
+        learning: bool,
+        #[serde(default)]
+        rules: Vec<FlowRule>,
+    }
+
     /// Address translation at a router.
     Nat {
         netns: String,
@@ -163,6 +194,8 @@ records! {
         veths: Vec<Veth>,
         #[serde(default)]
         bridges: Vec<Bridge>,
+        #[serde(default)]
+        datapaths: Vec<Datapath>,
         #[serde(default)]
         ifbs: Vec<Ifb>,
         #[serde(default)]

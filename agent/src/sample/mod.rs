@@ -2,6 +2,7 @@
 
 pub mod closed;
 pub mod counters;
+pub mod datapath_flows;
 pub mod events;
 pub mod flows;
 pub mod links;

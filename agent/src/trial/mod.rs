@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::plan::{Application, Bulk, Plan, SideName, Transport, Udp};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
+use crate::sample::datapath_flows;
 use crate::sample::events;
 use crate::status::{self, Progress};
 use crate::tables;
@@ -75,6 +76,7 @@ pub fn run(
     trial.stop(end_us)?;
     status::enter_phase("write");
     trial.counters.after(&mut trial.tables.counters)?;
+    datapath_flows::count(&mut network.switches, &mut trial.tables.counters)?;
     trial.write_flows()
 }
 

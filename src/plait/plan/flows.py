@@ -315,7 +315,7 @@ def _others(every: list[Port], one_way: list[Port]) -> tuple[str, ...]:
 
 def spread(pair: Pair, routing: Routing) -> list[Port]:
     """The ports that a packet may leave between a pair of interfaces, forth and back, whatever ECMP chooses."""
-    if not routing.reach.ecmp:
+    if not routing.reach.spreads:
         return []
     return [*routing.reach.spread(*pair), *routing.reach.spread(pair[1], pair[0])]
 
@@ -343,7 +343,7 @@ def _ideal(sender: SideName, pairs: list[Pair], routing: Routing, topology: Topo
     links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
     """
     ports = {port.out: port for pair in pairs for port in directed(sender, pair, routing)[0]}
-    if len(pairs) > 1 and routing.reach.ecmp:
+    if len(pairs) > 1 and routing.reach.spreads:
         sent = (pair[::-1] if sender == "server" else pair for pair in pairs)
         ports |= {port.out: port for ends in sent for port in routing.reach.spread(*ends)}
     if any(takes_tokens(topology, port) for port in ports.values()):

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plait.plan.applications import Application, SocketOptions
+from plait.plan.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
 from plait.plan.qdiscs import Distribution, Qdisc
 from plait.plan.record import IfName, Micros, Record
 from plait.plan.watching import Monitors, Program
@@ -111,13 +112,6 @@ class Rule(Record):
     priority: int
 
 
-class Nexthop(Record):
-    """One of the equally good ways of a route."""
-
-    device: IfName
-    via: str
-
-
 class Route(Record):
     """A route. `destination` is a prefix or `default`; `table` 254 is main; a direct route has no `via`.
 
@@ -136,16 +130,6 @@ class Route(Record):
     table: int = 254
     metric: int | None = None
     nexthops: tuple[Nexthop, ...] = ()
-
-
-class Nat(Record):
-    """Address translation at a router, by nftables (chain postrouting, masquerade).
-
-    IPv4 packets that leave through an outside interface take its address; answers are translated back.
-    """
-
-    netns: str
-    outside: tuple[IfName, ...]
 
 
 class Endpoint(Record):
@@ -177,6 +161,7 @@ class Network(Record):
     namespaces: tuple[Namespace, ...]
     veths: tuple[Veth, ...]
     bridges: tuple[Bridge, ...] = ()
+    datapaths: tuple[Datapath, ...] = ()
     ifbs: tuple[Ifb, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     qdiscs: tuple[Qdisc, ...] = ()

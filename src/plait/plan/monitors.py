@@ -79,5 +79,5 @@ def _captures(asked: Asked, net: Topology) -> Iterator[Capture]:
 def _ports(name: str, net: Topology) -> list[Port]:
     """The interfaces of a node, or the two of a link."""
     if name in net.ports:
-        return net.ports[name]
+        return [port for port in net.ports[name] if not port.segment.second]
     return next(wired.ports for wired in net.wires if wired.key == name)

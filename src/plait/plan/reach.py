@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from plait.plan.topology import delay_ns, way
+from plait.plan.topology import delay_ns, every_way, way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,8 @@ class Reach:
         }
         """The ports at which routers translate what leaves."""
         self._nats = {port.node for port in self.outside}
+        self.spreads = self.ecmp or any(segment.fabric is not None for segment in topology.segments)
+        """Whether packets between two addresses may take several ways."""
         self._steps: dict[Port, list[tuple[Port, Cost]]] = {}
         self._before = {
             (router, version): list(self._routers_before(router, version))
@@ -130,19 +132,19 @@ class Reach:
     def spread(self, source: Port, target: Port) -> list[Port]:
         """Every port that a packet may leave on its way, whatever ECMP chooses; in the order of the hops."""
         if source.segment is target.segment:
-            return way(source, target)
+            return every_way(source, target)
         found: dict[Port, None] = {}
         waiting = self.gates([source], target.segment)[:1]
         seen: set[str] = set()
         for gate in waiting:
-            found |= dict.fromkeys(way(*gate))
+            found |= dict.fromkeys(every_way(*gate))
             node = gate[1].node
             if node in seen:
                 continue
             seen.add(node)
             nearby = self.attached(node, target.segment)
             if nearby is not None:
-                found |= dict.fromkeys(way(nearby, target))
+                found |= dict.fromkeys(every_way(nearby, target))
             else:
                 waiting.extend(self.gates(self._topology.ports[node], target.segment))
         return list(found)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
-from plait.plan import addressing, events, links, shaping, sysctls, topology
+from plait.plan import addressing, events, fabric, links, shaping, sysctls, topology
 from plait.plan.absent import absent
 from plait.plan.application import application, length_us, messages
 from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
@@ -18,7 +18,8 @@ from plait.plan.buckets import buckets
 from plait.plan.distributions import table
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
-from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Nat, Network, Plan
+from plait.plan.forwarding import Nat
+from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.programs import programs, system_call_ns
 from plait.plan.qdiscs import Netem
@@ -102,6 +103,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
+        datapaths=tuple(fabric.datapaths(net)),
         ifbs=shared.ifbs,
         distributions=distributions(qdiscs, happening),
         qdiscs=qdiscs,
@@ -156,6 +158,10 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
     namespaces = tuple(
         sysctls.reseeded(space, derived(seed, "ecmp", space.name)) for space in plan.network.namespaces
     )
+    datapaths = tuple(
+        fabric.reseeded(path, derived(seed, "openflow", path.netns)) for path in plan.network.datapaths
+    )
+    network = {"qdiscs": qdiscs, "namespaces": namespaces, "datapaths": datapaths}
     started = tuple(
         _started(flow, scenario, slot, seed) for flow, slot in zip(plan.flows, slots(scenario), strict=True)
     )
@@ -163,7 +169,7 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
         update={
             "seed": seed,
             "end_us": _end_us(scenario, plan, started),
-            "network": plan.network.model_copy(update={"qdiscs": qdiscs, "namespaces": namespaces}),
+            "network": plan.network.model_copy(update=network),
             "flows": started,
         }
     )
@@ -226,11 +232,12 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     return tuple(
         Bridge(
             netns=switch,
-            ifname=topology.BRIDGE,
+            ifname=fabric.BRIDGE,
             mac=topology.mac(2, number),
             ports=tuple(port.ifname for port in net.ports[switch]),
         )
-        for number, switch in enumerate(net.scenario.network.switches)
+        for number, (switch, options) in enumerate(net.scenario.network.switches.items())
+        if options.openflow is None
     )
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from plait.plan.model import Nexthop, Route, Rule
+from plait.plan.forwarding import Nexthop
+from plait.plan.model import Route, Rule
 from plait.plan.reach import Reach
 from plait.scenario.source import error_at
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from plait.plan import ovs
 from plait.plan.model import ChangeQdisc
 from plait.plan.shell_command import command_in
 from plait.plan.shell_conditions import conditions, qdisc_command
@@ -51,6 +52,10 @@ def to_shell(plan: Plan) -> str:
         ("Nodes, and the namespace that holds all links", _namespaces(plan.network)),
         ("Links: each end in its node, the other end in wire", _veths(plan.network)),
         ("Switches", _bridges(plan.network)),
+        (
+            "OpenFlow switches: datapaths, ports, flows (needs the module openvswitch)",
+            _datapaths(plan.network),
+        ),
         ("What links do to packets", conditions(plan.network)),
         ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
         ("Address translation", _nats(plan.network)),
@@ -121,6 +126,19 @@ def _bridges(network: Network) -> Iterator[str]:
         for port in bridge.ports:
             yield command_in(bridge.netns, "ip", "link", "set", port, "master", bridge.ifname)
         yield command_in(bridge.netns, "ip", "link", "set", bridge.ifname, "up")
+
+
+def _datapaths(network: Network) -> Iterator[str]:
+    for path in network.datapaths:
+        dpctl = f"ip netns exec {quote(path.netns)} ovs-dpctl"
+        yield f"{dpctl} add-dp {quote(path.ifname)}"
+        for number, port in enumerate(path.ports, start=1):
+            yield f"{dpctl} add-if {quote(path.ifname)} {quote(f'{port},port_no={number}')}"
+        for rule in path.rules:
+            matched, actions = ovs.flow(path, rule)
+            yield f"{dpctl} add-flow {quote(path.ifname)} {quote(matched)} {quote(actions)}"
+        if path.learning:
+            yield "# learning is the work of ovs-vswitchd here: add the ports to a bridge of it instead (ovs-vsctl)"
 
 
 def _routes(network: Network) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The network as kernel devices: interfaces, segments and the frames' way through switches. Pure.
 
 A segment is what one subnet covers: links joined by switches, or a single link between two hosts or routers.
-Switches are bridges without spanning tree, so a segment must be a tree; a cycle is refused here.
+Switches have no spanning tree, so a segment must be a tree, and a cycle is refused here; except among switches that
+forward by the plan's own flows (`fabric`).
 
 Interfaces of node `h1` are `h1-eth0`, `h1-eth1`, .. in the order of its links. The kernel allows 15 characters;
 a longer name is cut before the dash (`a-very-long-host`: `a-very-lon-eth0`), which stays unique because each
@@ -13,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from plait.plan.fabric import Fabric
 from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.source import error_at
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from plait.scenario.links import Conditions, Link
 
 IFNAME_MAX = 15
-BRIDGE = "br0"
 WIRE = "wire"
 """The hidden namespace that holds all links."""
 
@@ -124,6 +125,8 @@ class Segment:
     """Whether this is the second family of its links."""
     version: int = 4
     """The address family; plan.addressing decides."""
+    fabric: Fabric | None = None
+    """How frames pass where a switch forwards by the plan's own flows; else they climb the tree."""
 
     @property
     def ports(self) -> list[Port]:
@@ -145,7 +148,7 @@ class Topology:
 
 def add_second_family(topology: Topology, segment: Segment) -> Segment:
     """Gives a segment's hosts and routers ports in a second family; returns the segment of those."""
-    twin = Segment(segment.wires, segment.depth, segment.up, second=True)
+    twin = Segment(segment.wires, segment.depth, segment.up, second=True, fabric=segment.fabric)
     for wired in segment.wires:
         for port in wired.ports:
             if port.node in segment.depth:
@@ -183,8 +186,12 @@ def build(scenario: model.Scenario) -> Topology:
             ports[node].append(port)
         wires.append(wired)
     _lonely(scenario, ports)
+    multipath = {switch for switch, options in network.switches.items() if options.openflow == "multipath"}
     for segment in segments.values():
         _root(segment, ports, set(network.switches))
+        if not multipath.isdisjoint(segment.depth):
+            inside = {switch: ports[switch] for switch in segment.depth}
+            segment.fabric = Fabric(inside, network.routing.metric)
     _same_mtu(scenario, segments.values())
     return Topology(scenario, wires, ports, list(segments.values()))
 
@@ -200,15 +207,20 @@ def _groups(scenario: model.Scenario, names: list[LinkName]) -> list[int]:
             switch = parent[switch]
         return switch
 
+    # between switches with flows of the plan's own a cycle is a choice of ways; with any other on it, an endless one
+    own = {switch for switch, options in switches.items() if options.openflow == "multipath"}
+    for name in names:
+        if name.a in own and name.b in own:
+            parent[root(name.b)] = root(name.a)
     cycles = []
     for key, name in zip(scenario.network.links, names, strict=True):
-        if name.a in switches and name.b in switches:
+        if name.a in switches and name.b in switches and not (name.a in own and name.b in own):
             a, b = root(name.a), root(name.b)
             if a == b:
                 what = (
                     f"this closes a cycle of switches ({name.a} and {name.b} are joined already); frames would "
-                    "circle for ever, as switches have no spanning tree here: leave the link out, or declare one "
-                    "of the nodes on the cycle under routers"
+                    "circle for ever, as switches have no spanning tree here: leave the link out, declare one of "
+                    "the nodes on the cycle under routers, or give all its switches `openflow: multipath`"
                 )
                 cycles.append((("network", "links", key), what))
             parent[b] = a
@@ -272,6 +284,8 @@ def way(source: Port, target: Port) -> list[Port]:
     if source.far is target:
         return [source]
     segment = source.segment
+    if segment.fabric is not None:
+        return segment.fabric.way(source, target)
     a, b = source.far.node, target.far.node
     rising, falling = [source], [target.far]
     while a != b:
@@ -284,6 +298,12 @@ def way(source: Port, target: Port) -> list[Port]:
             falling.append(port.far)
             b = port.far.node
     return rising + falling[::-1]
+
+
+def every_way(source: Port, target: Port) -> list[Port]:
+    """All ports that a frame may leave on its way from `source` to `target` of one segment, whatever is chosen."""
+    fabric = source.segment.fabric
+    return way(source, target) if fabric is None or source.far is target else fabric.every(source, target)
 
 
 def delay_ns(ports: list[Port]) -> int:

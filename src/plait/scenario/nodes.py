@@ -36,7 +36,11 @@ class Host(Part):
 
 
 class Switch(Part):
-    """A switch: a Linux bridge without spanning tree."""
+    """A switch: a Linux bridge without spanning tree, or a datapath of Open vSwitch."""
+
+    openflow: Literal["learning", "multipath"] | None = None
+    """An Open vSwitch in the kernel: `learning`, as a bridge; `multipath`, with flows of the plan's own that use all of
+    the best ways between switches, also where those form cycles."""
 
 
 class Router(Host):

@@ -1,0 +1,185 @@
+//! Learning: packets that no flow matches come here, as they come to `ovs-vswitchd` on a real machine.
+//!
+//! The source address of a packet tells behind which port it is. A packet to a known address gets a flow of its own,
+//! so that the next ones stay in the kernel; any other goes to all ports. An address that shows up behind another
+//! port takes the flows that lead to it away. Nothing is forgotten by age: a trial is shorter than 300 s, or its
+//! addresses stay where they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use netlink_bindings::ovs_flow::{OpGetDump, OvsHeader};
+use netlink_bindings::ovs_packet::OpExecuteDo;
+use netlink_bindings::traits::NetlinkRequest;
+use netlink_bindings::utils::push_header;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::request::{Command, GENERIC_HEADER_BYTES, MISS, Request};
+use super::{EXACT_ADDRESS, Families, Fields};
+use crate::error::{Attempt, Result};
+use crate::netlink::{Batch, Socket};
+
+type Mac = [u8; 6];
+/// `OVS_FLOW_ATTR_KEY`, and `OVS_ACTION_ATTR_OUTPUT`.
+const FLOW_KEY: u16 = 1;
+const ACTION_OUTPUT: u16 = 1;
+const GROUP_BIT: u8 = 1;
+
+/// A datapath that learns.
+pub struct Learner {
+    upcalls: Socket,
+    /// For requests: their answers must not wait behind packets.
+    socket: Socket,
+    ifindex: u32,
+    ports: u32,
+    families: Families,
+    behind: BTreeMap<Mac, u32>,
+    flows: BTreeSet<(u32, Mac, Mac)>,
+}
+
+/// A packet that no flow matched.
+struct Miss {
+    in_port: u32,
+    source: Mac,
+    destination: Mac,
+    packet: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// Starts the thread that serves these datapaths, if there are any.
+pub fn start(mut learners: Vec<Learner>) -> Result<()> {
+    if learners.is_empty() {
+        return Ok(());
+    }
+    let serve = move || {
+        if let Err(error) = serve(&mut learners) {
+            panic!("{error}");
+        }
+    };
+    thread::Builder::new()
+        .name("switches".into())
+        .spawn(serve)
+        .attempt(|| "starting the switches' thread")?;
+    Ok(())
+}
+
+fn serve(learners: &mut [Learner]) -> Result<()> {
+    loop {
+        let ready: Vec<bool> = {
+            let mut waiting: Vec<_> =
+                learners.iter().map(|l| PollFd::from_borrowed_fd(l.upcalls.fd(), PollFlags::IN)).collect();
+            match poll(&mut waiting, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno).attempt(|| "waiting for packets of switches"),
+            }
+            waiting.iter().map(|fd| !fd.revents().is_empty()).collect()
+        };
+        for (learner, _) in learners.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            learner.serve()?;
+        }
+    }
+}
+
+impl Learner {
+    pub fn new(upcalls: Socket, socket: Socket, ifindex: u32, ports: u32, families: Families) -> Self {
+        Self { upcalls, socket, ifindex, ports, families, behind: BTreeMap::new(), flows: BTreeSet::new() }
+    }
+
+    fn serve(&mut self) -> Result<()> {
+        let mut misses = Vec::new();
+        while self.upcalls.receive_events(|_, payload| misses.extend(read(payload)))? {}
+        misses.into_iter().try_for_each(|miss| self.forward(&miss))
+    }
+
+    fn forward(&mut self, miss: &Miss) -> Result<()> {
+        self.learn(miss.source, miss.in_port)?;
+        let known = self.behind.get(&miss.destination).copied();
+        let output: Vec<u32> = match known.filter(|_| miss.destination[0] & GROUP_BIT == 0) {
+            Some(port) => {
+                let output = if port == miss.in_port { vec![] } else { vec![port] };
+                self.add_flow(miss, &output)?;
+                output
+            }
+            None => (1..=self.ports).filter(|port| *port != miss.in_port).collect(),
+        };
+        let mut request = Request::execute(self.ifindex);
+        {
+            let attributes = request.packet().push_packet(&miss.packet).push_key(&miss.key);
+            attributes.push_actions(&actions(&output));
+        }
+        self.tell(&request, self.families.packet, "forwarding a packet")
+    }
+
+    fn learn(&mut self, source: Mac, port: u32) -> Result<()> {
+        if self.behind.insert(source, port).is_none_or(|before| before == port) {
+            return Ok(());
+        }
+        let stale: Vec<_> = self.flows.iter().filter(|flow| flow.2 == source).copied().collect();
+        for flow in stale {
+            self.flows.remove(&flow);
+            let mut request = Request::new(Command::Delete, self.ifindex);
+            drop(key(flow).push(request.flow().nested_key()));
+            self.tell(&request, self.families.flow, "removing a flow")?;
+        }
+        Ok(())
+    }
+
+    fn add_flow(&mut self, miss: &Miss, output: &[u32]) -> Result<()> {
+        let flow = (miss.in_port, miss.source, miss.destination);
+        if !self.flows.insert(flow) {
+            return Ok(());
+        }
+        let mask = Fields {
+            recirculation: u32::MAX,
+            in_port: Some(u32::MAX),
+            source: EXACT_ADDRESS,
+            destination: EXACT_ADDRESS,
+            hash: None,
+        };
+        let mut request = Request::new(Command::New, self.ifindex);
+        {
+            let attributes = key(flow).push(request.flow().nested_key()).end_nested();
+            let mut actions = mask.push(attributes.nested_mask()).end_nested().nested_actions();
+            for port in output {
+                actions = actions.push_output(*port);
+            }
+        }
+        self.tell(&request, self.families.flow, "adding a flow")
+    }
+
+    fn tell(&mut self, request: &Request, family: u16, what: &str) -> Result<()> {
+        let mut batch = Batch::default();
+        batch.add_as(request, family, what);
+        self.socket.apply(batch)
+    }
+}
+
+fn key((in_port, source, destination): (u32, Mac, Mac)) -> Fields {
+    Fields { recirculation: 0, in_port: Some(in_port), source, destination, hash: None }
+}
+
+/// An upcall, if it is one for a packet that no flow matched.
+fn read(payload: &[u8]) -> Option<Miss> {
+    let body = payload.get(GENERIC_HEADER_BYTES..).filter(|_| payload[0] == MISS)?;
+    let (_, upcall) = OpExecuteDo::decode_request(body);
+    let (packet, key) = (upcall.get_packet().ok()?.to_vec(), upcall.get_key().ok()?.to_vec());
+    // The key stands here as it stands in a flow, where the bindings can read it.
+    let mut flow = OvsHeader::default().as_slice().to_vec();
+    push_header(&mut flow, FLOW_KEY, u16::try_from(key.len()).ok()?);
+    flow.extend_from_slice(&key);
+    let (_, flow) = OpGetDump::decode_reply(&flow);
+    let fields = flow.get_key().ok()?;
+    let (in_port, ethernet) = (fields.get_in_port().ok()?, fields.get_ethernet().ok()?);
+    Some(Miss { in_port, source: ethernet.eth_src, destination: ethernet.eth_dst, packet, key })
+}
+
+/// Output actions, one after the other.
+fn actions(ports: &[u32]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for port in ports {
+        push_header(&mut bytes, ACTION_OUTPUT, 4);
+        bytes.extend_from_slice(&port.to_ne_bytes());
+    }
+    bytes
+}

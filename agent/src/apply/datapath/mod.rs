@@ -1,0 +1,177 @@
+//! OpenFlow switches: datapaths of the kernel's Open vSwitch, with the plan's flows or with learned ones.
+//!
+//! The agent does what `ovs-vswitchd` does on a real machine: it makes the datapath, its ports and its flows, and
+//! answers for packets that no flow matches. `docs/decisions/0013-open-vswitch.md` says why.
+
+mod learning;
+mod request;
+mod text;
+
+use std::collections::BTreeMap;
+
+use netlink_bindings::ovs_flow::{OvsActionHash, OvsKeyEthernet, PushKeyAttrs};
+use netlink_bindings::utils::Pusher;
+
+use super::{Build, enter, parse_mac};
+use crate::error::{Attempt, Error, Result};
+use crate::netlink::{Batch, Family, GenericFamily, Socket};
+use crate::plan::{Datapath, FlowRule};
+use request::{Command, Request};
+
+/// Every bit of a field counts.
+const EXACT_ADDRESS: [u8; 6] = [0xff; 6];
+/// `OVS_HASH_ALG_SYM_L4`: computed from the headers, always; `OVS_HASH_ALG_L4` would take what the sender left.
+const HASH_SYMMETRIC_L4: u32 = 1;
+/// `OVS_VPORT_TYPE_NETDEV`.
+const VPORT_NETDEV: u32 = 1;
+
+/// The numbers of the generic netlink families of Open vSwitch.
+#[derive(Debug, Clone, Copy)]
+struct Families {
+    datapath: u16,
+    vport: u16,
+    flow: u16,
+    packet: u16,
+}
+
+/// A datapath that was made, and the socket through which its flows are read.
+pub struct Switch {
+    pub name: &'static str,
+    socket: Socket,
+    ifindex: u32,
+    flow_family: u16,
+}
+
+/// Makes the datapaths. Those that learn are watched by a thread from then on.
+pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -> Result<Vec<Switch>> {
+    let mut switches = Vec::with_capacity(datapaths.len());
+    let mut learners = Vec::new();
+    let mut families = None;
+    for planned in datapaths {
+        let netns = planned.netns.as_str();
+        let what = || format!("making the datapath {} in {netns}", planned.ifname);
+        let namespace = build.namespace(netns)?;
+        let ifindex = namespace.number(&planned.ifname)?.cast_unsigned();
+        enter(&namespace.fd)?;
+        let mut socket = Socket::open(Family::Generic).attempt(what)?;
+        let families = *families.get_or_insert(Families::resolve(&mut socket).attempt(what)?);
+        let upcalls =
+            if planned.learning { Some(Socket::open(Family::Generic).attempt(what)?) } else { None };
+        let port_id = upcalls.as_ref().map_or(Ok(0), Socket::port_id).attempt(what)?;
+        socket.apply(ports(planned, ifindex, port_id, families))?;
+        socket.apply(rules(planned, ifindex, families)?)?;
+        if let Some(upcalls) = upcalls {
+            let ports = u32::try_from(planned.ports.len()).unwrap_or(u32::MAX);
+            let requests = Socket::open(Family::Generic).attempt(what)?;
+            learners.push(learning::Learner::new(upcalls, requests, ifindex, ports, families));
+        }
+        switches.push(Switch { name: netns, socket, ifindex, flow_family: families.flow });
+    }
+    learning::start(learners)?;
+    Ok(switches)
+}
+
+impl Families {
+    fn resolve(socket: &mut Socket) -> Result<Self> {
+        Ok(Self {
+            datapath: GenericFamily::resolve(socket, "ovs_datapath")?.id,
+            vport: GenericFamily::resolve(socket, "ovs_vport")?.id,
+            flow: GenericFamily::resolve(socket, "ovs_flow")?.id,
+            packet: GenericFamily::resolve(socket, "ovs_packet")?.id,
+        })
+    }
+}
+
+/// The datapath and its ports, numbered from 1 in the order of the plan. Upcalls go to `port_id`; 0: nowhere.
+fn ports(planned: &Datapath, ifindex: u32, port_id: u32, families: Families) -> Batch {
+    let mut batch = Batch::default();
+    let Datapath { netns, ifname, .. } = planned;
+    let mut request = Request::new(Command::New, 0);
+    request.datapath().push_name_bytes(ifname.as_bytes()).push_upcall_pid(0).push_ifindex(ifindex);
+    batch.add_as(&request, families.datapath, format_args!("adding datapath {ifname} in {netns}"));
+    for (number, port) in (1..).zip(&planned.ports) {
+        let mut request = Request::new(Command::New, ifindex);
+        let attributes = request.vport().push_type(VPORT_NETDEV).push_name_bytes(port.as_bytes());
+        attributes.push_port_no(number).push_upcall_pid(&port_id.to_ne_bytes());
+        let what = format_args!("adding {port} to datapath {ifname} in {netns}");
+        batch.add_as(&request, families.vport, what);
+    }
+    batch
+}
+
+fn rules(planned: &Datapath, ifindex: u32, families: Families) -> Result<Batch> {
+    let numbers: BTreeMap<&str, u32> = planned.ports.iter().map(String::as_str).zip(1..).collect();
+    let number = |port: &String| {
+        let missing = || Error::new(format!("{port} is no port of the datapath in {}", planned.netns));
+        numbers.get(port.as_str()).copied().ok_or_else(missing)
+    };
+    let mut batch = Batch::default();
+    for (index, rule) in planned.rules.iter().enumerate() {
+        let what = format!("adding flow {index} of the datapath in {}", planned.netns);
+        let in_port = rule.in_port.as_ref().map(number).transpose().attempt(|| &what)?;
+        let (key, mask) = fields(rule, in_port).attempt(|| &what)?;
+        let mut request = Request::new(Command::New, ifindex);
+        {
+            let attributes = key.push(request.flow().nested_key()).end_nested();
+            let attributes = mask.push(attributes.nested_mask()).end_nested();
+            let mut actions = attributes.nested_actions();
+            if let Some(hash_basis) = rule.hash_basis {
+                let hash = OvsActionHash { hash_alg: HASH_SYMMETRIC_L4, hash_basis };
+                actions = actions.push_hash(hash).push_recirc(rule.recirculate);
+            }
+            for port in &rule.output {
+                actions = actions.push_output(number(port).attempt(|| &what)?);
+            }
+        }
+        batch.add_as(&request, families.flow, what);
+    }
+    Ok(batch)
+}
+
+/// What a flow matches, and the mask that says which bits of it count.
+fn fields(rule: &FlowRule, in_port: Option<u32>) -> Result<(Fields, Fields)> {
+    let (address, mask) = match &rule.destination {
+        None => ([0; 6], [0; 6]),
+        Some(text) => match text.split_once('/') {
+            None => (parse_mac(text)?, EXACT_ADDRESS),
+            Some((address, mask)) => (parse_mac(address)?, parse_mac(mask)?),
+        },
+    };
+    let key = Fields {
+        recirculation: rule.recirculation,
+        in_port,
+        source: [0; 6],
+        destination: address,
+        hash: rule.hash_mask.map(|_| rule.hash),
+    };
+    let mask = Fields {
+        recirculation: u32::MAX,
+        in_port: in_port.map(|_| u32::MAX),
+        source: [0; 6],
+        destination: mask,
+        hash: rule.hash_mask,
+    };
+    Ok((key, mask))
+}
+
+/// The fields of a packet that flows match here; what is None is left out, and any value matches.
+struct Fields {
+    recirculation: u32,
+    in_port: Option<u32>,
+    source: [u8; 6],
+    destination: [u8; 6],
+    hash: Option<u32>,
+}
+
+impl Fields {
+    fn push<P: Pusher>(&self, attributes: PushKeyAttrs<P>) -> PushKeyAttrs<P> {
+        let mut attributes = attributes.push_recirc_id(self.recirculation);
+        if let Some(in_port) = self.in_port {
+            attributes = attributes.push_in_port(in_port);
+        }
+        if let Some(hash) = self.hash {
+            attributes = attributes.push_dp_hash(hash);
+        }
+        attributes.push_ethernet(OvsKeyEthernet { eth_src: self.source, eth_dst: self.destination })
+    }
+}

@@ -1,0 +1,91 @@
+//! The flows of a datapath as the kernel has them, in the words of `ovs-dpctl dump-flows`.
+
+use netlink_bindings::ovs_flow::{
+    ActionAttrs, IterableActionAttrs, IterableFlowAttrs, IterableKeyAttrs, OpGetDump,
+};
+use netlink_bindings::traits::NetlinkRequest;
+
+use super::Switch;
+use super::request::{Command, GENERIC_HEADER_BYTES, Request};
+use crate::error::{Attempt, Result};
+
+impl Switch {
+    /// Asks the kernel for all flows: each as text, and the packets that it has matched. In the order of the texts.
+    pub fn flows(&mut self) -> Result<Vec<(String, i64)>> {
+        let mut found = Vec::new();
+        let mut request = Request::new(Command::Get, self.ifindex);
+        drop(request.flow());
+        self.socket
+            .ask(&request, self.flow_family, |payload| {
+                let (_, flow) =
+                    OpGetDump::decode_reply(payload.get(GENERIC_HEADER_BYTES..).unwrap_or_default());
+                found.push(describe(&flow));
+            })
+            .attempt(|| format!("reading the flows of {}", self.name))?;
+        found.sort();
+        Ok(found)
+    }
+}
+
+fn describe(flow: &IterableFlowAttrs<'_>) -> (String, i64) {
+    let packets = flow.get_stats().map_or(0, |stats| stats.n_packets);
+    let matched = match (flow.get_key(), flow.get_mask()) {
+        (Ok(key), Ok(mask)) => describe_match(&key, &mask),
+        _ => String::from("?"),
+    };
+    let actions = flow.get_actions().map_or_else(|_| String::from("drop"), describe_actions);
+    (format!("{matched},actions:{actions}"), i64::try_from(packets).unwrap_or(i64::MAX))
+}
+
+fn describe_match(key: &IterableKeyAttrs<'_>, mask: &IterableKeyAttrs<'_>) -> String {
+    let mut parts = vec![format!("recirc_id({})", hexadecimal(key.get_recirc_id().unwrap_or(0)))];
+    // The upper half is always set in what the kernel tells.
+    if mask.get_in_port().is_ok_and(|mask| mask & 0xffff != 0) {
+        parts.push(format!("in_port({})", key.get_in_port().unwrap_or(0)));
+    }
+    if let Ok(mask @ 1..) = mask.get_dp_hash() {
+        let value = hexadecimal(key.get_dp_hash().unwrap_or(0));
+        parts.push(format!("dp_hash({value}/{})", hexadecimal(mask)));
+    }
+    if let (Ok(key), Ok(mask)) = (key.get_ethernet(), mask.get_ethernet()) {
+        let source = address("src", key.eth_src, mask.eth_src);
+        let destination = address("dst", key.eth_dst, mask.eth_dst);
+        let fields: Vec<_> = source.into_iter().chain(destination).collect();
+        if !fields.is_empty() {
+            parts.push(format!("eth({})", fields.join(",")));
+        }
+    }
+    parts.join(",")
+}
+
+fn address(name: &str, value: [u8; 6], mask: [u8; 6]) -> Option<String> {
+    match mask {
+        [0, 0, 0, 0, 0, 0] => None,
+        super::EXACT_ADDRESS => Some(format!("{name}={}", mac(value))),
+        _ => Some(format!("{name}={}/{}", mac(value), mac(mask))),
+    }
+}
+
+fn mac(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+fn describe_actions(actions: IterableActionAttrs<'_>) -> String {
+    let parts: Vec<_> = actions
+        .flatten()
+        .map(|action| match action {
+            ActionAttrs::Output(port) => port.to_string(),
+            ActionAttrs::Hash(hash) if hash.hash_alg == super::HASH_SYMMETRIC_L4 => {
+                format!("hash(sym_l4({}))", hash.hash_basis)
+            }
+            ActionAttrs::Recirc(id) => format!("recirc({})", hexadecimal(id)),
+            _ => String::from("?"),
+        })
+        .collect();
+    if parts.is_empty() { String::from("drop") } else { parts.join(",") }
+}
+
+/// As ovs-dpctl writes identifiers: 0, 0x1, ..
+fn hexadecimal(value: u32) -> String {
+    if value == 0 { String::from("0") } else { format!("{value:#x}") }
+}

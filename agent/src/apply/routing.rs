@@ -124,18 +124,26 @@ fn destination_prefix(route: &Route) -> Result<(IpAddr, u8)> {
 /// Adds the rules in the order of the plan.
 pub fn add_rules(build: &mut Build, rules: &'static [Rule]) -> Result<()> {
     for rule in rules {
-        let Rule { netns, source, table, priority } = rule;
-        let what = format!("adding rule {priority}: from {source} lookup {table} in {netns}");
+        let Rule { netns, source, table, priority, destination } = rule;
+        let to = destination.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
+        let what = format!("adding rule {priority}: from {source}{to} lookup {table} in {netns}");
         let (address, length) = parse_prefix(source).attempt(|| &what)?;
+        let target = destination.as_deref().map(parse_prefix).transpose().attempt(|| &what)?;
         let header = FibRuleHdr {
             family: address_family(address),
             src_len: length,
+            dst_len: target.map_or(0, |(_, length)| length),
             table: TABLE_IN_ATTRIBUTE,
             action: LOOK_UP_TABLE,
             ..Default::default()
         };
         let mut request = rt_rule::Request::new().set_create().set_excl().op_newrule_do(&header);
-        request.encode().push_src(address).push_priority(*priority).push_table(*table);
+        {
+            let attributes = request.encode().push_src(address).push_priority(*priority).push_table(*table);
+            if let Some((target, _)) = target {
+                attributes.push_dst(target);
+            }
+        }
         build.batch(netns)?.add(&request, what);
     }
     Ok(())

@@ -103,6 +103,8 @@ records! {
         source: String,
         table: u32,
         priority: u32,
+        #[serde(default)]
+        destination: Option<String>,
     }
 
     /// One of the equally good ways of a route.

@@ -49,7 +49,7 @@ class Entry:
         client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.connects_to_sender else 1]
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
         self.usable = usable_pairs(topology, routing, client, server)
-        self.ends = Ends(client, server, self._initial(client, server))
+        self.ends = Ends(client, server, self._initial(client, server, routing))
 
     @property
     def uses_mptcp(self) -> bool:
@@ -58,7 +58,7 @@ class Entry:
             return False
         return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
 
-    def _initial(self, client: str, server: str) -> Pair:
+    def _initial(self, client: str, server: str, routing: Routing) -> Pair:
         """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.kind)
         if not self.usable:
@@ -67,7 +67,7 @@ class Entry:
                 "not forward: declare what should forward under routers"
             )
             raise error_at(self.scenario, [((*here, "to"), what)])
-        fitting = self.usable
+        fitting = self._on_paths(routing)
         for field, fits in (("via", _begins), ("bind", _leaves), ("connect", _arrives)):
             wanted = getattr(self.spec, field)
             if wanted is None:
@@ -77,6 +77,12 @@ class Entry:
                 what = f"no path from {client} to {server} {_FITS[field]}; leave it out, or choose another"
                 raise error_at(self.scenario, [((*here, field), what)])
         return fitting[0]
+
+    def _on_paths(self, routing: Routing) -> list[Pair]:
+        """The pairs that the first of the flow's paths joins; all, without paths."""
+        if not self.spec.paths:
+            return self.usable
+        return [pair for pair in self.usable if pair in routing.reach.named[self.index, 0]]
 
 
 _FITS = {"via": "begins so", "bind": "begins there", "connect": "ends there, with what else is asked of it"}

@@ -104,12 +104,13 @@ class Redirect(Record):
 
 
 class Rule(Record):
-    """Policy routing: packets from `source` (an address with prefix) look up `table`."""
+    """Policy routing: packets from `source` (and to `destination`, if given) look up `table`; with prefixes."""
 
     netns: str
     source: str
     table: int
     priority: int
+    destination: str | None = None
 
 
 class Route(Record):

@@ -18,6 +18,7 @@ from plait.plan.topology import delay_ns, every_way, way
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.plan.pins import Pin
     from plait.plan.topology import Port, Segment, Topology
 
     Gate = tuple[Port, Port]
@@ -52,6 +53,10 @@ class Reach:
             if port.wired.key in options.nat and port.segment.version == 4
         }
         """The ports at which routers translate what leaves."""
+        self.pins: dict[tuple[Port, Port], Pin] = {}
+        """Ways that the scenario names, by the ports whose addresses they are for."""
+        self.named: dict[tuple[int, int], list[tuple[Port, Port]]] = {}
+        """The pairs of addresses, one of each family, of a path by its entry of the traffic and its place there."""
         self._nats = {port.node for port in self.outside}
         self.spreads = self.ecmp or any(segment.fabric is not None for segment in topology.segments)
         """Whether packets between two addresses may take several ways."""
@@ -98,6 +103,8 @@ class Reach:
 
         With ECMP it is one of the ways: the one that takes the first gate at each router.
         """
+        if (source, target) in self.pins:
+            return self.pins[source, target].ports
         if source.segment is target.segment:
             return way(source, target)
         gate = self.gate([source], target.segment)
@@ -131,6 +138,8 @@ class Reach:
 
     def spread(self, source: Port, target: Port) -> list[Port]:
         """Every port that a packet may leave on its way, whatever ECMP chooses; in the order of the hops."""
+        if (source, target) in self.pins:
+            return self.pins[source, target].ports
         if source.segment is target.segment:
             return every_way(source, target)
         found: dict[Port, None] = {}

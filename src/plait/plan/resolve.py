@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
-from plait.plan import addressing, events, fabric, links, shaping, sysctls, topology
+from plait.plan import addressing, events, fabric, links, pins, shaping, sysctls, topology
 from plait.plan.absent import absent
 from plait.plan.application import application, length_us, messages
 from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
@@ -88,6 +88,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
     multipath = [entry for entry in entries if entry.uses_mptcp]
     manager = PathManager(net, routing, [entry.ends for entry in multipath])
+    pins.check_subflows(net, routing.reach, entries, manager)
     lacking = [absent(manager, entry, multipath) if entry in multipath else [] for entry in entries]
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, routing)

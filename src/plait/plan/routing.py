@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from plait.plan import pins
 from plait.plan.forwarding import Nexthop
 from plait.plan.model import Route, Rule
 from plait.plan.reach import Reach
@@ -38,6 +39,7 @@ class Routing:
         network = topology.scenario.network
         self.reach = Reach(topology)
         # where packets may be sent to: hosts, and the routers that answers to translated packets are sent to
+        pins.pin_paths(topology, self.reach)
         ends = {port.segment for host in network.hosts for port in topology.ports[host]}
         ends |= {port.segment for port in self.reach.outside}
         self._ends = [segment for segment in topology.segments if segment in ends]
@@ -69,7 +71,8 @@ class Routing:
         for router in self.reach.routers:
             routes += self._main_table(router, shorten=False)
             self._bounded(routes)
-        return routes, rules
+        pinned_routes, pinned_rules = pins.rules(self.reach, self._topology)
+        return routes + pinned_routes, rules + pinned_rules
 
     def _bounded(self, routes: list[Route]) -> None:
         if len(routes) > MAX_ROUTES:

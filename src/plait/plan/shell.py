@@ -145,7 +145,8 @@ def _routes(network: Network) -> Iterator[str]:
     for route in network.routes:
         yield _route(route)
     for rule in network.rules:
-        how = ("from", rule.source, "lookup", rule.table, "priority", rule.priority)
+        to = ("to", rule.destination) if rule.destination is not None else ()
+        how = ("from", rule.source, *to, "lookup", rule.table, "priority", rule.priority)
         yield command_in(rule.netns, "ip", *_family(rule.source), "rule", "add", *how)
 
 

@@ -49,6 +49,13 @@ class Unsent(Size):
     most = 2**31 - 1
 
 
+def _paths(value: object) -> object:
+    """One path, or several."""
+    if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
+        return [value]
+    return value
+
+
 class FlowSpec(Part):
     """What all entries have in common."""
 
@@ -80,6 +87,9 @@ class FlowSpec(Part):
     """Present, but not part of the figures of the study as a whole."""
     via: str | None = None
     """The initial path: a link of the connecting host, or the address to connect to. Default: the first."""
+    paths: Annotated[list[list[str]], Field(max_length=9), BeforeValidator(_paths)] = []
+    """Nodes from `from` to `to`, one after the other: the way of the initial subflow; further ones, of others. The
+    name of a link may stand between two nodes."""
     bind: str | None = None
     """The address to connect from, or the link that has it."""
     connect: str | None = None

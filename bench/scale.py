@@ -1,0 +1,111 @@
+"""How long a fat tree takes to plan and to build, and how long Mininet takes for the same one: `python bench/scale.py`.
+
+A fat tree of k: k*k*k/4 hosts, 5*k*k/4 routers that spread connections (ECMP), 3*k*k*k/4 links of 100 Mbit/s. Planning is
+from the text of the scenario to the plan; building is from the start of the guest to the complete network, with
+addresses, routes and path managers; each is a median. Mininet makes nodes and links alone, once, within a bound;
+it needs root, and a Mininet of the distribution, without which its column is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import plait
+from plait import kernel as kernels
+from plait.plan.expand import expand
+from plait.plan.resolve import resolve
+from plait.run.engine import Job
+from plait.run.virtual import VirtualEngine
+from plait.scenario import parse
+
+REPEATS = 3
+MININET_BOUND_S = 300
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Mininet belongs to the distribution's Python."""
+
+
+def fat_tree(k: int) -> str:
+    """The text of a scenario."""
+    half = k // 2
+    hosts, routers, links = [], [], []
+    for pod in range(k):
+        for i in range(half):
+            routers += [f"e{pod}_{i}", f"a{pod}_{i}"]
+            hosts += [f"h{pod}_{i}_{j}" for j in range(half)]
+            links += [f"h{pod}_{i}_{j}-e{pod}_{i}" for j in range(half)]
+            links += [f"e{pod}_{i}-a{pod}_{j}" for j in range(half)]
+            links += [f"a{pod}_{i}-c{i}_{j}" for j in range(half)]
+    routers += [f"c{i}_{j}" for i in range(half) for j in range(half)]
+    named = "".join(f"    {link}: {{rate: 100mbit}}\n" for link in links)
+    return (
+        f"title: Fat tree\nnetwork:\n  hosts: [{', '.join(hosts)}]\n  routers: [{', '.join(routers)}]\n"
+        f"  routing: {{ecmp: true}}\n  links:\n{named}"
+        f"traffic:\n  - transfer: {{from: {hosts[0]}, to: {hosts[-1]}, bytes: 1KB}}\n"
+    )
+
+
+def measure(engine: VirtualEngine, k: int) -> tuple[int, float, float]:
+    """(links, seconds to plan, seconds to build), each a median."""
+    text = fat_tree(k)
+    planned, built, links = [], [], 0
+    for _ in range(REPEATS):
+        started = time.monotonic()
+        plan = resolve(expand(parse(text, "bench.yaml"))[0].scenario, 1)
+        planned.append(time.monotonic() - started)
+        links = len(plan.links)
+        with tempfile.TemporaryDirectory() as folder:
+            built.append(build_s(engine, Job(plan, {}, Path(folder))))
+    return links, statistics.median(planned), statistics.median(built)
+
+
+def build_s(engine: VirtualEngine, job: Job) -> float:
+    """Seconds from the guest's start until the agent reports the complete network (its file `progress` appears)."""
+    with ThreadPoolExecutor(1) as pool:
+        started = time.monotonic()
+        trial = pool.submit(engine.execute, job)
+        while not (job.folder / "progress").exists() and not trial.done():
+            time.sleep(0.002)
+        seconds = time.monotonic() - started
+        trial.result()
+    return seconds
+
+
+def mininet_s(k: int) -> str:
+    """Seconds that Mininet takes, or why that is not known."""
+    if os.geteuid() != 0 or shutil.which("mn") is None:
+        return ""
+    script = Path(__file__).with_name("mininet_fat_tree.py")
+    command = ["timeout", "--kill-after=60", str(MININET_BOUND_S), SYSTEM_PYTHON, str(script), str(k)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 124:
+        subprocess.run(["mn", "--clean"], capture_output=True, check=False)
+        return f"more than {MININET_BOUND_S}"
+    return done.stdout.strip() if done.returncode == 0 else "failed"
+
+
+def main() -> int:
+    """Prints the table."""
+    engine = VirtualEngine(kernels.ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+    table = Table("k", "nodes", "links", "plan s", "build s", "ms a link", "Mininet s")
+    for k in map(int, sys.argv[1:] or (4, 6, 8)):
+        links, planned, built = measure(engine, k)
+        nodes = k**3 // 4 + 5 * k**2 // 4
+        each = f"{built * 1000 / links:.1f}"
+        table.add_row(str(k), str(nodes), str(links), f"{planned:.2f}", f"{built:.2f}", each, mininet_s(k))
+    Console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

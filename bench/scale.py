@@ -1,6 +1,6 @@
 """How long a fat tree takes to plan and to build, and how long Mininet takes for the same one: `python bench/scale.py`.
 
-A fat tree of k: k*k*k/4 hosts, 5*k*k/4 routers that spread connections (ECMP), 3*k*k*k/4 links of 100 Mbit/s. Planning is
+A fat tree of k: k*k*k/4 hosts, 5*k*k/4 ECMP routers, 3*k*k*k/4 links of 100 Mbit/s. Planning is
 from the text of the scenario to the plan; building is from the start of the guest to the complete network, with
 addresses, routes and path managers; each is a median. Mininet makes nodes and links alone, once, within a bound;
 it needs root, and a Mininet of the distribution, without which its column is empty.

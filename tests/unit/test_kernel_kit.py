@@ -43,16 +43,19 @@ def _tree(root: Path) -> Path:
     return root
 
 
+def packed(tree: Path, tmp_path: Path) -> Path:
+    """The folder of a kernel with the kit of this tree."""
+    kernel = tmp_path / "kernels" / "identity"
+    kernel.mkdir(parents=True)
+    kit.pack(tree, kernel / kit.ARCHIVE)
+    return kernel
+
+
 def test_a_kit_holds_what_a_module_is_built_with_and_no_more(tree: Path, tmp_path: Path) -> None:
-    kit.pack(tree, tmp_path / kit.ARCHIVE)
-    kit.unpack(tmp_path / kit.ARCHIVE, tmp_path / "out")
-    found = {
-        path.relative_to(tmp_path / "out").as_posix()
-        for path in (tmp_path / "out").rglob("*")
-        if path.is_file()
-    }
+    out = kit.unpacked(packed(tree, tmp_path))
+    found = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     assert found == {*KEPT, "Module.symvers"}
-    assert (tmp_path / "out" / "Module.symvers").read_text() == "vmlinux.symvers"
+    assert (out / "Module.symvers").read_text() == "vmlinux.symvers"
 
 
 def test_the_same_tree_gives_the_same_bytes_whenever_and_wherever_it_was_built(
@@ -74,12 +77,20 @@ def test_a_tree_without_its_symbols_is_refused(tree: Path, tmp_path: Path) -> No
 
 def test_a_kernel_without_a_kit_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(KernelBuildError, match="plait kernel build"):
-        kit.unpack(tmp_path / kit.ARCHIVE, tmp_path / "out")
+        kit.unpacked(tmp_path)
 
 
-def test_a_damaged_kit_is_told_from_a_missing_one(tree: Path, tmp_path: Path) -> None:
-    archive = tmp_path / kit.ARCHIVE
-    kit.pack(tree, archive)
+def test_a_damaged_kit_is_told_from_a_missing_one_and_leaves_nothing(tree: Path, tmp_path: Path) -> None:
+    kernel = packed(tree, tmp_path)
+    archive = kernel / kit.ARCHIVE
     archive.write_bytes(archive.read_bytes()[:100])
     with pytest.raises(KernelBuildError, match="unpacking"):
-        kit.unpack(archive, tmp_path / "out")
+        kit.unpacked(kernel)
+    assert list((tmp_path / "kernels" / ".kits").iterdir()) == []
+
+
+def test_a_kit_is_unpacked_once(tree: Path, tmp_path: Path) -> None:
+    kernel = packed(tree, tmp_path)
+    out = kit.unpacked(kernel)
+    (kernel / kit.ARCHIVE).unlink()
+    assert kit.unpacked(kernel) == out

@@ -125,10 +125,9 @@ def compile_module(kernel: Kernel, source: Source) -> Built:
         MachineError: programs for a build are missing.
     """
     check_tools()
+    tree = kit.unpacked(kernel.binary.parent)
     with tempfile.TemporaryDirectory(prefix="plait-add-") as scratch:
-        tree, folder = Path(scratch) / "kit", Path(scratch) / "module"
-        folder.mkdir()
-        kit.unpack(kernel.binary.parent / kit.ARCHIVE, tree)
+        folder = Path(scratch)
         name = source.module.name
         (folder / f"{source.stem}.c").write_bytes(source.content)
         (folder / "Makefile").write_text(_MAKEFILE.format(module=name, stem=source.stem, folder=folder))

@@ -4,6 +4,7 @@ kernels/
 <identity>/   linux, config, kit.tar.xz, build.json: complete or absent, because it is moved here when it is finished
 .lock         held by whoever builds
 .building-*   a build under way; left by a dead process unless the lock is held
+.kits/        the kits of kernels that modules were built for, unpacked
 logs/         the output of builds that failed
 sources/        archives that were fetched for a build, until it has succeeded
 """

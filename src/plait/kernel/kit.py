@@ -6,15 +6,17 @@ kernel in the cache. The tree itself, 2 GB of it, is not kept.
 
 from __future__ import annotations
 
+import contextlib
 import lzma
 import tarfile
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ARCHIVE = "kit.tar.xz"
 """The archive's name in a kernel's folder."""
@@ -47,11 +49,26 @@ def pack(tree: Path, archive: Path) -> None:
         kit.add(tree / _SYMBOLS, "Module.symvers", recursive=False, filter=_anonymous)
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpacks a kit into `folder`.
+def unpacked(kernel: Path) -> Path:
+    """Returns the folder with the kit of the kernel in the folder `kernel`, unpacking it the first time (60 MB).
 
-    Raises KernelBuildError when there is none, or when it is damaged.
+    Raises KernelBuildError when there is none, when it is damaged, or when it cannot be written.
     """
+    place = kernel.parent / ".kits" / kernel.name
+    if place.is_dir():
+        return place
+    try:
+        place.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".unpacking-") as folder:
+            _unpack(kernel / ARCHIVE, Path(folder) / "kit")
+            with contextlib.suppress(FileExistsError):  # another process was quicker
+                (Path(folder) / "kit").rename(place)
+    except OSError as error:
+        raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {place}: {error.strerror}") from error
+    return place
+
+
+def _unpack(archive: Path, folder: Path) -> None:
     try:
         with tarfile.open(archive, "r:xz") as kit:
             kit.extractall(folder, filter="tar")
@@ -60,7 +77,7 @@ def unpack(archive: Path, folder: Path) -> None:
             f"{archive.parent.name[:12]}: this kernel was built without a kit to build modules against; "
             "`plait kernel build` makes one that has it"
         ) from error
-    except (OSError, tarfile.TarError, lzma.LZMAError, EOFError) as error:
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
         raise KernelBuildError(
             f"unpacking {archive}: {error}; remove {archive.parent} and build the kernel again"
         ) from error

@@ -13,6 +13,10 @@ _MANY = 3
 """Names of cases that are told."""
 
 
+LOUD = ("FLOW_FAILED", "FELL_BACK", "CHECKSUM")
+"""Codes of data that make a result something else than it seems: told first, and not to be overlooked."""
+
+
 class Code(StrEnum):
     """What a caution of a plan is about; docs/reference/lint.md tells each of them."""
 

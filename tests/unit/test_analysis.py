@@ -9,7 +9,7 @@ import pytest
 
 from plait.analysis.ideal import ideal_goodput_bps, payload_ratio, single_path_goodputs_bps
 from plait.analysis.metrics import Metrics, jain_index, trial_metrics
-from plait.analysis.observe import cautions, observe
+from plait.analysis.observe import Observation, cautions, observe
 from plait.analysis.series import MOST_SERIES, POINTS, trial_series
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 from plait.testing.tables import fake_tables, make_tables
@@ -258,8 +258,12 @@ def test_data_that_should_not_be_trusted_are_observed() -> None:
     assert codes(MPTCP, BULK | {"completed": False, "error": "connect: EHOSTUNREACH"}, []) == ["FLOW_FAILED"]
     assert codes(TCP, BULK | {"sent_sha256": "a", "received_sha256": "b"}, []) == ["CHECKSUM"]
     (seen,) = observe(MPTCP, make_tables({}))
-    (caution,) = cautions("case", 10, {seen: [0, 3]})
+    (caution,) = cautions("case", 10, {seen: [(0, None), (3, None)]})
     assert caution.message == "case: flow flow1 did not complete (it left no record) in 2 of 10 trials"
+    timed = Observation("FELL_BACK", "flow f fell back to TCP", 25_000)
+    (caution,) = cautions("case", 2, {timed: [(0, 25_000), (1, 31_000)]})
+    assert caution.message == "case: flow f fell back to TCP at 0.025 to 0.031 s in 2 of 2 trials"
+    assert caution.figures == {"trials": 2, "first_us": 25_000, "last_us": 31_000}
 
 
 def test_fake_data_are_believable() -> None:

@@ -6,6 +6,7 @@
 pub mod datapath;
 mod events;
 mod links;
+mod middlebox;
 mod mptcp;
 pub mod namespace;
 mod nat;
@@ -83,6 +84,8 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     build.run()?;
     nat::add_nats(&mut build, &network.nats)?;
     let switches = datapath::add_datapaths(&mut build, &network.datapaths)?;
+    enter(&home)?;
+    middlebox::add_middleboxes(&mut build, &network.middleboxes)?;
     enter(&home)?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
     let events = Schedule::prepare(&mut build, &plan.events, &home)?;

@@ -4,12 +4,14 @@
 //! no use for (paths, ideal rates) are read and checked all the same.
 
 mod applications;
+mod multipath;
 mod qdiscs;
 mod records;
 
 use serde::Deserialize;
 
 pub use applications::{Application, Bulk, File, Gap, Loop, OnOff, Page, Request, Stream, Transfer, Udp};
+pub use multipath::*;
 pub use qdiscs::*;
 pub use records::*;
 
@@ -87,6 +89,18 @@ pub enum Hook {
 pub enum Action {
     ChangeQdisc(ChangeQdisc),
     SetDevice(SetDevice),
+}
+
+/// The segments of a TCP connection that a middlebox tells apart: those with SYN, with SYN and ACK, without either
+/// and without payload, and with payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Segment {
+    Syn,
+    Synack,
+    Ack,
+    Data,
 }
 
 /// As `ip mptcp endpoint` names them.

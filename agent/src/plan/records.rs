@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use serde::Deserialize;
 
 use super::applications::SocketOptions;
+use super::multipath::{Join, Middlebox, Mptcp};
 use super::{
-    Action, Application, Distribution, EndpointFlag, Hook, Qdisc, Role, RouteKind, SideName, Transport,
+    Action, Application, Distribution, Hook, Qdisc, Role, RouteKind, SideName, Transport,
 };
 
 macro_rules! records {
@@ -170,26 +171,6 @@ records! {
         outside: Vec<String>,
     }
 
-    /// An MPTCP endpoint.
-    Endpoint {
-        address: IpAddr,
-        #[serde(default)]
-        device: Option<String>,
-        id: u8,
-        flags: Vec<EndpointFlag>,
-        #[serde(default)]
-        port: Option<u16>,
-    }
-
-    /// The path manager of one namespace.
-    Mptcp {
-        netns: String,
-        subflows: u32,
-        add_addr_accepted: u32,
-        #[serde(default)]
-        endpoints: Vec<Endpoint>,
-    }
-
     /// All kernel objects.
     Network {
         namespaces: Vec<Namespace>,
@@ -212,6 +193,8 @@ records! {
         rules: Vec<Rule>,
         #[serde(default)]
         nats: Vec<Nat>,
+        #[serde(default)]
+        middleboxes: Vec<Middlebox>,
         #[serde(default)]
         mptcp: Vec<Mptcp>,
     }
@@ -315,16 +298,6 @@ records! {
         netns: String,
         address: IpAddr,
         port: u16,
-    }
-
-    /// Subflows that the agent opens for a client.
-    Join {
-        client_address: IpAddr,
-        server_address: IpAddr,
-        id: u8,
-        #[serde(default)]
-        backup: bool,
-        count: u32,
     }
 
     /// One transport connection and the data on it in one direction.

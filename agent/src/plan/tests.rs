@@ -11,7 +11,7 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
         let path = format!("{}/../src/plait/plan/{name}.py", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    let source = read("model") + &read("forwarding") + &read("applications") + &read("watching") + &read("qdiscs");
+    let source = read("model") + &read("multipath") + &read("forwarding") + &read("applications") + &read("watching") + &read("qdiscs");
     let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut class = String::new();
     for line in source.lines() {
@@ -40,6 +40,7 @@ fn both_sides_of_the_plan_know_the_same_fields() {
     let rust: BTreeMap<_, BTreeSet<_>> = RECORDS
         .iter()
         .chain(super::applications::RECORDS)
+        .chain(super::multipath::RECORDS)
         .chain(super::qdiscs::RECORDS)
         .map(|(name, fields)| {
             (

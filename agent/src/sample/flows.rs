@@ -14,7 +14,7 @@ use super::tcp_info::TcpInfo;
 use crate::error::Result;
 use crate::plan::{Flow, SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
-use crate::tables::{Connection, Subflow, Table};
+use crate::tables::{Connection, Event, Subflow, Table};
 use crate::traffic::{Priorities, Traffic};
 
 /// `SK_MEMINFO_RCVBUF`, `SK_MEMINFO_SNDBUF` of `linux/sock_diag.h`.
@@ -94,6 +94,7 @@ impl Sampler {
     ) -> Result<()> {
         let side = &mut self.sides[index][place(name)];
         let plan = traffic.flows[index].plan;
+        let fell_back = side.fallback;
         let mptcp = plan.transport == Transport::Mptcp && self.full.read(socket.as_fd()).is_ok();
         let mut connection;
         if mptcp {
@@ -117,6 +118,9 @@ impl Sampler {
             connection = info.connection();
             let row = side.tcp_row(info, socket);
             self.subflows.push(labelled(row, t_us, plan.id, name))?;
+        }
+        if side.fallback == Some(true) && fell_back != Some(true) {
+            tell_fallback(traffic, plan, name, t_us);
         }
         if let Ok(memory) = sys::memory_info(socket.as_fd()) {
             connection.send_buffer_bytes = cell(u64::from(memory[SEND_BUFFER]));
@@ -214,6 +218,21 @@ fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
     } else {
         None
     }
+}
+
+/// The connection is plain TCP from now on, as far as samples can tell the time.
+fn tell_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
+    let place = match name {
+        SideName::Client => &plan.client,
+        SideName::Server => &plan.server,
+    };
+    traffic.push_event(Event {
+        t_us: Some(t_us),
+        node: Some(place.netns.as_str().into()),
+        event: Some("fallback".into()),
+        flow: Some(plan.id),
+        ..Default::default()
+    });
 }
 
 fn place(name: SideName) -> usize {

@@ -5,9 +5,10 @@ Each trial gives observations; a study turns those that recur into one caution p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from plait.analysis.findings import findings
 from plait.analysis.metrics import GREEDY, SYN_AND_FIN, sender_subflows
 from plait.warnings import Caution
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 REMEDIES = {
     "FLOW_FAILED": "its figures are missing, not zero; look at the trial's events and logs",
-    "FELL_BACK": "its figures are those of TCP on one path; see reset_reason in the trial's events, "
-    "and MPTcpExt counters",
+    "FELL_BACK": "its figures are those of TCP on one path; look for what strips or changes MPTCP's options on the way",
+    "JOIN_REFUSED": "look for what stands between these addresses: a middlebox, no listener, no route, a limit",
+    "SUBFLOW_CLOSED": "see reset_reason and error in the trial's events",
+    "ADD_ADDR_UNUSED": "raise the client's add_addr_accepted and subflows (see `plait lint`)",
     "IDLE_PATH": "check endpoints, limits and routes with `plait plan`, and the events for refused subflows",
     "CHECKSUM": "what arrived is not what was sent: report this as a bug, with the trial's folder",
     "DATA_CHANGED": "the tables are not those that were made: delete the trial's folder and run the study again",
@@ -36,6 +39,8 @@ class Observation:
 
     code: str
     text: str
+    at_us: int | None = field(default=None, compare=False)
+    """When, in this trial."""
 
 
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
@@ -48,25 +53,45 @@ def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]
             reason = "it left no record" if row is None else row["error"] or "no reason is given"
             found.append(Observation("FLOW_FAILED", f"flow {flow.name} did not complete ({reason})"))
             continue
-        if row["fallback"]:
-            found.append(Observation("FELL_BACK", f"flow {flow.name} asked for MPTCP and fell back to TCP"))
-        elif flow.transport == "mptcp" and flow.kind in GREEDY and flow.connection is None:
+        if (
+            flow.transport == "mptcp"
+            and not row["fallback"]
+            and flow.kind in GREEDY
+            and flow.connection is None
+        ):
             found += _idle_paths(flow, tables["subflows"], row["end_us"])
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
             found.append(Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent"))
+    found += [Observation(one.code, one.what, one.t_us) for one in findings(plan, tables)]
     return found
 
 
-def cautions(case: str, trials: int, seen: Mapping[Observation, Sequence[int]]) -> list[Caution]:
-    """Return one caution per observation made in a case; `seen` holds the numbers of the trials."""
+def cautions(
+    case: str, trials: int, seen: Mapping[Observation, Sequence[tuple[int, int | None]]]
+) -> list[Caution]:
+    """Return one caution per observation made in a case; `seen` holds for each the trials' numbers and times in us."""
     return [
         Caution(
             code=observation.code,
-            message=f"{case}: {observation.text} in {len(indices)} of {trials} trials",
+            message=f"{case}: {observation.text}{_when(made)} in {len(made)} of {trials} trials",
             remedy=REMEDIES.get(observation.code),
+            figures={"trials": len(made), **_times(made)},
         )
-        for observation, indices in seen.items()
+        for observation, made in seen.items()
     ]
+
+
+def _times(made: Sequence[tuple[int, int | None]]) -> dict[str, float]:
+    times = [t_us for _, t_us in made if t_us is not None]
+    return {"first_us": min(times), "last_us": max(times)} if times else {}
+
+
+def _when(made: Sequence[tuple[int, int | None]]) -> str:
+    times = _times(made)
+    if not times:
+        return ""
+    first, last = (f"{times[name] / 1e6:.3g}" for name in ("first_us", "last_us"))
+    return f" at {first} s" if first == last else f" at {first} to {last} s"
 
 
 def _idle_paths(flow: Flow, subflows: pl.DataFrame, end_us: int | None) -> list[Observation]:

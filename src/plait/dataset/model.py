@@ -117,7 +117,8 @@ EVENTS = pl.Schema(
         "node": _S,
         "event": _S,  # kernel: created, established, closed, announced, removed, sub_established, sub_closed,
         # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end,
-        # join_failed (a subflow that plait was to open, see subflows_per_path, and the kernel refused)
+        # join_failed (a subflow that plait was to open, see subflows_per_path, and the kernel refused),
+        # fallback (the first sample that shows a side of an MPTCP flow as plain TCP)
         # of events: link_down, link_cut, link_up, link_set, with the link or direction in the column node
         # program_start, program_end (`error` is the exit code), program_failed (it could not be started)
         "flow": _I,  # null when it belongs to none that plait opened

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from plait.plan.model import Endpoint, Join, Mptcp
+from plait.plan.multipath import Endpoint, Join, Mptcp
 from plait.scenario.settings import MAX_SUBFLOWS as MAX_JOINED
 from plait.scenario.source import error_at
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.plan.middlebox import middleboxes
 from plait.plan.model import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.shaping import Place, queue_length
 from plait.plan.topology import WIRE
@@ -40,9 +41,11 @@ def veths(wired: Wired) -> Iterator[Veth]:
 
 
 def redirects(wired: Wired) -> Iterator[Redirect]:
-    """What comes from one end goes to the other."""
+    """What comes from one end goes to the other, where no middlebox does that."""
+    boxes = {box.source for box in middleboxes(wired)}
     for port in wired.ports:
-        yield Redirect(netns=WIRE, source=port.wire_ifname, target=port.far.wire_ifname)
+        if port.wire_ifname not in boxes:
+            yield Redirect(netns=WIRE, source=port.wire_ifname, target=port.far.wire_ifname)
 
 
 def place(port: Port, rtts_ns: dict[str, int]) -> Place:

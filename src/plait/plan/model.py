@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 
 from plait.plan.applications import Application, SocketOptions
 from plait.plan.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
+from plait.plan.multipath import Join, Middlebox, Mptcp
 from plait.plan.qdiscs import Distribution, Qdisc
 from plait.plan.record import IfName, Micros, Record
 from plait.plan.watching import Monitors, Program
@@ -133,29 +134,6 @@ class Route(Record):
     nexthops: tuple[Nexthop, ...] = ()
 
 
-class Endpoint(Record):
-    """An MPTCP endpoint, as `ip mptcp endpoint add` takes it.
-
-    With a `device` the kernel binds subflows to it (and then takes every destination for on-link when no route
-    through it fits); without, the source address and the rules decide.
-    """
-
-    address: str
-    device: IfName | None = None
-    id: int = Field(ge=1, le=255)
-    flags: tuple[Literal["signal", "subflow", "backup", "fullmesh"], ...]
-    port: int | None = None
-
-
-class Mptcp(Record):
-    """The MPTCP path manager of one namespace: limits and endpoints."""
-
-    netns: str
-    subflows: int = Field(ge=0, le=8)
-    add_addr_accepted: int = Field(ge=0, le=8)
-    endpoints: tuple[Endpoint, ...] = ()
-
-
 class Network(Record):
     """All kernel objects, in the order in which they are made."""
 
@@ -170,6 +148,7 @@ class Network(Record):
     routes: tuple[Route, ...] = ()
     rules: tuple[Rule, ...] = ()
     nats: tuple[Nat, ...] = ()
+    middleboxes: tuple[Middlebox, ...] = ()
     mptcp: tuple[Mptcp, ...] = ()
 
 
@@ -296,21 +275,6 @@ class Side(Record):
     the kernel answers an MP_JOIN to another address only where a listener covers it."""
     port: int = Field(ge=0, le=65535)
     """0 at a client: the kernel chooses."""
-
-
-class Join(Record):
-    """Subflows that the agent opens for a client, as its path manager, once the connection is established.
-
-    Only where the namespace's `net.mptcp.pm_type` is 1: the kernel's own path manager keeps still then.
-    """
-
-    client_address: str
-    server_address: str
-    id: int = Field(ge=0, le=255)
-    """The address id of `client_address` in this connection: 0 for that of the initial subflow."""
-    backup: bool = False
-    count: int = Field(ge=1)
-    """So many, from different ports."""
 
 
 class Flow(Record):

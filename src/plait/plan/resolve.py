@@ -19,6 +19,7 @@ from plait.plan.distributions import table
 from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
 from plait.plan.forwarding import Nat
+from plait.plan.middlebox import middleboxes
 from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.programs import programs, system_call_ns
@@ -112,6 +113,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         routes=tuple(routes),
         rules=tuple(rules),
         nats=tuple(_nats(net)),
+        middleboxes=tuple(box for wired in net.wires for box in middleboxes(wired)),
         mptcp=tuple(manager.plan()),
     )
     plan = Plan(

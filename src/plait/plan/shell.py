@@ -10,7 +10,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from plait.plan import ovs
+from plait.plan import middlebox, ovs
 from plait.plan.model import ChangeQdisc
 from plait.plan.shell_command import command_in
 from plait.plan.shell_conditions import conditions, qdisc_command
@@ -20,7 +20,8 @@ from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Mptcp, Network, Plan, Route, SetDevice, Veth, VethEnd
+    from plait.plan.model import Network, Plan, Route, SetDevice, Veth, VethEnd
+    from plait.plan.multipath import Mptcp
 
 _ABOUT = """\
 #!/bin/sh
@@ -57,6 +58,7 @@ def to_shell(plan: Plan) -> str:
             _datapaths(plan.network),
         ),
         ("What links do to packets", conditions(plan.network)),
+        *([("Middleboxes", middlebox.commands(plan.network))] if plan.network.middleboxes else []),
         ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
         ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),

@@ -11,6 +11,7 @@ from plait.analysis.wording import MISSING, number_word
 from plait.report.cases_chart import MOST_CASES
 from plait.report.table import MORE
 from plait.report.theme import PATHS
+from plait.warnings import LOUD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -185,7 +186,8 @@ def cautions(found: Sequence[Caution]) -> str:
     if not found:
         return ""
     items = "".join(
-        f"<li>{escape(caution.told)}<code>{escape(caution.code)}</code>"
+        f"<li class='{'loud' if caution.code in LOUD else ''}'>{escape(caution.told)}"
+        f"<code>{escape(caution.code)}</code>"
         f"{f'<small>{escape(caution.remedy)}</small>' if caution.remedy else ''}</li>"
         for caution in found
     )

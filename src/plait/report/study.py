@@ -16,7 +16,7 @@ from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.provenance import explain
 from plait.dataset.trial import Trial, read_trial
 from plait.errors import DataError
-from plait.warnings import Caution
+from plait.warnings import LOUD, Caution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,7 +107,13 @@ def read_study(folder: Path) -> StudyData:
         found += cautions(case.name, trials, seen)
     found += _wide(about, cases)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
-    return StudyData(folder, about, tuple(cases), digest, tuple({str(one): one for one in found}.values()))
+    return StudyData(folder, about, tuple(cases), digest, _loud_first(found))
+
+
+def _loud_first(found: list[Caution]) -> tuple[Caution, ...]:
+    """Return each caution once, those first that no reader should miss."""
+    once = {str(one): one for one in found}.values()
+    return tuple(sorted(once, key=lambda one: LOUD.index(one.code) if one.code in LOUD else len(LOUD)))
 
 
 def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
@@ -125,11 +131,13 @@ def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
     ]
 
 
-def _read_case(folder: Path, entry: CaseEntry) -> tuple[CaseRows, dict[Observation, list[int]]]:
+def _read_case(
+    folder: Path, entry: CaseEntry
+) -> tuple[CaseRows, dict[Observation, list[tuple[int, int | None]]]]:
     """Return one case, and the trials in which each observation was made."""
     rows: list[TrialRow] = []
     failed: list[FailedTrial] = []
-    seen: dict[Observation, list[int]] = {}
+    seen: dict[Observation, list[tuple[int, int | None]]] = {}
     for index, trial in _trials(folder, entry.name):
         if trial.provenance.status == "failed":
             failed.append(FailedTrial(index, trial.provenance.error or "no reason was recorded"))
@@ -137,7 +145,7 @@ def _read_case(folder: Path, entry: CaseEntry) -> tuple[CaseRows, dict[Observati
         row, observed = _reduce(index, trial)
         rows.append(row)
         for observation in observed:
-            seen.setdefault(observation, []).append(index)
+            seen.setdefault(observation, []).append((index, observation.at_us))
     return CaseRows(entry.name, dict(entry.settings), tuple(rows), tuple(failed)), seen
 
 

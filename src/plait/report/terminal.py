@@ -17,6 +17,7 @@ from plait.dataset.provenance import explain
 from plait.errors import DataError
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.table import MORE, Row, rows
+from plait.warnings import LOUD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +59,8 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
     for sentence in sentences(summary):
         console.print(Text(text(sentence)))
     for caution in cautions[:MOST_CAUTIONS]:
-        console.print(Text(text(f"Caution: {caution.told}"), style="yellow"))
+        style = "bold red" if caution.code in LOUD else "yellow"
+        console.print(Text(text(f"Caution: {caution.told}"), style=style))
     if len(cautions) > MOST_CAUTIONS:
         console.print(Text(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report."))
     console.print(Text(f"Report: {study_dir / 'report.html'}"), soft_wrap=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.links import Conditions
-from plait.scenario.parts import Part, Start
+from plait.scenario.parts import Part, Start, listed
 from plait.units import Duration
 
 if TYPE_CHECKING:
@@ -27,15 +27,10 @@ MAX_EVENTS = 4096
 Kind = Literal["down", "cut", "up", "set"]
 
 
-def _listed(value: object) -> object:
-    """One name may stand without brackets."""
-    return [value] if isinstance(value, str) else value
-
-
 Names = Annotated[
     list[str],
     Field(min_length=1, max_length=256),
-    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+    BeforeValidator(listed, json_schema_input_type=str | list[str]),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plait.scenario.conditions import AqmField, Bucket, JitterField, LossField
+from plait.scenario.middlebox import Middlebox
 from plait.scenario.parts import Delay, Part, Whole
 from plait.units import Queue, Rate, Ratio
 
@@ -43,6 +44,7 @@ class Link(Conditions):
     mtu: Annotated[Whole, Field(ge=576, le=65535)] = 1500
     forward: Conditions | None = None
     backward: Conditions | None = None
+    middlebox: Middlebox | None = None
 
     def conditions(self, *, forward: bool) -> Conditions:
         """The conditions of one direction."""

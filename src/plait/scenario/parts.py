@@ -44,6 +44,11 @@ def _keyword(text: object) -> str:
     return text
 
 
+def listed(value: object) -> object:
+    """One name may stand without brackets."""
+    return [value] if isinstance(value, str) else value
+
+
 def optional(value: object) -> object:
     """An entry without options is written as a name and nothing else."""
     if not isinstance(value, dict):

@@ -1,0 +1,184 @@
+//! Middleboxes on links: nftables rules in `wire` that change what passes, and hand it on to the other end.
+//!
+//! They stand where a link without a middlebox has a redirection. (They cannot stand behind one: what is redirected on
+//! its way in does not meet the hook on its way out.)
+
+use netlink_bindings::nftables::{self, Nfgenmsg, PushExprListAttrs};
+use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
+
+use super::{Build, enter};
+use crate::error::{Attempt, Result};
+use crate::netlink::{Batch, Family, Socket};
+use crate::plan::{Middlebox, Segment};
+
+const TABLE: &[u8] = b"plait";
+/// `NFNL_SUBSYS_NFTABLES` of `linux/netfilter/nfnetlink.h`; `NFPROTO_NETDEV`, `NF_NETDEV_INGRESS`.
+const SUBSYSTEM: u16 = 10;
+const NFPROTO_NETDEV: u8 = 5;
+const INGRESS: u32 = 0;
+/// Of `linux/netfilter/nf_tables.h`: registers, keys, bases of payloads, operations.
+const REGISTER: u32 = 1;
+const PROTOCOL: u32 = 16;
+const TRANSPORT_HEADER: u32 = 2;
+const INNER_HEADER: u32 = 3;
+const EQUAL: u32 = 0;
+const CHECKSUM_INET: u32 = 1;
+/// `NFTA_EXPR_DATA`, `NFTA_FWD_SREG_DEV`, `NFTA_EXTHDR_TYPE`, `NFTA_EXTHDR_OP`, `NFT_EXTHDR_OP_TCPOPT`: the bindings do
+/// not have them.
+const EXPRESSION_DATA: u16 = 2;
+const DEVICE_REGISTER: u16 = 1;
+const OPTION_TYPE: u16 = 2;
+const OPTION_OPERATION: u16 = 6;
+const TCP_OPTION: u32 = 1;
+/// The kind of MPTCP's option (RFC 8684), and how many of them a header has room for: each rule takes the first.
+const MPTCP: u8 = 30;
+const MOST_OPTIONS: usize = 4;
+/// Places in a TCP header, and its flags.
+const FLAGS_OFFSET: u32 = 13;
+const CHECKSUM_OFFSET: u32 = 16;
+const TCP: u8 = 6;
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+/// Bytes from the beginning of the TCP header that are payload in any segment that is so long: 60 is the longest header.
+const REWRITTEN_OFFSET: u32 = 100;
+
+/// Puts every middlebox of the plan in its place.
+pub fn add_middleboxes(build: &mut Build, middleboxes: &'static [Middlebox]) -> Result<()> {
+    for one in middleboxes {
+        let what = || format!("putting a middlebox between {} and {} in {}", one.source, one.target, one.netns);
+        let target = build.ifindex(&one.netns, &one.target)?;
+        enter(&build.namespace(&one.netns)?.fd)?;
+        let mut socket = Socket::open(Family::Netfilter).attempt(what)?;
+        socket.apply(batch(one, target)).attempt(what)?;
+    }
+    Ok(())
+}
+
+fn batch(middlebox: &Middlebox, target: i32) -> Batch {
+    let mut batch = Batch::default();
+    let transaction = Nfgenmsg { _res_id_be: SUBSYSTEM.to_be(), ..Default::default() };
+    let header = Nfgenmsg { nfgen_family: NFPROTO_NETDEV, ..Default::default() };
+    let name = middlebox.source.as_bytes();
+    batch.add(&nftables::Request::new().op_batch_begin_do(&transaction), "beginning");
+    let mut table = nftables::Request::new().set_create().op_newtable_do(&header);
+    table.encode().push_name_bytes(TABLE);
+    batch.add(&table, "adding the table");
+    let mut chain = nftables::Request::new().set_create().set_excl().op_newchain_do(&header);
+    let attributes = chain.encode().push_table_bytes(TABLE).push_name_bytes(name).push_type(c"filter");
+    attributes.nested_hook().push_num(INGRESS).push_priority(0).push_dev_bytes(name);
+    batch.add(&chain, "adding the chain");
+    for rule in rules(middlebox) {
+        let mut request = nftables::Request::new().set_create().set_append().op_newrule_do(&header);
+        {
+            let attributes = request.encode().push_table_bytes(TABLE).push_chain_bytes(name);
+            rule.push(attributes.nested_expressions(), target);
+        }
+        batch.add(&request, "adding a rule");
+    }
+    batch.add(&nftables::Request::new().op_batch_end_do(&transaction), "committing");
+    batch
+}
+
+/// Which segments a rule is for, and what becomes of them.
+struct Rule {
+    /// Of the TCP header: these bits have those values. None: whatever comes, also what is not TCP.
+    flags: Option<(u8, u8)>,
+    /// Only segments with payload.
+    payload: bool,
+    strip: bool,
+    rewrite: bool,
+    /// They go on to the other end, and no further rule looks at them.
+    last: bool,
+}
+
+fn rules(middlebox: &Middlebox) -> Vec<Rule> {
+    let strips = |segment| middlebox.strip.contains(&segment);
+    let rule = |flags, payload, strip| Rule { flags, payload, strip, rewrite: false, last: payload };
+    let (syn, synack, neither) = ((SYN | ACK, SYN), (SYN | ACK, SYN | ACK), (SYN, 0));
+    vec![
+        rule(Some(syn), false, strips(Segment::Syn)),
+        rule(Some(synack), false, strips(Segment::Synack)),
+        Rule { last: false, rewrite: middlebox.rewrite, ..rule(Some(neither), true, false) },
+        rule(Some(neither), true, strips(Segment::Data)),
+        rule(Some(neither), false, strips(Segment::Ack)),
+        Rule { last: true, ..rule(None, false, false) },
+    ]
+}
+
+impl Rule {
+    fn push<P: Pusher>(&self, mut list: PushExprListAttrs<P>, target: i32) {
+        if let Some((bits, values)) = self.flags {
+            list = compared(meta(list, PROTOCOL), &[TCP]);
+            list = masked(loaded(list, TRANSPORT_HEADER, FLAGS_OFFSET, 1), &[bits], &[0]);
+            list = compared(list, &[values]);
+        }
+        if self.payload {
+            // A rule whose bytes are not there does not hold.
+            list = loaded(list, INNER_HEADER, 0, 1);
+        }
+        if self.rewrite {
+            // Both bytes turned over would leave a one's complement sum as it was.
+            list = masked(loaded(list, TRANSPORT_HEADER, REWRITTEN_OFFSET, 2), &[0xff; 2], &[0xff, 0]);
+            list = stored(list, REWRITTEN_OFFSET, 2);
+        }
+        for _ in 0..if self.strip { MOST_OPTIONS } else { 0 } {
+            list = stripped(list);
+        }
+        if self.last {
+            forwarded(list, target);
+        }
+    }
+}
+
+fn meta<P: Pusher>(list: PushExprListAttrs<P>, key: u32) -> PushExprListAttrs<P> {
+    list.nested_elem().nested_data_meta().push_dreg(REGISTER).push_key(key).end_nested().end_nested()
+}
+
+fn compared<P: Pusher>(list: PushExprListAttrs<P>, value: &[u8]) -> PushExprListAttrs<P> {
+    let compare = list.nested_elem().nested_data_cmp().push_sreg(REGISTER).push_op(EQUAL);
+    compare.nested_data().push_value(value).end_nested().end_nested().end_nested()
+}
+
+fn loaded<P: Pusher>(list: PushExprListAttrs<P>, base: u32, offset: u32, length: u32) -> PushExprListAttrs<P> {
+    let payload = list.nested_elem().nested_data_payload().push_dreg(REGISTER).push_base(base);
+    payload.push_offset(offset).push_len(length).end_nested().end_nested()
+}
+
+fn stored<P: Pusher>(list: PushExprListAttrs<P>, offset: u32, length: u32) -> PushExprListAttrs<P> {
+    let payload = list.nested_elem().nested_data_payload().push_sreg(REGISTER).push_base(TRANSPORT_HEADER);
+    let payload = payload.push_offset(offset).push_len(length).push_csum_type(CHECKSUM_INET);
+    payload.push_csum_offset(CHECKSUM_OFFSET).end_nested().end_nested()
+}
+
+/// The register, with only the bits of `mask`, and those of `flip` turned over.
+fn masked<P: Pusher>(list: PushExprListAttrs<P>, mask: &[u8], flip: &[u8]) -> PushExprListAttrs<P> {
+    let length = u32::try_from(mask.len()).unwrap_or_default();
+    let bitwise = list.nested_elem().nested_data_bitwise().push_sreg(REGISTER).push_dreg(REGISTER);
+    let bitwise = bitwise.push_len(length).nested_mask().push_value(mask).end_nested();
+    bitwise.nested_xor().push_value(flip).end_nested().end_nested().end_nested()
+}
+
+/// Overwrites the first MPTCP option with NOPs, if there is one.
+fn stripped<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
+    let mut element = list.nested_elem().push_name(c"exthdr");
+    let bytes = element.as_vec_mut();
+    let data = push_nested_header(bytes, EXPRESSION_DATA);
+    push_header(bytes, OPTION_TYPE, 1);
+    bytes.push(MPTCP);
+    push_header(bytes, OPTION_OPERATION, 4);
+    bytes.extend_from_slice(&TCP_OPTION.to_be_bytes());
+    finalize_nested_header(bytes, data);
+    element.end_nested()
+}
+
+/// Sends the frame out through an interface.
+fn forwarded<P: Pusher>(list: PushExprListAttrs<P>, target: i32) {
+    let immediate = list.nested_elem().nested_data_immediate().push_dreg(REGISTER);
+    let list = immediate.nested_data().push_value(&target.to_ne_bytes()).end_nested().end_nested().end_nested();
+    let mut element = list.nested_elem().push_name(c"fwd");
+    let bytes = element.as_vec_mut();
+    let data = push_nested_header(bytes, EXPRESSION_DATA);
+    push_header(bytes, DEVICE_REGISTER, 4);
+    bytes.extend_from_slice(&REGISTER.to_be_bytes());
+    finalize_nested_header(bytes, data);
+}

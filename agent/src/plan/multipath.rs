@@ -1,0 +1,52 @@
+//! What belongs to MPTCP: endpoints, limits, joins, and boxes that strip its options; `src/plait/plan/multipath.py` says
+//! what each field means.
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+
+use super::records::records;
+use super::{EndpointFlag, Segment};
+
+records! {
+    /// An MPTCP endpoint.
+    Endpoint {
+        address: IpAddr,
+        #[serde(default)]
+        device: Option<String>,
+        id: u8,
+        flags: Vec<EndpointFlag>,
+        #[serde(default)]
+        port: Option<u16>,
+    }
+
+    /// The path manager of one namespace.
+    Mptcp {
+        netns: String,
+        subflows: u32,
+        add_addr_accepted: u32,
+        #[serde(default)]
+        endpoints: Vec<Endpoint>,
+    }
+
+    /// What arrives on `source` is changed, and leaves through `target`.
+    Middlebox {
+        netns: String,
+        source: String,
+        target: String,
+        #[serde(default)]
+        strip: Vec<Segment>,
+        #[serde(default)]
+        rewrite: bool,
+    }
+
+    /// Subflows that the agent opens for a client.
+    Join {
+        client_address: IpAddr,
+        server_address: IpAddr,
+        id: u8,
+        #[serde(default)]
+        backup: bool,
+        count: u32,
+    }
+}

@@ -1,0 +1,166 @@
+"""What went wrong with MPTCP in one trial, as data: fallbacks, refused joins, announcements without effect.
+
+The kernel's counters say that something happened and why, its events and samples say when. Counters are those of a
+node: they can be laid to a flow only where the flow is the only one of MPTCP there, and are left out otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plait.plan.model import Flow, Plan
+
+    Tables = Mapping[str, pl.DataFrame]
+    Counters = Mapping[tuple[str, str], int]
+
+FALLBACK_REASONS = {
+    "MPCapableFallbackSYNACK": "the SYN/ACK came without MP_CAPABLE",
+    "MPCapableFallbackACK": "the third packet came without MP_CAPABLE",
+    "MPCapableDataFallback": "the first data or its acknowledgement came without MPTCP's options",
+    "DssFallback": "data came without their mapping (DSS)",
+    "DSSCorruptionFallback": "a mapping (DSS) was damaged",
+    "DSSNoMatchTCP": "a mapping (DSS) did not fit its data",
+    "DataCsumErr": "a checksum over data was wrong: something on the way changes them",
+    "InfiniteMapRx": "the other side went back to TCP (infinite mapping)",
+    "MPFallbackTokenInit": "no token could be made",
+    "MD5SigFallback": "TCP's MD5 signatures leave no room for options",
+    "SimultConnectFallback": "both sides connected to each other at once",
+    "MPCapableSYNTXDisabled": "MPTCP was off after earlier connections had failed (blackhole detection)",
+    "MPCapableSYNTXDrop": "SYNs with MP_CAPABLE were lost, and one without was not",
+}
+"""By the kernel's counter (net/mptcp/mib.c), what happened."""
+JOIN_REFUSALS = {
+    "MPJoinNoTokenFound": "the token was not known",
+    "MPJoinAckHMacFailure": "the client could not prove that it has the key",
+    "MPJoinSynAckHMacFailure": "the server could not prove that it has the key",
+    "MPJoinSynTxBindErr": "the local address or port could not be used",
+    "MPJoinSynTxConnectErr": "there was no way to the address, or the answer was no join",
+    "MPJoinSynTxCreatSkErr": "no socket could be made",
+    "MismatchPortSynRx": "it came to another port than was announced",
+    "MismatchPortAckRx": "it came to another port than was announced",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that went wrong in a trial."""
+
+    code: str
+    """FELL_BACK, JOIN_REFUSED, ADD_ADDR_UNUSED, SUBFLOW_CLOSED."""
+    flow: str
+    what: str
+    """In words, without time."""
+    t_us: int | None = None
+    """When it was seen: exactly for events and handshakes, else by the first sample that shows it; null: unknown."""
+    reasons: tuple[str, ...] = ()
+    """The counters that tell why, client first: `h1 MPCapableFallbackSYNACK`."""
+
+
+def findings(plan: Plan, tables: Tables) -> list[Finding]:
+    """Return what went wrong with the MPTCP flows of one trial, flow by flow."""
+    counted = _counted(tables["counters"])
+    rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    multipath = [flow for flow in plan.flows if flow.transport == "mptcp" and flow.connection is None]
+    found: list[Finding] = []
+    for flow in multipath:
+        row = rows.get(flow.id)
+        if row is None:
+            continue
+        ends = (flow.client.netns, flow.server.netns)
+        alone = not any(
+            other is not flow and {other.client.netns, other.server.netns} & set(ends) for other in multipath
+        )
+        own = counted if alone else {}
+        if row["fallback"]:
+            found.append(_fallback(flow, row, tables["events"], own))
+        else:
+            found += _joins(flow, tables["events"], own)
+            found += _announcements(flow, tables["events"])
+    return found
+
+
+def _counted(counters: pl.DataFrame) -> dict[tuple[str, str], int]:
+    """By node and name without group, by how much each of MPTCP's counters grew."""
+    rows = counters.filter(pl.col("counter").str.starts_with("MPTcpExt"))
+    return {
+        (node, name.removeprefix("MPTcpExt")): after - before
+        for node, name, before, after in rows.select("node", "counter", "before", "after").iter_rows()
+        if after > before
+    }
+
+
+def _named(flow: Flow, counted: Counters, known: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+    """The counters of both ends that are `known` and grew, and the first of their meanings."""
+    found = [
+        (node, name)
+        for node in (flow.client.netns, flow.server.netns)
+        for name in known
+        if counted.get((node, name))
+    ]
+    names = tuple(f"{node} {name}" for node, name in found)
+    return names, f" ({known[found[0][1]]})" if found else ""
+
+
+def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> Finding:
+    """In the handshake when the client's kernel never told of an MPTCP connection, else when a sample showed it."""
+    here = (pl.col("node") == flow.client.netns) & (pl.col("remote_port") == flow.server.port)
+    created = events.filter((pl.col("event") == "created") & here)
+    connected = row["connected_us"]
+    if created.is_empty() and isinstance(connected, int):
+        t_us: int | None = connected
+    else:
+        times = events.filter((pl.col("event") == "fallback") & (pl.col("flow") == flow.id))[
+            "t_us"
+        ].drop_nulls()
+        t_us = int(times.to_list()[0]) if len(times) else None
+    reasons, why = _named(flow, counted, FALLBACK_REASONS)
+    return Finding("FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{why}", t_us, reasons)
+
+
+def _joins(flow: Flow, events: pl.DataFrame, counted: Counters) -> Iterator[Finding]:
+    """Subflows that the client tried and that were refused, and those that an error closed later."""
+    mine = events.filter((pl.col("flow") == flow.id) & (pl.col("node") == flow.client.netns))
+    came: set[tuple[object, ...]] = set()
+    for event in mine.iter_rows(named=True):
+        ends = tuple(event[name] for name in ("local_address", "local_port", "remote_address", "remote_port"))
+        between = f"{event['local_address']} to {event['remote_address']}"
+        if event["event"] == "sub_established":
+            came.add(ends)
+        elif event["event"] == "join_failed" or (event["event"] == "sub_closed" and ends not in came):
+            reasons, why = _named(flow, counted, JOIN_REFUSALS)
+            what = f"flow {flow.name}: the subflow from {between} was refused{why}"
+            yield Finding("JOIN_REFUSED", flow.name, what, event["t_us"], reasons)
+        elif event["event"] == "sub_closed" and (event["error"] or event["reset_reason"]):
+            reset = _RESETS.get(event["reset_reason"] or 0, "")
+            what = f"flow {flow.name}: the subflow from {between} was reset{reset}"
+            yield Finding("SUBFLOW_CLOSED", flow.name, what, event["t_us"])
+
+
+_RESETS = {
+    1: " (MPTCP-specific error)",
+    2: " (lack of resources)",
+    3: " (administratively prohibited)",
+    4: " (too much outstanding data)",
+    5: " (unacceptable performance)",
+    6: " (middlebox interference)",
+}
+"""RFC 8684, section 3.6."""
+
+
+def _announcements(flow: Flow, events: pl.DataFrame) -> Iterator[Finding]:
+    """Addresses that the client was told of, and to which no subflow was tried."""
+    mine = events.filter((pl.col("flow") == flow.id) & (pl.col("node") == flow.client.netns))
+    tried = mine.filter(pl.col("event").is_in(["sub_established", "sub_closed"]))
+    reached = {flow.server.address, *tried["remote_address"].to_list()}
+    for event in mine.filter(pl.col("event") == "announced").iter_rows(named=True):
+        if event["remote_address"] not in reached:
+            what = (
+                f"flow {flow.name}: {event['remote_address']} was announced, and no subflow was opened to it"
+            )
+            yield Finding("ADD_ADDR_UNUSED", flow.name, what, event["t_us"])

@@ -66,8 +66,8 @@ def run_trial(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -
     return run
 
 
-def run_plan(engine: VirtualEngine, plan: Plan, folder: Path) -> Ran:
-    """Runs `plan` in `folder`, an empty directory."""
-    engine.execute(Job(plan, {}, folder))
+def run_plan(engine: VirtualEngine, plan: Plan, folder: Path, inputs: dict[str, Path] | None = None) -> Ran:
+    """Runs `plan`, with the files that it needs, in `folder`, an empty directory."""
+    engine.execute(Job(plan, inputs or {}, folder))
     tables = convert(folder / "data", folder / "tables")
     return Ran(plan, tables, (folder / "console.log").read_text(errors="replace"))

@@ -14,6 +14,7 @@ mod offloads;
 mod qdisc_options;
 mod routing;
 mod shaping;
+mod traces;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -98,6 +99,8 @@ struct Build {
     batches: Vec<Batch>,
     by_name: BTreeMap<&'static str, usize>,
     distributions: &'static [Distribution],
+    /// What waits for the trial's zero.
+    traces: Vec<traces::Waiting>,
 }
 
 impl Build {
@@ -109,7 +112,7 @@ impl Build {
             }
         }
         let batches = namespaces.iter().map(|_| Batch::default()).collect();
-        Ok(Self { namespaces, batches, by_name, distributions: &network.distributions })
+        Ok(Self { namespaces, batches, by_name, distributions: &network.distributions, traces: Vec::new() })
     }
 
     fn index(&self, netns: &str) -> Result<usize> {

@@ -55,6 +55,7 @@ pub fn push_options(
         QdiscOptions::PlaitRed(red) => push_plait_red(attributes, red, occasion),
         QdiscOptions::Codel(codel) => push_codel(attributes, codel),
         QdiscOptions::FqCodel(codel) => push_fq_codel(attributes, codel),
+        QdiscOptions::PlaitTrace(_) => return Err(Error::new("a trace does not change")),
     }
     Ok(())
 }
@@ -73,10 +74,8 @@ fn push_netem<P: Pusher>(
         gap: u32::from(netem.reorder_ratio.is_some_and(|ratio| ratio > 0.0)),
         ..Default::default()
     };
-    let mut options = attributes
-        .nested_options_netem(&fixed)
-        .push_latency64(netem.delay_ns)
-        .push_jitter64(netem.jitter_ns);
+    let mut options =
+        attributes.nested_options_netem(&fixed).push_latency64(netem.delay_ns).push_jitter64(netem.jitter_ns);
     if occasion == Occasion::Add {
         options = options.push_prng_seed(netem.seed);
     }

@@ -6,10 +6,10 @@ use std::fmt;
 use netlink_bindings::tc::{self, PushActAttrs, Tcmsg};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
 
-use super::Build;
 use super::qdisc_options::{Occasion, push_options};
+use super::{Build, traces};
 use crate::error::{Attempt, Error, Result};
-use crate::plan::{Hook, Qdisc, Redirect};
+use crate::plan::{Hook, Qdisc, QdiscOptions, Redirect};
 
 /// `TC_H_ROOT` of `linux/pkt_sched.h`.
 pub const ROOT: u32 = 0xffff_ffff;
@@ -38,6 +38,10 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
             parent: parse_handle(&qdisc.parent).attempt(|| &what)?,
             ..Default::default()
         };
+        if let QdiscOptions::PlaitTrace(trace) = &qdisc.options {
+            traces::add(build, qdisc, trace, header).attempt(|| &what)?;
+            continue;
+        }
         let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
         push_options(&mut request, &qdisc.options, build.distributions, Occasion::Add).attempt(|| &what)?;
         build.batch(&qdisc.netns)?.add(&request, what);

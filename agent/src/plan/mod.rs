@@ -54,6 +54,7 @@ pub enum QdiscOptions {
     PlaitRed(PlaitRed),
     Codel(Codel),
     FqCodel(FqCodel),
+    PlaitTrace(PlaitTrace),
 }
 
 impl QdiscOptions {
@@ -68,6 +69,7 @@ impl QdiscOptions {
             Self::PlaitRed(_) => "plait_red",
             Self::Codel(_) => "codel",
             Self::FqCodel(_) => "fq_codel",
+            Self::PlaitTrace(_) => "plait_trace",
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::QdiscOptions;
 use super::records::records;
+use super::{File, QdiscOptions};
 
 records! {
     /// A table of delays.
@@ -52,6 +52,13 @@ records! {
         peak_bps: Option<u64>,
         #[serde(default)]
         peak_burst_bytes: Option<u32>,
+    }
+
+    /// A recorded trace of delivery opportunities, one time in ms on each line of a file.
+    PlaitTrace {
+        file: File,
+        opportunity_bytes: u32,
+        repeated: bool,
     }
 
     /// A queue of so many packets.

@@ -32,7 +32,7 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 fn both_sides_of_the_plan_know_the_same_fields() {
     let mut python = python_records();
     let applications = ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp"];
-    let qdisc_kinds = ["Netem", "Tbf", "Pfifo", "Bfifo", "Red", "PlaitRed", "Codel", "FqCodel"];
+    let qdisc_kinds = ["Netem", "Tbf", "Pfifo", "Bfifo", "Red", "PlaitRed", "Codel", "FqCodel", "PlaitTrace"];
     for kind in ["ChangeQdisc", "SetDevice"].into_iter().chain(qdisc_kinds).chain(applications) {
         // Here the discriminator belongs to the enum around the record.
         python.get_mut(kind).unwrap().remove("kind");

@@ -115,7 +115,9 @@ impl Direction {
             }
             self.row.dropped_packets = Some(i64::from(queue.drops));
         }
-        if self.limited && attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == b"tbf") {
+        if self.limited
+            && attributes.get_kind().is_ok_and(|kind| matches!(kind.to_bytes(), b"tbf" | b"plait_trace"))
+        {
             self.row.overflow_packets = Some(i64::from(queue.drops));
             self.row.queue_bytes = Some(i64::from(queue.backlog));
             self.row.queue_packets = Some(i64::from(queue.qlen));

@@ -17,7 +17,8 @@ use crate::plan;
 
 const CHUNK_BYTES: usize = 4 << 20;
 
-fn path(file: &plan::File) -> Result<PathBuf> {
+/// Where the engine has put the file.
+pub fn path(file: &plan::File) -> Result<PathBuf> {
     if file.name.is_empty() || file.name.contains('/') || matches!(file.name.as_str(), "." | "..") {
         return Err(Error::new(format!("{:?} cannot be the name of an input file", file.name)));
     }

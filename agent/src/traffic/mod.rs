@@ -18,6 +18,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+pub use file::path as input_path;
 pub use messages::Messages;
 pub use priority::Priorities;
 pub use sockets::{Prepared, prepare};

@@ -59,13 +59,15 @@ pub fn run(
     let traffic = traffic::start(prepared)?;
     events::watch(&mut network, &traffic)?;
     let programs = Programs::start(&plan.programs, &network, &traffic)?;
-    status::booted(clock::set_zero());
+    let zero_ns = clock::set_zero();
+    status::booted(zero_ns);
     status::enter_phase("run");
     if !plan.monitors.captures.is_empty() {
         clock::realtime_zero_ns();
     }
     let ends = vec![None; plan.flows.len()];
-    let events = network.events;
+    let mut events = network.events;
+    events.start(zero_ns)?;
     let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters };
     // What happens at zero has happened when the first flow starts.
     trial.carry_out_events(0)?;

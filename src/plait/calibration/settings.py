@@ -63,7 +63,7 @@ class Setting:
     def steady(self) -> bool:
         """Whether it passes packets by the clock, and not by a recorded trace or out of a bucket that empties."""
         kinds = {qdisc.options.kind for qdisc in self.qdiscs}
-        return "trace" not in kinds and (self.tbf is None or self.tbf.peak_bps is None)
+        return "plait_trace" not in kinds and (self.tbf is None or self.tbf.peak_bps is None)
 
 
 def settings_of(plans: Iterable[Plan]) -> dict[Setting, list[str]]:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from plait.plan import links, shaping
 from plait.plan.model import ChangeQdisc, Event, SetDevice
 from plait.plan.qdiscs import Netem, Tbf
+from plait.plan.traces import MAX_STEPS, Step, steps
 from plait.scenario.events import happenings
 from plait.scenario.links import Conditions
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
-    from plait.plan.model import Route, VethEnd
+    from plait.plan.model import Flow, Plan, Route, VethEnd
     from plait.plan.qdiscs import Qdisc
     from plait.plan.topology import Port, Topology, Wired
     from plait.scenario.events import Change, Happening
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 _NS_PER_US = 1000
 
 
-def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...]) -> tuple[Event, ...]:
-    """The events of a scenario in the order of their times.
+def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...], end: int) -> tuple[Event, ...]:
+    """The events of a scenario and the steps of its traces up to `end` ns, in the order of their times.
 
     Raises ScenarioError where an event would need other qdiscs than those that the link has.
     """
@@ -38,7 +39,12 @@ def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...]) -> tupl
         for forward in (True, False):
             by_name[wired.name.direction(forward=forward)] = (wired, (forward,))
     found = []
-    for one in happenings(net.scenario.events):
+    for one in _in_time(net, end):
+        if isinstance(one, Step):
+            found.append(
+                _step(states.setdefault(one.port.wired.key, _Link(one.port.wired, rtts, routes)), one)
+            )
+            continue
         wired, sides = by_name[one.link]
         if wired.key not in states:
             states[wired.key] = _Link(wired, rtts, routes)
@@ -55,6 +61,58 @@ def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...]) -> tupl
                 Event(t_us=at_us, name=f"link_{one.kind}", subject=one.link, text=_text(one), actions=actions)
             )
     return tuple(found)
+
+
+def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
+    """The flows; those over links whose rate changes have no fixed rate that the links allow them, nor on that path."""
+    changing = _changing_rates(planned)
+    out = []
+    for flow in flows:
+        paths = tuple(
+            path.model_copy(update={"rate_bps": None}) if changing & set(path.forward) else path
+            for path in flow.paths
+        )
+        known = {} if paths == flow.paths else {"paths": paths, "ideal_rate_bps": None}
+        out.append(flow.model_copy(update=known))
+    return tuple(out)
+
+
+def _changing_rates(planned: Plan) -> set[str]:
+    """The directions whose rate does not stay: they go down, are cut, or get another one."""
+    names = {one.ifname: one.name for link in planned.links for one in link.directions}
+    links_ = {link.name: {one.name for one in link.directions} for link in planned.links}
+    found: set[str] = set()
+    for event in planned.events:
+        if event.name in ("link_down", "link_cut", "link_up"):
+            found |= links_.get(event.subject, {event.subject})
+        found |= {
+            names[action.qdisc.ifname]
+            for action in event.actions
+            if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf)
+        }
+    return found
+
+
+def _in_time(net: Topology, end: int) -> list[Happening | Step]:
+    """Everything that happens; at one time first what traces say, then events as they are written."""
+    ports = [port for wired in net.wires for port in wired.ports]
+    moves: list[Happening | Step] = []
+    for step in steps(ports, end):
+        moves.append(step)
+        if len(moves) > MAX_STEPS:
+            what = (
+                f"the traces of all links make more than {MAX_STEPS} changes within the {end / 1e9:g} s that a trial "
+                "may take; give fewer rows, or end the trial earlier (until)"
+            )
+            raise error_at(net.scenario, [(("network", "links", step.port.wired.key, "trace"), what)])
+    return sorted([*moves, *happenings(net.scenario.events)], key=lambda one: one.at)
+
+
+def _step(link: _Link, step: Step) -> Event:
+    actions = tuple(ChangeQdisc(qdisc=qdisc) for qdisc in link.follow(step))
+    return Event(
+        t_us=step.at // _NS_PER_US, name="trace_step", subject=step.port.out, text="", actions=actions
+    )
 
 
 def _text(one: Happening) -> str:
@@ -104,6 +162,12 @@ class _Link:
                 return None
             found += [ChangeQdisc(qdisc=qdisc) for qdisc in changes]
         return tuple(found)
+
+    def follow(self, step: Step) -> list[Qdisc]:
+        """The qdiscs that change with a step of a trace."""
+        changes = self._sides[step.port.at_a].set(step.given)
+        assert changes is not None  # rate, delay and loss need no other qdiscs
+        return changes
 
     def _device(self, end: VethEnd) -> SetDevice:
         """The interface of a node goes down, or comes up with what the kernel has dropped."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plait.plan.applications import File
 from plait.plan.record import IfName, Record, Share
 
 
@@ -64,6 +65,19 @@ class Tbf(Record):
     """The rate as long as there are tokens; None: as fast as the device takes it."""
     peak_burst_bytes: int | None = None
     """What may pass at once of the peak rate; given exactly with `peak_bps`."""
+
+
+class PlaitTrace(Record):
+    """plait_trace: a recorded trace of delivery opportunities; each of them lets so many bytes of packets leave.
+
+    The file holds the time of an opportunity in ms, rising, on each line; zero is the trial's. Repeated, the trace
+    begins again at its last time. Bytes are those of IP packets, without the Ethernet header.
+    """
+
+    kind: Literal["plait_trace"] = "plait_trace"
+    file: File
+    opportunity_bytes: int = Field(gt=0)
+    repeated: bool
 
 
 class Pfifo(Record):
@@ -143,5 +157,6 @@ class Qdisc(Record):
     parent: str
     handle: str
     options: Annotated[
-        Netem | Tbf | Pfifo | Bfifo | Red | PlaitRed | Codel | FqCodel, Field(discriminator="kind")
+        Netem | Tbf | Pfifo | Bfifo | Red | PlaitRed | Codel | FqCodel | PlaitTrace,
+        Field(discriminator="kind"),
     ]

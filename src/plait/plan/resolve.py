@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MEMORY_MIB = 256
 MAX_MEMORY_MIB = 16_384
+MAX_START_JITTER_US = 10_000_000
 GRACE_US = 5_000_000
 """After the last flow should have ended."""
 _MESSAGE_BYTES = 64
@@ -100,14 +101,12 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     shared = buckets(net, rtts)
     namespaces = _namespaces(net)
     qdiscs = (*_link_qdiscs(net, rtts), *shared.qdiscs)
-    happening = events.plan(net, rtts, tuple(routes))
     network = Network(
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
         datapaths=tuple(fabric.datapaths(net)),
         ifbs=shared.ifbs,
-        distributions=distributions(qdiscs, happening),
         qdiscs=qdiscs,
         redirects=(*(one for wired in net.wires for one in links.redirects(wired)), *shared.redirects),
         routes=tuple(routes),
@@ -131,10 +130,18 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         flows=planned_flows,
         measure=_measure(scenario),
         monitors=watched,
-        events=happening,
         programs=programs(scenario),
     )
-    return plan, lacking
+    return _with_events(plan, net, rtts), lacking
+
+
+def _with_events(plan: Plan, net: Topology, rtts: dict[str, int]) -> Plan:
+    """The plan with what happens until the latest end that any seed gives it, and the tables that all of it needs."""
+    end_us = _end_us(net.scenario, plan, plan.flows) + MAX_START_JITTER_US
+    happening = events.plan(net, rtts, plan.network.routes, end_us * 1000)
+    tables = distributions(plan.network.qdiscs, happening)
+    network = plan.network.model_copy(update={"distributions": tables})
+    return plan.model_copy(update={"network": network, "events": happening})
 
 
 def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
@@ -173,7 +180,7 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
             "seed": seed,
             "end_us": _end_us(scenario, plan, started),
             "network": plan.network.model_copy(update=network),
-            "flows": started,
+            "flows": events.without_fixed_limits(plan, started),
         }
     )
 
@@ -316,7 +323,8 @@ def _end_us(scenario: Scenario, plan: Plan, planned: tuple[Flow, ...]) -> int:
     for flow in steady:
         begin = max((ends[other] for other in flow.after), default=0) + flow.start_us
         ends.append(begin + length_us(flow, steady))
-    return max(ends, default=0) + GRACE_US
+    changed = [event.t_us for event in plan.events if event.text]
+    return max(ends, default=0) + max(changed, default=0) + GRACE_US
 
 
 def _without_tokens(flow: Flow, baselines: dict[str, int]) -> Flow:

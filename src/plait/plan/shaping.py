@@ -1,7 +1,8 @@
 """From the conditions of one direction of a link to its qdiscs, with handles that never change. Pure.
 
     1:  netem   what happens to packets under way: loss, duplication, corruption, delay, jitter, reordering
-    2:  tbf     the rate, or a token bucket with its peak rate; only where there is a rate
+    2:  plait_trace where a link follows a recorded trace of opportunities, else
+        tbf     the rate, or a token bucket with its peak rate; only where there is a rate
     3:  the queue in front of the rate: pfifo, bfifo, codel, fq_codel, plait_red, or red, whose fifo is 4:
 
 `qdiscs` is the one place where options follow from conditions: a change of conditions in the course of a trial is
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from math import ceil, log2, sqrt
 from typing import TYPE_CHECKING
 
+from plait.plan.applications import File
 from plait.plan.distributions import UNIFORM, netem_jitter_ns
 from plait.plan.qdiscs import (
     Bfifo,
@@ -23,10 +25,13 @@ from plait.plan.qdiscs import (
     Netem,
     Pfifo,
     PlaitRed,
+    PlaitTrace,
     Qdisc,
     Red,
     Tbf,
 )
+from plait.plan.traces import Followed
+from plait.scenario.traces import OPPORTUNITY_BYTES, Opportunities
 from plait.units import Queue
 
 if TYPE_CHECKING:
@@ -64,12 +69,25 @@ def qdiscs(place: Place, conditions: Conditions, *, keep_order: bool = False) ->
 
     `keep_order` keeps packets in order although their delay is constant: for a delay that will change.
     """
+    keep_order = keep_order or (isinstance(conditions.trace, Followed) and conditions.trace.moves_delay)
     out = [_at(place, "root", "1:", _netem(conditions, keep_order=keep_order))]
     if conditions.rate is not None:
         queued = queue_bytes(conditions, place)
-        out.append(_at(place, "1:1", "2:", _tbf(conditions, place, queued)))
+        shaper = _trace(conditions.trace) or _tbf(conditions, place, queued)
+        out.append(_at(place, "1:1", "2:", shaper))
         out += _queue(conditions, place, queued)
     return tuple(out)
+
+
+def _trace(trace: object) -> PlaitTrace | None:
+    """The replay of delivery opportunities, where that is what the direction follows."""
+    if not isinstance(trace, Followed) or not isinstance(trace.content, Opportunities):
+        return None
+    return PlaitTrace(
+        file=File(name=trace.facts.name, bytes=trace.facts.bytes, sha256=trace.facts.sha256),
+        opportunity_bytes=OPPORTUNITY_BYTES,
+        repeated=trace.spec.loop,
+    )
 
 
 def settled(conditions: Conditions, place: Place) -> Conditions:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plait.plan.fabric import Fabric
+from plait.plan.traces import followed
 from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.source import error_at
 
@@ -177,7 +178,7 @@ def build(scenario: model.Scenario) -> Topology:
     segments: dict[int, Segment] = {}
     for index, (key, link) in enumerate(network.links.items()):
         name = names[index]
-        wired = Wired(index, key, name, link)
+        wired = Wired(index, key, name, followed(scenario, key, link))
         segment = segments.setdefault(groups[index], Segment())
         segment.wires.append(wired)
         for node in (name.a, name.b):

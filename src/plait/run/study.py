@@ -27,6 +27,7 @@ from plait.errors import DataError, MachineError, RequestError, TrialError
 from plait.plan.applications import Transfer
 from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
+from plait.plan.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.workspace import Workspace
 
@@ -259,6 +260,8 @@ class _TrialRunner:
     def _inputs(self, plan: Plan) -> dict[str, Path]:
         transfers = [flow.application for flow in plan.flows if isinstance(flow.application, Transfer)]
         names = [transfer.file.name for transfer in transfers if transfer.file is not None]
+        options = [qdisc.options for qdisc in plan.network.qdiscs]
+        names += [option.file.name for option in options if isinstance(option, PlaitTrace)]
         return {name: self.study.inputs[name] for name in names}
 
 

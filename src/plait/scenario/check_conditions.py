@@ -28,6 +28,8 @@ RED_BITS = 31
 def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
     """Every mistake of one direction."""
     yield from _needs_rate(conditions)
+    if conditions.trace is not None:
+        yield from _follows(conditions)
     yield from _whole_bytes(conditions.rate, "rate")
     yield from queue_mistakes(conditions.queue, mtu)
     yield from _delay(conditions)
@@ -40,8 +42,18 @@ def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
         )
 
 
+def _follows(conditions: Conditions) -> Iterator[Mistake]:
+    """A trace takes the place of what it says."""
+    trace = conditions.trace
+    assert trace is not None  # as the caller saw
+    if conditions.rate is not None and trace.kind == "mahimahi":
+        yield ("rate",), "the trace says when packets leave; leave the rate out, or the trace"
+    if conditions.bucket is not None:
+        yield ("bucket",), "a link follows a trace or has a token bucket; leave one of them out"
+
+
 def _needs_rate(conditions: Conditions) -> Iterator[Mistake]:
-    if conditions.rate is not None:
+    if conditions.rate is not None or conditions.trace is not None:
         return
     if conditions.queue is not None:
         yield ("queue",), "a link without a rate has no queue; give a rate as well"

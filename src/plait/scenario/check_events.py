@@ -92,6 +92,19 @@ class _Link:
         if not cut and not was_down and one.where[-1] != "to":
             yield one.where, f"{one.link} is neither down nor cut at {Duration(one.at)}; leave this out"
 
+    def _followed(self, one: Happening, given: dict[str, object], before: Conditions) -> list[Found]:
+        """What a trace says is not set by events, nor is there another trace in the course of a trial."""
+        found: list[Found] = []
+        if "trace" in given:
+            found.append(
+                ((*one.where, "trace"), "a trace is followed from the start; give it under network.links")
+            )
+        if before.trace is not None:
+            ruled = ("rate",) if before.trace.kind == "mahimahi" else ("rate", "delay", "loss")
+            what = f"{self._key} follows a trace, which says its conditions; leave this out, or the trace"
+            found += [((*one.where, field), what) for field in ruled if field in given]
+        return found
+
     def _set(self, one: Happening) -> Iterator[Found]:
         assert one.change is not None  # happenings say what is set
         found: list[Found] = []
@@ -106,7 +119,8 @@ class _Link:
                 for field in ("rate", "queue")
                 if field in given and given[field] is None
             ]
-            if "rate" in given and before.rate is None:
+            found += self._followed(one, given, before)
+            if "rate" in given and before.rate is None and before.trace is None:
                 what = (
                     f"{self._key} has no rate that could change; give it one under network.links.{self._key} "
                     "(an event can change a rate, and not add one)"

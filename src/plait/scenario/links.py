@@ -9,6 +9,7 @@ from pydantic import Field
 from plait.scenario.conditions import AqmField, Bucket, JitterField, LossField
 from plait.scenario.middlebox import Middlebox
 from plait.scenario.parts import Delay, Part, Whole
+from plait.scenario.traces import TraceSpec
 from plait.units import Queue, Rate, Ratio
 
 ETHERNET_BYTES = 14
@@ -36,6 +37,8 @@ class Conditions(Part):
     """How the queue is managed. Default: drop-tail."""
     bucket: Bucket | None = None
     """A token bucket: `rate` as long as there are tokens, then its baseline."""
+    trace: TraceSpec | None = None
+    """A recorded trace that the direction follows: of opportunities to deliver packets, or of rate, delay and loss."""
 
 
 class Link(Conditions):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError
 from plait.scenario import library
 from plait.scenario.document import MAX_CHARACTERS
-from plait.scenario.model import InputFile, Scenario
+from plait.scenario.inputs import input_files
 from plait.scenario.parse import parse
-from plait.scenario.source import error_at
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MAX_FILE_BYTES = 2**40
+    from plait.scenario.model import Scenario
 
 
 def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -33,7 +31,7 @@ def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
             raise ScenarioError([Mistake("", None, None, "", _missing(path, shown))])
         path, shown = shipped, shipped.name
     scenario = parse(_text(path, shown), shown, overrides)
-    return scenario.attached(files=_input_files(scenario, path.parent))
+    return scenario.attached(files=input_files(scenario, path.parent))
 
 
 def _missing(path: Path, shown: str) -> str:
@@ -58,39 +56,3 @@ def _text(path: Path, shown: str) -> str:
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         what = "this is not UTF-8 text; is it a scenario? If so, save it as UTF-8"
         raise ScenarioError([Mistake(shown, line, column, "", what)]) from wrong
-
-
-def _input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
-    """Size and checksum of each file that a transfer sends, by the text that names it in the scenario."""
-    files: dict[str, InputFile] = {}
-    names: set[str] = set()
-    wrong: list[tuple[tuple[str | int, ...], str]] = []
-    for i, entry in enumerate(scenario.traffic):
-        given = entry.transfer.file if entry.transfer is not None else None
-        if given is None or given in files:
-            continue
-        path = folder / given
-        try:
-            size = path.stat().st_size
-            if not path.is_file() or not 1 <= size <= MAX_FILE_BYTES:
-                wrong.append(
-                    (
-                        ("traffic", i, "transfer", "file"),
-                        f"'{given}' is not a file with content; name another",
-                    )
-                )
-                continue
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except (OSError, ValueError) as bad:
-            why = bad.strerror if isinstance(bad, OSError) else str(bad)
-            wrong.append(
-                (("traffic", i, "transfer", "file"), f"'{given}' cannot be read: {why}; name another")
-            )
-            continue
-        name = path.name if path.name not in names else f"{len(names)}-{path.name}"
-        names.add(name)
-        files[given] = InputFile(name=name, path=path.resolve(), bytes=size, sha256=digest)
-    if wrong:
-        raise error_at(scenario, wrong)
-    return files

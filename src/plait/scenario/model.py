@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.scenario.source import Source
+    from plait.scenario.traces import Trace
 
 
 class Network(Part):
@@ -61,13 +62,15 @@ class Network(Part):
 
 @dataclass(frozen=True)
 class InputFile:
-    """A real file that a transfer sends."""
+    """A real file that a transfer sends, or that a link follows."""
 
     name: str
     """The name that the trial knows it by; unique within the scenario."""
     path: Path
     bytes: int
     sha256: str
+    trace: Trace | None = None
+    """What it says, where it is read as a trace."""
 
 
 class Scenario(Part):
@@ -138,9 +141,9 @@ class Scenario(Part):
 
     @property
     def files(self) -> dict[str, InputFile]:
-        """The facts of each file that a transfer sends, by the text that names it. Filled by `scenario.load`."""
+        """The facts of each file that is named, by the text that names it. Filled by `scenario.load`."""
         return self._files
 
     def input_files(self) -> dict[str, Path]:
-        """The real files that transfers send, by the name that a trial knows them by."""
+        """The real files that trials need, by the name that a trial knows them by."""
         return {file.name: file.path for file in self._files.values()}

@@ -1,0 +1,92 @@
+//! Recorded traces: their delivery opportunities are handed to the qdisc `plait_trace`, and started at the trial's zero.
+//!
+//! `kernel/queues/plait_trace.h` says what its attributes mean.
+
+use netlink_bindings::tc::{self, OpNewqdiscDo, Tcmsg};
+use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
+
+use super::Build;
+use crate::error::{Attempt, Error, Result};
+use crate::netlink::Batch;
+use crate::plan::{PlaitTrace, Qdisc};
+use crate::traffic::input_path;
+
+/// `TCA_OPTIONS` of `linux/rtnetlink.h`.
+const OPTIONS: u16 = 2;
+/// Attributes of the qdisc.
+const BYTES: u16 = 1;
+const PERIOD: u16 = 2;
+const TIMES: u16 = 3;
+const START: u16 = 4;
+/// Opportunities in one message; an attribute holds less than 64 KiB.
+const PIECE: usize = 8000;
+const US_PER_MS: u32 = 1000;
+
+/// A trace that is complete and not started.
+pub struct Waiting {
+    /// Of its namespace.
+    pub place: usize,
+    header: Tcmsg,
+    what: String,
+}
+
+/// Adds the qdisc and, in pieces, its list.
+pub fn add(build: &mut Build, qdisc: &'static Qdisc, trace: &PlaitTrace, header: Tcmsg) -> Result<()> {
+    let what = qdisc.to_string();
+    let times_us = read(trace)?;
+    let period_us = if trace.repeated { times_us.last().copied().unwrap_or_default() } else { 0 };
+    let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
+    push(
+        &mut request,
+        &[(BYTES, &trace.opportunity_bytes.to_ne_bytes()), (PERIOD, &period_us.to_ne_bytes())],
+    );
+    let batch = build.batch(&qdisc.netns)?;
+    batch.add(&request, &what);
+    for piece in times_us.chunks(PIECE) {
+        let bytes: Vec<u8> = piece.iter().flat_map(|time| time.to_ne_bytes()).collect();
+        let mut request = tc::Request::new().op_newqdisc_do(&header);
+        push(&mut request, &[(TIMES, &bytes)]);
+        batch.add(&request, format_args!("{what}: handing over {}", trace.file.name));
+    }
+    let place = build.index(&qdisc.netns)?;
+    build.traces.push(Waiting { place, header, what });
+    Ok(())
+}
+
+impl Waiting {
+    /// Adds to `batch` that the trace begins at `zero_ns` of `CLOCK_MONOTONIC`.
+    pub fn start(&self, batch: &mut Batch, zero_ns: i64) {
+        let mut request = tc::Request::new().op_newqdisc_do(&self.header);
+        push(&mut request, &[(START, &zero_ns.to_ne_bytes())]);
+        batch.add(&request, format_args!("{}: starting the trace", self.what));
+    }
+}
+
+fn push(request: &mut OpNewqdiscDo<'_>, attributes: &[(u16, &[u8])]) {
+    let mut message = request.encode().push_kind(c"plait_trace");
+    let bytes = message.as_vec_mut();
+    let options = push_nested_header(bytes, OPTIONS);
+    for (kind, value) in attributes {
+        push_header(
+            bytes,
+            *kind,
+            u16::try_from(value.len()).expect("pieces are smaller than an attribute may be"),
+        );
+        bytes.extend_from_slice(value);
+    }
+    finalize_nested_header(bytes, options);
+}
+
+/// The times of the opportunities in us.
+fn read(trace: &PlaitTrace) -> Result<Vec<u32>> {
+    let name = &trace.file.name;
+    let text =
+        std::fs::read_to_string(input_path(&trace.file)?).attempt(|| format!("reading input/{name}"))?;
+    let mut times = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let time = line.trim().parse().ok().and_then(|ms: u32| ms.checked_mul(US_PER_MS));
+        let wrong = || Error::new(format!("input/{name}:{}: {line:?} is not a time in ms", number + 1));
+        times.push(time.ok_or_else(wrong)?);
+    }
+    Ok(times)
+}

@@ -1,0 +1,228 @@
+"""Traces: recorded conditions of a link, as mahimahi writes them and as CSV. Pure text; `load` reads the files.
+
+mahimahi: one time in ms on each line, rising. Each is an opportunity to deliver 1500 bytes of IP packets.
+
+CSV: a header with `time` and any of `rate`, `delay`, `loss`, each with its unit (`time [s],rate [mbit]`), or without
+one where every value has its own. The first row is for time 0; each holds until the next.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from plait.scenario.parts import Delay, Part
+from plait.units import Duration, Rate, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Format = Literal["mahimahi", "csv"]
+
+OPPORTUNITY_BYTES = 1500
+"""Of IP packets."""
+MAX_OPPORTUNITIES = 4_000_000
+MAX_ROWS = 100_000
+MAX_TRACE_BYTES = 64 * 2**20
+LAST_MS = (2**32 - 1) // 1000
+STANDSTILL = Rate(8)
+"""The rate of a row with rate 0, in bit/s: the kernel's tbf takes no less than a byte a second."""
+
+_COLUMN = re.compile(r"\s*(time|rate|delay|loss)\s*(?:[\[(]\s*([^\])]*?)\s*[\])])?\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+")
+_ZERO_RATE = re.compile(r"0+(\.0*)?\s*([kmgt]?bit)?", re.IGNORECASE)
+
+
+class TraceSpec(Part):
+    """A recorded trace that a direction of a link follows."""
+
+    file: str
+    """A file beside the scenario's own, or an absolute path."""
+    format: Format | None = None
+    """Default: csv for a file whose name ends in .csv, mahimahi for others."""
+    loop: bool = True
+    """At its end the trace begins again. Otherwise the last row of CSV holds on, and mahimahi's link is dead."""
+
+    @property
+    def kind(self) -> Format:
+        """The format, given or by the file's name."""
+        return self.format or ("csv" if self.file.lower().endswith(".csv") else "mahimahi")
+
+
+@dataclass(frozen=True)
+class Opportunities:
+    """A mahimahi trace."""
+
+    times_ms: array[int]
+
+    @property
+    def period_ms(self) -> int:
+        """The last time; looped, the trace begins again then."""
+        return self.times_ms[-1]
+
+    @property
+    def rate_bps(self) -> int:
+        """The mean rate of the trace in bit/s of IP packets."""
+        return len(self.times_ms) * OPPORTUNITY_BYTES * 8 * 1000 // max(1, self.period_ms)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a CSV trace: from `at` ns on, these conditions. None: no such column."""
+
+    at: int
+    rate: Rate | None
+    delay: Delay | None
+    loss: Ratio | None
+
+    def given(self) -> dict[str, object]:
+        """The conditions by their names."""
+        values = {"rate": self.rate, "delay": self.delay, "loss": self.loss}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A CSV trace."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The conditions that it sets."""
+        return tuple(self.rows[0].given())
+
+    def steps(self, end: int, *, loop: bool) -> Iterator[Row]:
+        """The rows by the time at which they begin to hold, up to `end` ns; looped, without the last."""
+        period = self.rows[-1].at
+        for lap in range(end // period + 1 if loop else 1):
+            for row in self.rows[:-1] if loop else self.rows:
+                at = lap * period + row.at
+                if at > end:
+                    return
+                yield Row(at, row.rate, row.delay, row.loss)
+
+
+Trace = Opportunities | Rows
+
+
+def read_trace(text: str, kind: Format, *, loop: bool) -> Trace:
+    """The trace in a file's text. Raises ValueError, `line 3: what is wrong; what would be right`."""
+    return _opportunities(text, loop=loop) if kind == "mahimahi" else _rows(text, loop=loop)
+
+
+def _opportunities(text: str, *, loop: bool) -> Opportunities:
+    times = array("I")
+    before = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        word = line.strip()
+        if not word:
+            continue
+        if not (word.isascii() and word.isdigit()) or int(word[:20]) > LAST_MS:
+            raise ValueError(
+                f"line {number}: '{word[:30]}' is not a time in ms; a line is a whole number up to {LAST_MS}"
+            )
+        if int(word) < before:
+            raise ValueError(f"line {number}: {word} ms comes after {before} ms; times rise")
+        if len(times) == MAX_OPPORTUNITIES:
+            raise ValueError(f"line {number}: a trace has at most {MAX_OPPORTUNITIES} opportunities")
+        before = int(word)
+        times.append(before)
+    if not times:
+        raise ValueError("there is nothing in it; each line is the time of an opportunity in ms")
+    if loop and not before:
+        raise ValueError("all opportunities are at 0 ms, so that it cannot be repeated; write loop: false")
+    return Opportunities(times)
+
+
+def _rows(text: str, *, loop: bool) -> Rows:
+    reader = csv.reader(text.splitlines())
+    columns: list[tuple[str, str]] = []
+    rows: list[Row] = []
+    for cells in reader:
+        if not cells or not "".join(cells).strip():
+            continue
+        where = f"line {reader.line_num}"
+        try:
+            if not columns:
+                columns = _header(cells)
+                continue
+            row = _row(cells, columns)
+        except ValueError as wrong:
+            raise ValueError(f"{where}: {wrong}") from None
+        if not rows and row.at:
+            raise ValueError(f"{where}: the first row is for time {Duration(row.at)}; it must be for time 0")
+        if rows and row.at <= rows[-1].at:
+            raise ValueError(
+                f"{where}: the time {Duration(row.at)} is not after {Duration(rows[-1].at)}; times rise"
+            )
+        if len(rows) == MAX_ROWS:
+            raise ValueError(f"{where}: a trace has at most {MAX_ROWS} rows")
+        rows.append(row)
+    if not rows:
+        raise ValueError(
+            "there are no rows in it; write a header such as time [s],rate [mbit] and a row for time 0"
+        )
+    if loop and len(rows) < 2:
+        raise ValueError(
+            "it has one row, and the time of the last one is when it begins again; write loop: false"
+        )
+    return Rows(tuple(rows))
+
+
+def _header(cells: list[str]) -> list[tuple[str, str]]:
+    """(column, unit or nothing) in their order."""
+    columns = []
+    for cell in cells:
+        found = _COLUMN.fullmatch(cell)
+        if found is None:
+            raise ValueError(
+                f"'{cell.strip()[:30]}' is not a column; there are time, rate, delay, loss, such as rate [mbit]"
+            )
+        columns.append((found[1].lower(), found[2] or ""))
+    names = [name for name, _ in columns]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"there are two columns {twice}; leave one out")
+    if "time" not in names or len(names) < 2:
+        raise ValueError(
+            "a trace has the column time and at least one of rate, delay, loss; write for example time [s]"
+        )
+    return columns
+
+
+def _row(cells: list[str], columns: list[tuple[str, str]]) -> Row:
+    if len(cells) != len(columns):
+        raise ValueError(f"there are {len(cells)} values; the header has {len(columns)} columns")
+    values: dict[str, object] = {}
+    for (name, unit), cell in zip(columns, cells, strict=True):
+        text = cell.strip()
+        if unit and _NUMBER.fullmatch(text):
+            text += unit
+        try:
+            values[name] = _READERS[name](text)
+        except ValueError as wrong:
+            raise ValueError(f"{name}: {wrong}") from None
+    return Row(
+        at=int(values["time"]),  # type: ignore[call-overload]  # a duration
+        rate=values.get("rate"),  # type: ignore[arg-type]  # as its reader makes it, like the others
+        delay=values.get("delay"),  # type: ignore[arg-type]
+        loss=values.get("loss"),  # type: ignore[arg-type]
+    )
+
+
+class _Time(Duration):
+    """A time in a trace."""
+
+    step = 1000
+
+
+def _rate(text: str) -> Rate:
+    """A rate; also 0, at which the link stands still."""
+    return STANDSTILL if _ZERO_RATE.fullmatch(text) else Rate.parse(text)
+
+
+_READERS = {"time": _Time.parse, "rate": _rate, "delay": Delay.parse, "loss": Ratio.parse}

@@ -220,7 +220,7 @@ def _does_so(reach: Reach, topology: Topology, pin: Pin, port: Port, following: 
     if nearby is not None:
         return following is None and nearby is port
     ports = [port] if port is pin.source else topology.ports[port.node]
-    gates = reach.gates(ports, target)
+    gates = reach.towards(ports, pin.target)
     if port is pin.source:
         gates = gates[:1]
     return (

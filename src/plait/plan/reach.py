@@ -11,9 +11,11 @@ answers to what came out, which are sent to the router's own outside address.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from plait.plan.given import statics
 from plait.plan.topology import delay_ns, every_way, way
+from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +55,8 @@ class Reach:
             if port.wired.key in options.nat and port.segment.version == 4
         }
         """The ports at which routers translate what leaves."""
+        self.statics = statics(topology, self.gates_of)
+        """The routes that the scenario gives, by node."""
         self.pins: dict[tuple[Port, Port], Pin] = {}
         """Ways that the scenario names, by the ports whose addresses they are for."""
         self.named: dict[tuple[int, int], list[tuple[Port, Port]]] = {}
@@ -94,6 +98,16 @@ class Reach:
         """The first of the best gates; None when there is no way."""
         return next(iter(self.gates(ports, target)), None)
 
+    def static(self, ports: list[Port], target: Port) -> Gate | None:
+        """The way out of a node that a given route says, if one covers the target; only through these ports."""
+        given = self.statics.get(ports[0].node, ())
+        return next((s.gate for s in given if s.gate[0] in ports and target.ip in s.to), None)
+
+    def towards(self, ports: list[Port], target: Port) -> list[Gate]:
+        """The ways out of a node towards an address: the given one, or else the best; empty when there is none."""
+        given = self.static(ports, target)
+        return [given] if given is not None else self.gates(ports, target.segment)
+
     def attached(self, node: str, segment: Segment) -> Port | None:
         """The first port of a node on a segment."""
         return next((port for port in self._topology.ports[node] if port.segment is segment), None)
@@ -107,18 +121,33 @@ class Reach:
             return self.pins[source, target].ports
         if source.segment is target.segment:
             return way(source, target)
-        gate = self.gate([source], target.segment)
-        return None if gate is None else way(*gate) + self._onwards(gate[1].node, target)
+        gates = self.towards([source], target)
+        if not gates:
+            return None
+        onwards = self._onwards(gates[0][1].node, target)
+        return None if onwards is None else way(*gates[0]) + onwards
 
-    def _onwards(self, router: str, target: Port) -> list[Port]:
-        """The rest of a walk, from a router that has a way to `target`."""
+    def _onwards(self, router: str, target: Port) -> list[Port] | None:
+        """The rest of a walk, from a router on; None where given routes lead nowhere. Refuses those that circle."""
         ports: list[Port] = []
+        passed = [router]
         while (nearby := self.attached(router, target.segment)) is None:
-            gate = self.gate(self._topology.ports[router], target.segment)
-            assert gate is not None  # a router with a cost has a next hop
-            ports += way(*gate)
-            router = gate[1].node
+            gates = self.towards(self._topology.ports[router], target)
+            if not gates:
+                return None
+            ports += way(*gates[0])
+            router = gates[0][1].node
+            if router in passed:
+                self._refuse_circle([*passed[passed.index(router) :], router], target)
+            passed.append(router)
         return ports + ([] if nearby is target else way(nearby, target))
+
+    def _refuse_circle(self, routers: list[str], target: Port) -> NoReturn:
+        given = (s for router in routers for s in self.statics.get(router, ()) if target.ip in s.to)
+        static = next(given, None)
+        assert static is not None  # without given routes each hop is nearer than the one before
+        what = f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; let one of them lead on"
+        raise error_at(self._topology.scenario, [(static.where, what)])
 
     def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:
         """The ports left by packets from client to server, and by the answers; None when either cannot arrive."""
@@ -143,7 +172,7 @@ class Reach:
         if source.segment is target.segment:
             return every_way(source, target)
         found: dict[Port, None] = {}
-        waiting = self.gates([source], target.segment)[:1]
+        waiting = self.towards([source], target)[:1]
         seen: set[str] = set()
         for gate in waiting:
             found |= dict.fromkeys(every_way(*gate))
@@ -155,7 +184,7 @@ class Reach:
             if nearby is not None:
                 found |= dict.fromkeys(every_way(nearby, target))
             else:
-                waiting.extend(self.gates(self._topology.ports[node], target.segment))
+                waiting.extend(self.towards(self._topology.ports[node], target))
         return list(found)
 
     def main_source(self, host: str, target: Port) -> Port | None:
@@ -163,8 +192,8 @@ class Reach:
         nearby = self.attached(host, target.segment)
         if nearby is not None:
             return nearby
-        gate = self.gate(self._topology.ports[host], target.segment)
-        return None if gate is None else gate[0]
+        gates = self.towards(self._topology.ports[host], target)
+        return gates[0][0] if gates else None
 
     def _step(self, source: Port, gate: Port) -> Cost:
         delay = delay_ns(way(source, gate))

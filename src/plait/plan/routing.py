@@ -88,20 +88,29 @@ class Routing:
         table = FIRST_TABLE + port.index
         version = port.segment.version
         routes = [_route(port, str(self._subnets[port.segment]), table=table, source=str(port.ip))]
-        if (only := self._only_way([port], version)) is not None:
+        given = self._given([port], table, str(port.ip))
+        if not given and (only := self._only_way([port], version)) is not None:
             return [
                 *routes,
                 _route(port, _DEFAULT[version], via=str(only[1].ip), table=table, source=str(port.ip)),
             ]
-        others = [s for s in self._ends if s is not port.segment and s.version == version]
+        others = [
+            s
+            for s in self._ends
+            if s is not port.segment and s.version == version and not self._is_given([port], s)
+        ]
         remote = self._remote([port], others)
         if remote and len(remote) == len(others):
-            return routes + self._shortened(remote, table, str(port.ip))
+            return routes + self._shortened(remote, table, str(port.ip)) + given
+        routes += given
         routes += [
             _route(port, str(self._subnets[s]), via=str(gate.ip), table=table, source=str(port.ip))
             for s, (_, gate) in remote
         ]
-        routes.append(Route(netns=port.node, destination=_DEFAULT[version], kind="unreachable", table=table))
+        if all(route.destination != _DEFAULT[version] for route in given):
+            routes.append(
+                Route(netns=port.node, destination=_DEFAULT[version], kind="unreachable", table=table)
+            )
         return routes
 
     def _main_table(self, node: str, *, shorten: bool) -> list[Route]:
@@ -116,13 +125,15 @@ class Routing:
         ]
 
     def _main_of_family(self, ports: list[Port], version: int, *, shorten: bool) -> list[Route]:
-        if shorten and (only := self._only_way(ports, version)) is not None:
+        given = self._given(ports, MAIN_TABLE, None)
+        if shorten and not given and (only := self._only_way(ports, version)) is not None:
             return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
         own = {port.segment for port in ports}
-        remote = self._remote(ports, [s for s in self._ends if s not in own and s.version == version])
+        others = [s for s in self._ends if s not in own and s.version == version]
+        remote = self._remote(ports, [s for s in others if not self._is_given(ports, s)])
         if not shorten:
-            return [self._towards(ports, s, gate) for s, gate in remote]
-        return self._shortened(remote, MAIN_TABLE, None) if remote else []
+            return [self._towards(ports, s, gate) for s, gate in remote] + given
+        return (self._shortened(remote, MAIN_TABLE, None) if remote else []) + given
 
     def _routers_to_everywhere(self) -> set[tuple[str, int]]:
         """(router, family) from which every host of the family can be reached."""
@@ -170,6 +181,22 @@ class Routing:
         """The segments that can be reached through these ports of a node, and the best gate to each."""
         found = ((segment, self.reach.gate(ports, segment)) for segment in segments)
         return [(segment, gate) for segment, gate in found if gate is not None]
+
+    def _is_given(self, ports: list[Port], segment: Segment) -> bool:
+        """Whether a given route through these ports of a node covers a whole segment."""
+        subnet = self._subnets[segment]
+        given = (s for s in self.reach.statics.get(ports[0].node, ()) if s.gate[0] in ports)
+        return any(subnet.version == s.to.version and subnet.subnet_of(s.to) for s in given)  # type: ignore[arg-type]  # of one version
+
+    def _given(self, ports: list[Port], table: int, source: str | None) -> list[Route]:
+        """The given routes through these ports of a node; of several to one destination the first."""
+        first: dict[str, Route] = {}
+        for static in self.reach.statics.get(ports[0].node, ()):
+            port, gate = static.gate
+            if port in ports:
+                to = str(static.to) if static.to.prefixlen else _DEFAULT[static.to.version]
+                first.setdefault(to, _route(port, to, via=str(gate.ip), table=table, source=source))
+        return list(first.values())
 
     def _towards(self, ports: list[Port], segment: Segment, first: Gate) -> Route:
         """A router's route to a segment: through its best gate, or over all of them that are equally good."""

@@ -24,6 +24,15 @@ Addresses = Annotated[
 ]
 
 
+class GivenRoute(Part):
+    """A route of a node, in place of what would be derived for the destinations it covers."""
+
+    to: Annotated[str, Field(min_length=1, max_length=60)]
+    """A node (all its addresses), a prefix, or `default`."""
+    via: Annotated[str, Field(min_length=1, max_length=80)]
+    """The next router: its name, an address of it, or the link to it."""
+
+
 class Host(Part):
     """A host: addresses by link, and kernel settings of its own."""
 
@@ -31,6 +40,8 @@ class Host(Part):
     """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`, or one of each family in a list. Others are
     derived."""
     sysctls: Sysctls = {}
+    routes: Annotated[list[GivenRoute], Field(max_length=256)] = []
+    """Others are derived."""
     bucket: SharedBucket | None = None
     """A token bucket that its interfaces share: a cloud instance's burst allowance."""
 

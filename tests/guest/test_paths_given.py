@@ -41,7 +41,9 @@ def test_subflows_stay_on_the_paths_that_are_named(run_trial: RunTrial) -> None:
 
 def test_packets_follow_the_routes_that_are_given(run_trial: RunTrial) -> None:
     text = PINNED[: PINNED.index(", paths:")] + "}\n"
-    text = text.replace("[r1, r2, r3, r4]", "{r1: , r2: {routes: [{to: 10.0.0.0/24, via: 'r1-r2#2'}]}, r3: , r4: }")
+    text = text.replace(
+        "[r1, r2, r3, r4]", "{r1: , r2: {routes: [{to: 10.0.0.0/24, via: 'r1-r2#2'}]}, r3: , r4: }"
+    )
     ran = run_trial(text.replace("duration: 1s", "duration: 1s, transport: tcp"))
     packets = dict(ran.tables["links"].group_by("link").agg(pl.col("sent_packets").max()).iter_rows())
     forward, backward = ran.plan.flows[0].paths[0].forward, ran.plan.flows[0].paths[0].backward

@@ -9,6 +9,7 @@ import pytest
 
 from plait.analysis import shares
 from plait.analysis.model import CaseSummary, Statistics
+from plait.analysis.wording import show
 from plait.dataset.model import ALL_TABLES
 from plait.report import split
 from plait.report.table import Row
@@ -87,6 +88,7 @@ def test_a_flow_that_goes_to_and_fro_switches_and_one_that_uses_both_does_not() 
     total = [[0, 10, 20, 30, 40], [0, 19, 39, 58, 80]]
     assert measured(fake_plan(), fro, fro, total[0])["path_switches_per_s"] == pytest.approx(1.5)
     assert measured(fake_plan(), both, both, total[1])["path_switches_per_s"] == 0
+    assert show("path_switches_per_s", 1.5) == "1.5"
 
 
 def case(name: str, value: float | None, **settings: object) -> CaseSummary:

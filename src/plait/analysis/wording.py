@@ -153,6 +153,7 @@ def _scaled(value: float | None, unit: str) -> str:
 
 
 _FORMATS = (
+    ("_per_s", count),
     ("_bps", rate),
     ("_bytes", size),
     ("_us", micros),

@@ -98,11 +98,10 @@ def test_changed_data_are_noticed_by_the_checksum_and_only_by_it(run_trial: RunT
     assert found_in(run_trial(SECOND % ("rewrite: true", ""))) == []
     ran = run_trial(SECOND % ("rewrite: true", CHECKSUM))
     (closed,) = found_in(ran)
-    assert (closed.code, closed.what[-26:]) == ("SUBFLOW_CLOSED", " (middlebox interference)"[-26:])
-    alone = run_trial(
-        SECOND % ("rewrite: true", CHECKSUM),
-        overrides=("traffic.0.bulk.via='h1-h2#2'", "mptcp.limits.h1={subflows: 0}"),
-    )
+    assert closed.code == "SUBFLOW_CLOSED"
+    assert closed.what.endswith(" (middlebox interference)")
+    only = ("traffic.0.bulk.via='h1-h2#2'", "mptcp.limits.h1={subflows: 0}")
+    alone = run_trial(SECOND % ("rewrite: true", CHECKSUM), overrides=only)
     assert "h2 DataCsumErr" in next(one for one in found_in(alone) if one.code == "FELL_BACK").reasons
 
 

@@ -45,6 +45,7 @@ def _build(source: str, target: Path) -> ctypes.CDLL:
     command += [
         f"-I{KERNEL / 'congestion'}",
         f"-I{KERNEL / 'schedulers'}",
+        f"-I{KERNEL / 'queues'}",
         "-o",
         str(target),
         str(HERE / source),
@@ -91,5 +92,27 @@ def choice(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         ("cap_lack", s64, (Cap, s64, u32)),
     ):
         function = getattr(library, f"host_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Point(ctypes.Structure):
+    """struct plait_red_point: an average in 1/256 packet, a probability scaled to 2^32 - 1."""
+
+    _fields_ = (("average", ctypes.c_uint32), ("probability", ctypes.c_uint32))
+
+
+@pytest.fixture(scope="session")
+def red(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The arithmetic of random early detection (kernel/queues/plait_red_rules.h), callable."""
+    library = _build("red_host.c", tmp_path_factory.mktemp("red") / "red.so")
+    u32, u64 = ctypes.c_uint32, ctypes.c_uint64
+    for name, result, arguments in (
+        ("average", u64, (u64, u32, u32)),
+        ("idle", u64, (u64, u32, u32)),
+        ("probability", u32, (ctypes.POINTER(Point), ctypes.c_int, u64, ctypes.POINTER(ctypes.c_bool))),
+        ("happens", ctypes.c_bool, (u32, u32)),
+    ):
+        function = getattr(library, f"host_red_{name}")
         function.restype, function.argtypes = result, arguments
     return library

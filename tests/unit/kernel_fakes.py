@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
+from plait.kernel import recipe
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -44,9 +46,10 @@ Why, and when it can be dropped.
 
 
 def make_laboratory(folder: Path) -> Path:
-    """Makes patches for 6.12 and 7.x and a configuration in `folder`."""
+    """Makes patches for 6.12 and 7.x and a configuration in `folder`, and adds nothing."""
     for series in ("6.12", "7.x"):
-        (folder / "patches" / series).mkdir(parents=True)
+        for place in recipe.PATCH_FOLDERS:
+            (folder / place / series).mkdir(parents=True)
         (folder / "patches" / series / "0001-change.patch").write_text(PATCH)
     (folder / "config").mkdir()
     (folder / "config" / "laboratory.config").write_text(CONFIG)

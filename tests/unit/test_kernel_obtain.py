@@ -86,6 +86,16 @@ def test_the_default_source_is_the_installed_package_before_any_download(tmp_pat
     assert list_built()[0][1].source.kind == "installed"
 
 
+def test_a_debug_kernel_is_another_one_and_never_the_default(tmp_path: Path) -> None:
+    (recipe.LABORATORY / "config" / "debug.config").write_text("CONFIG_KASAN=y\n")
+    archive = make_archive(make_tree(tmp_path / "usr" / "linux-source-6.12"))
+    sources = Sources(installed=(archive.parent,), fetched=())
+    debug = ensure(sources=sources, debug=True)
+    plain = ensure(sources=sources)
+    assert plain.identity != debug.identity
+    assert [ensure(sources=Sources((), ()), debug=wanted) for wanted in (True, False)] == [debug, plain]
+
+
 def test_sources_are_asked_in_order_and_all_failures_are_told(tmp_path: Path) -> None:
     def fails(reason: str) -> object:
         def get(_folder: Path, _progress: object) -> Path:

@@ -58,10 +58,8 @@ def test_the_identity_changes_with_a_pinned_setting(
     assert identity(laboratory) != before
 
 
-def test_the_identity_changes_with_an_added_source(laboratory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_identity_changes_with_an_added_source(laboratory: Path) -> None:
     before = identity(laboratory)
-    monkeypatch.setattr(recipe, "ADDITIONS", ("schedulers",))
-    (laboratory / "schedulers").mkdir()
     (laboratory / "schedulers" / "one.c").write_text("int one;\n")
     (laboratory / "schedulers" / "notes.md").write_text("not a source\n")
     added = identity(laboratory)
@@ -108,9 +106,18 @@ def test_options_that_did_not_survive_are_found(laboratory: Path) -> None:
     ]
 
 
+def test_a_debug_kernel_has_the_options_of_both_files_and_its_own_win(laboratory: Path) -> None:
+    (laboratory / "config" / "debug.config").write_text("CONFIG_HZ=100\nCONFIG_KASAN=y\n")
+    plain, debug = recipe.load("6.12", laboratory), recipe.load("6.12", laboratory, debug=True)
+    assert plain.sha256 != debug.sha256
+    lines = {option.line for option in plain.options} - {"CONFIG_HZ=250"}
+    assert {option.line for option in debug.options} == lines | {"CONFIG_HZ=100", "CONFIG_KASAN=y"}
+
+
+@pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("version", ["6.12", "7.2"])
-def test_the_shipped_recipe_asks_for_no_option_twice(version: str) -> None:
-    names = [option.name for option in recipe.load(version).options]
+def test_the_shipped_recipe_asks_for_no_option_twice(version: str, debug: bool) -> None:
+    names = [option.name for option in recipe.load(version, debug=debug).options]
     assert sorted(set(names)) == sorted(names)
 
 

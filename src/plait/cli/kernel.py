@@ -21,11 +21,17 @@ def build(
     source: Annotated[
         Path | None, typer.Option(help="A Linux source tree or archive; without it, the distribution's 6.12.")
     ] = None,
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug", help="One that watches itself: KASAN, lockdep, leaks. Slow, never the default."
+        ),
+    ] = False,
 ) -> None:
     """Build the laboratory kernel into the user's cache, unless it is there already."""
     from plait.report.render import warm
 
-    kernel = build_with_progress(source)
+    kernel = build_with_progress(source, debug=debug)
     warm()  # the other thing that is made once for a machine: it would take 2 s of the first study
     typer.echo(f"{kernel.name}  {kernel.binary}")
 
@@ -77,12 +83,12 @@ def list_built() -> None:
             typer.echo(f"{name}  {kind}, added from {addition.file}, {addition.added_at}")
 
 
-def build_with_progress(source: Path | None) -> Kernel:
+def build_with_progress(source: Path | None, *, debug: bool = False) -> Kernel:
     """Returns the kernel (see `plait.kernel.ensure`), showing on standard error how a build goes."""
     from plait.kernel import ensure
 
     if not sys.stderr.isatty():
-        return ensure(source=source, progress=_Lines())
+        return ensure(source=source, progress=_Lines(), debug=debug)
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -98,7 +104,7 @@ def build_with_progress(source: Path | None) -> Kernel:
         def tell(step: str, fraction: float | None) -> None:
             bar.update(task, description=step, total=1.0, completed=fraction or 0.0, visible=True)
 
-        return ensure(source=source, progress=tell)
+        return ensure(source=source, progress=tell, debug=debug)
 
 
 class _Lines:

@@ -70,6 +70,11 @@ def default(recipe_sha256: str) -> Kernel | None:
     return None
 
 
+def of_recipe(recipe_sha256: str) -> Kernel | None:
+    """Returns the newest kernel of that recipe, whatever source it was built from, or None."""
+    return next((kernel for kernel, record in list_built() if record.recipe_sha256 == recipe_sha256), None)
+
+
 def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
     """Returns the kernel of that identity, or None; `by_default` makes it the one for those who give no source."""
     folder = kernels_root() / identity

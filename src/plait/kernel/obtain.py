@@ -38,11 +38,15 @@ class Sources:
 
 def built_by_default() -> Kernel | None:
     """Returns the kernel that `ensure()` would return without building one, or None."""
-    return cache.default(recipe.load().sha256)
+    return _ready(debug=False)
 
 
 def ensure(
-    *, source: Path | None = None, progress: Progress | None = None, sources: Sources | None = None
+    *,
+    source: Path | None = None,
+    progress: Progress | None = None,
+    sources: Sources | None = None,
+    debug: bool = False,
 ) -> Kernel:
     """Returns the laboratory kernel: at once when it is in the cache, else after building it (minutes).
 
@@ -51,6 +55,7 @@ def ensure(
             distribution's source, else kernel.org's.
         progress: told of each step.
         sources: where to look when `source` is None.
+        debug: a kernel that watches itself (`config/debug.config`); never the default one.
 
     Raises:
         MachineError: programs for the build are missing.
@@ -58,7 +63,7 @@ def ensure(
     """
     tell = progress or silent
     if source is None:
-        kernel = built_by_default()
+        kernel = _ready(debug=debug)
         if kernel is not None:
             return kernel
     check_tools()
@@ -66,11 +71,9 @@ def ensure(
         with cache.building(tell):
             if source is not None:
                 given = _given(source)
-                return _known(given) or _build(given, tell)
+                return _known(given, debug=debug) or _build(given, tell, debug=debug)
             # somebody else may have built it while this process waited
-            return cache.default(recipe.load().sha256) or _build(
-                _any_source(sources or Sources(), tell), tell
-            )
+            return _ready(debug=debug) or _build(_any_source(sources or Sources(), tell), tell, debug=debug)
     except OSError as error:
         raise KernelBuildError(
             f"building the laboratory kernel in {cache.kernels_root()}: {error.strerror}: {error.filename}"
@@ -92,14 +95,20 @@ def _given(path: Path) -> _Source:
     return _Source("given", path.resolve())
 
 
-def _known(source: _Source) -> Kernel | None:
+def _ready(*, debug: bool) -> Kernel | None:
+    """Returns the kernel for those who give no source, when the cache has it."""
+    chosen = recipe.load(debug=debug).sha256
+    return cache.of_recipe(chosen) if debug else cache.default(chosen)
+
+
+def _known(source: _Source, *, debug: bool) -> Kernel | None:
     """Returns the kernel that the cache has of an archive, without unpacking it."""
     if source.path.is_dir():
         return None
     content = unpack.file_sha256(source.path)
     for _, record in cache.list_built():
         if record.source.content_sha256 == content:
-            identity = recipe.load(record.version).identity(content)
+            identity = recipe.load(record.version, debug=debug).identity(content)
             return cache.of_identity(identity, by_default=False)
     return None
 
@@ -122,7 +131,7 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
     )
 
 
-def _build(source: _Source, progress: Progress) -> Kernel:
+def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
     """Builds a kernel of `source` unless the cache has it (the lock is held)."""
     started = time.monotonic()
     with cache.workplace() as work:
@@ -131,14 +140,15 @@ def _build(source: _Source, progress: Progress) -> Kernel:
         progress(f"unpacking {source.path.name}", None)
         content = _unpack(source.path, tree)
         version = unpack.version(tree)
-        chosen = recipe.load(version)
+        chosen = recipe.load(version, debug=debug)
+        by_default = source.kind != "given" and not debug
         identity = chosen.identity(content)
-        kernel = cache.of_identity(identity, by_default=source.kind != "given")
+        kernel = cache.of_identity(identity, by_default=by_default)
         if kernel is None:
             built = _compile(tree, version, chosen, identity, progress)
             record = BuildRecord(
                 schema_version=1, identity=identity, version=version, hz=chosen.hz, recipe_sha256=chosen.sha256,
-                chosen_by_default=source.kind != "given",
+                chosen_by_default=by_default,
                 source=SourceRecord(kind=source.kind, name=source.path.name, content_sha256=content),
                 compiler=built.compiler, binary_sha256=unpack.file_sha256(built.binary),
                 binary_bytes=built.binary.stat().st_size, built_at=_now(),

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 LABORATORY = Path(__file__).parent / "laboratory"
 """The patches and the configuration; a link to `kernel/` of the repository."""
 
-PATCH_FOLDERS = ("patches",)
+PATCH_FOLDERS = ("patches", "schedulers/patches")
 """Folders of the laboratory with patches, applied in this order; each has a folder for each series of kernels."""
 
-ADDITIONS: tuple[str, ...] = ()
+ADDITIONS: tuple[str, ...] = ("include", "congestion", "schedulers", "queues")
 """Folders of the laboratory whose sources and headers are copied to `ADDED`; those with a Makefile are built in."""
 
 ADDED = "net/plait"
@@ -86,8 +86,8 @@ class Recipe:
         return hashlib.sha256(f"plait kernel 1\n{source_sha256}\n{self.sha256}\n".encode()).hexdigest()
 
 
-def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None) -> Recipe:
-    """Returns the recipe for a kernel of `version` (`6.12` or `6.12.117`).
+def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug: bool = False) -> Recipe:
+    """Returns the recipe for a kernel of `version` (`6.12` or `6.12.117`); with `debug`, for one that watches itself.
 
     Raises:
         KernelBuildError: there are no patches for that version, or a line of the configuration cannot be read.
@@ -98,6 +98,9 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None) -> Recip
     patches = tuple(patch for folder in folders for patch in sorted(folder.glob("*.patch")))
     additions = tuple(_additions(laboratory))
     options = _options(laboratory / "config" / "laboratory.config", (major, minor))
+    if debug:
+        more = _options(laboratory / "config" / "debug.config", (major, minor))
+        options = tuple({option.name: option for option in (*options, *more)}.values())
     digest = hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode())
     for patch in patches:
         digest.update(b"\n" + _change(patch))

@@ -1,0 +1,416 @@
+"""Thousands of connections under coupled congestion control, opened and closed in every order, some killed.
+
+    .venv/bin/python bench/soak.py --kernel ID --connections 3000
+
+Boots a laboratory kernel with the host's files beneath it, opens connections of several subflows between two
+namespaces, and at random, from one seed: writes, reads, half-closes, closes, resets, changes the congestion control
+of a living connection, destroys subflows from outside (as `ss -K` does), removes endpoints, takes links down, and
+in the end deletes a namespace with connections alive in it. Then looks for anything that the kernel complained
+about, and for memory that it lost. A kernel of `plait kernel build --debug` looks hardest: KASAN, lockdep, RCU,
+objects, leaks.
+
+One file for both sides: the host's boots the kernel, which runs the guest's as its first process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import random
+import re
+import shlex
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+COUPLED = ("lia", "olia", "balia", "wvegas")
+ALGORITHMS = (*COUPLED, "reno")
+LINKS = 4
+PORT = 5000
+COMPLAINTS = re.compile(
+    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU|unreferenced object"
+    r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
+)
+
+
+# --- the host's side ----------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Boots the kernel that was asked for, and judges what it said. Returns 0 when it complained of nothing."""
+    options = _options()
+    if options.guest:
+        return _guest(options)
+    from plait.kernel import ensure, find
+
+    kernel = find(options.kernel) if options.kernel else ensure()
+    print(f"kernel {kernel.name}: {options.connections} connections, seed {options.seed}", flush=True)
+    started = time.monotonic()
+    console = _boot(kernel.binary, options)
+    complaints = [line for line in console.splitlines() if COMPLAINTS.search(line)]
+    results = [line.removeprefix("SOAK ") for line in console.splitlines() if line.startswith("SOAK ")]
+    print("\n".join(results))
+    if not results or not results[-1].startswith("finished"):
+        print(console[-6000:])
+        print("the guest did not finish")
+        return 1
+    print(f"{len(complaints)} complaints of the kernel, {time.monotonic() - started:.0f} s")
+    if complaints:
+        print(console[-20_000:])
+    return 1 if complaints else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kernel", help="a built kernel (`plait kernel list`); default: the default one")
+    parser.add_argument("--connections", type=int, default=3000)
+    parser.add_argument("--rounds", type=int, default=3, help="how often the network is made and torn down")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--memory", default="768M")
+    parser.add_argument("--guest", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _boot(binary: Path, options: argparse.Namespace) -> str:
+    """Runs the guest's side in a fresh kernel, and returns its console."""
+    with tempfile.TemporaryDirectory() as folder:
+        init = Path(folder) / "init"
+        command = [sys.executable, str(Path(__file__).resolve()), "--guest"]
+        command += [f"--{name}={getattr(options, name)}" for name in ("connections", "rounds", "seed")]
+        init.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+        init.chmod(0o755)
+        arguments = [
+            f"mem={options.memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}",
+            "time-travel=inf-cpu", "um_rng_seed=1", "con=null", "con0=null,fd:1", "uml_dir=.", "panic=-1", "loglevel=6",
+        ]  # fmt: skip
+        done = subprocess.run(
+            ["setarch", "-R", str(binary), *arguments],
+            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+    return done.stdout.decode(errors="replace")
+
+
+# --- the guest's side ---------------------------------------------------------------------------------------------
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+NETWORK = 0x4000_0000
+HOME: list[int] = []
+"""The namespace in which the guest began."""
+MPTCP = 262
+TCP_CONGESTION = 13
+DESTROY, DUMP = 21, 20
+
+
+def _guest(options: argparse.Namespace) -> int:
+    """The first process of the guest: never returns."""
+    try:
+        os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
+        for kind, place in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")):  # noqa: S108 - the guest's own
+            _run(f"mount -t {kind} {kind} {place}")
+        HOME.append(os.open("/proc/self/ns/net", os.O_RDONLY))
+        leaks = Path("/sys/kernel/debug/kmemleak")
+        with contextlib.suppress(subprocess.CalledProcessError):
+            _run("mount -t debugfs debugfs /sys/kernel/debug")
+        chance = random.Random(options.seed)
+        for number in range(options.rounds):
+            soak = Soak(chance, options.connections // options.rounds)
+            soak.play()
+            soak.tear_down(abruptly=number % 2 == 1)
+            _say(
+                f"round {number + 1}: " + ", ".join(f"{value} {name}" for name, value in soak.counts.items())
+            )
+        if leaks.exists():
+            _look_for_leaks(leaks)
+        _say("finished")
+    except BaseException as error:
+        _say(f"failed: {type(error).__name__}: {error}")
+        raise
+    finally:
+        sys.stdout.flush()
+        LIBC.reboot(0x4321FEDC)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"SOAK {text}", flush=True)
+
+
+def _run(command: str) -> None:
+    subprocess.run(shlex.split(command), check=True, stdout=subprocess.DEVNULL)
+
+
+def _look_for_leaks(leaks: Path) -> None:
+    for _ in range(3):
+        time.sleep(15)
+        leaks.write_text("scan")
+    found = leaks.read_text()
+    print(found, flush=True)
+    _say(f"kmemleak: {found.count('unreferenced object')} objects")
+
+
+@dataclass
+class Pair:
+    """Both ends of a connection, as far as they are open."""
+
+    client: socket.socket
+    server: socket.socket | None = None
+    left: int = 0
+    """Bytes that the client still wants to write."""
+
+    def ends(self) -> list[socket.socket]:
+        return [end for end in (self.client, self.server) if end is not None and end.fileno() >= 0]
+
+
+class Node:
+    """A namespace, and what acts in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        _run(f"ip netns add {name}")
+        self._handle = os.open(f"/run/netns/{name}", os.O_RDONLY)
+        self.run("ip link set lo up")
+
+    def run(self, command: str) -> None:
+        _run(f"ip netns exec {self.name} {command}")
+
+    def setting(self, name: str, value: object) -> None:
+        self.enter()
+        Path("/proc/sys/net", name).write_text(str(value))
+
+    def enter(self) -> None:
+        if LIBC.setns(self._handle, NETWORK):
+            raise OSError(ctypes.get_errno(), f"entering {self.name}")
+
+    def socket(self, family: int, kind: int, protocol: int) -> socket.socket:
+        self.enter()
+        return socket.socket(family, kind, protocol)
+
+    def wait_until_empty(self) -> int:
+        """Waits for the node's TCP and MPTCP sockets to go, and returns how many are left after 10 minutes."""
+        self.enter()
+        for _ in range(60):
+            table = Path("/proc/thread-self/net/protocols").read_text().splitlines()
+            left = sum(int(line.split()[2]) for line in table[1:] if line.split()[0] in ("TCP", "MPTCP"))
+            if not left:
+                break
+            time.sleep(10)
+        return left
+
+    def delete(self) -> None:
+        os.close(self._handle)
+        Node.leave()
+        _run(f"ip netns delete {self.name}")
+
+    @staticmethod
+    def leave() -> None:
+        if LIBC.setns(HOME[0], NETWORK):
+            raise OSError(ctypes.get_errno(), "leaving a namespace")
+
+
+@dataclass
+class Soak:
+    """One network and the connections over it."""
+
+    chance: random.Random
+    wanted: int
+    counts: dict[str, int] = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.client, self.server = Node("c"), Node("s")
+        for i in range(LINKS):
+            Node.leave()
+            _run(f"ip link add c{i} netns c type veth peer name s{i} netns s")
+            for node, end in ((self.client, 1), (self.server, 2)):
+                device = f"{node.name}{i}"
+                node.run(f"ip address add 10.0.{i}.{end}/24 dev {device}")
+                node.run(f"ip link set {device} up")
+                node.run(
+                    f"tc qdisc add dev {device} root netem delay {1 + 3 * i}ms rate 50mbit limit 40 loss 1%"
+                )
+        for node in (self.client, self.server):
+            node.run("ip mptcp limits set subflows 8 add_addr_accepted 8")
+            for name, value in (("tcp_orphan_retries", 2), ("tcp_fin_timeout", 2), ("tcp_retries2", 4)):
+                node.setting(f"ipv4/{name}", value)
+            node.setting("mptcp/close_timeout", 2)
+        self.add_endpoints()
+        self.listeners = {
+            protocol: self._listen(protocol, PORT + protocol) for protocol in (MPTCP, socket.IPPROTO_TCP)
+        }
+        self.diag = {
+            node.name: node.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)
+            for node in (self.client, self.server)
+        }
+        for diag in self.diag.values():
+            diag.settimeout(0.5)
+
+    def _listen(self, protocol: int, port: int) -> socket.socket:
+        listener = self.server.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.chance.choice(ALGORITHMS).encode())
+        listener.bind(("10.0.0.2", port))
+        listener.listen(128)
+        listener.setblocking(False)
+        return listener
+
+    def count(self, name: str, n: int = 1) -> None:
+        self.counts[name] = self.counts.get(name, 0) + n
+
+    def play(self) -> None:
+        """Until all connections were opened: one random step after another."""
+        steps = [self.open] * 6 + [self.move] * 60 + [self.change] * 4 + [self.end] * 6 + [self.kill] * 2
+        rare = [self.flap_link, self.add_endpoints, self.remove_endpoints]
+        while self.counts.get("connections", 0) < self.wanted:
+            self.chance.choice(rare if self.chance.random() < 0.003 else steps)()
+            self.accept()
+            if self.chance.random() < 0.2:
+                time.sleep(self.chance.choice((0.0005, 0.005, 0.05)))
+
+    def open(self) -> None:
+        if len(self.pairs) >= 60:
+            self.end()
+        protocol = self.chance.choice((MPTCP, MPTCP, MPTCP, socket.IPPROTO_TCP))
+        client = self.client.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.chance.choice(COUPLED).encode())
+        client.connect_ex(("10.0.0.2", PORT + protocol))
+        self.pairs.append(Pair(client, left=self.chance.choice((0, 1, 3000, 100_000, 1_000_000))))
+        self.count("connections")
+
+    def accept(self) -> None:
+        for listener in self.listeners.values():
+            with contextlib.suppress(OSError):
+                server, peer = listener.accept()
+                server.setblocking(False)
+                for pair in self.pairs:
+                    if pair.client.fileno() >= 0 and pair.client.getsockname()[1] == peer[1]:
+                        pair.server = server
+                        break
+                else:
+                    server.close()
+
+    def move(self) -> None:
+        """Some bytes in both directions."""
+        if not self.pairs:
+            return
+        pair = self.chance.choice(self.pairs)
+        with contextlib.suppress(OSError):
+            if pair.left > 0:
+                pair.left -= pair.client.send(bytes(min(pair.left, 65_536)))
+        for end in pair.ends():
+            with contextlib.suppress(OSError):
+                end.recv(1 << 17)
+        if pair.server and self.chance.random() < 0.2:
+            with contextlib.suppress(OSError):
+                pair.server.send(bytes(self.chance.randrange(20_000)))
+
+    def change(self) -> None:
+        """Another congestion control for a living connection."""
+        ends = [end for pair in self.pairs for end in pair.ends()]
+        if ends:
+            with contextlib.suppress(OSError):
+                name = self.chance.choice(ALGORITHMS)
+                self.chance.choice(ends).setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, name.encode())
+                self.count("changes of algorithm")
+
+    def end(self) -> None:
+        """One end of a random connection shuts down, closes or resets."""
+        pair = self.chance.choice(self.pairs) if self.pairs else None
+        if pair is None or not pair.ends():
+            self.pairs = [pair for pair in self.pairs if pair.ends()]
+            return
+        end = self.chance.choice(pair.ends())
+        how = self.chance.choice(("shutdown", "close", "close", "reset"))
+        with contextlib.suppress(OSError):
+            if how == "shutdown":
+                end.shutdown(socket.SHUT_WR)
+                return
+            if how == "reset":
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        end.close()
+        if not pair.ends():
+            self.pairs.remove(pair)
+
+    def kill(self) -> None:
+        """Destroys a random TCP socket of a random node: mostly a subflow."""
+        diag = self.diag[self.chance.choice("cs")]
+        sockets = list(_established(diag))
+        if sockets:
+            identity = self.chance.choice(sockets)
+            diag.send(
+                struct.pack("=IHHII", 72, DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity
+            )
+            with contextlib.suppress(OSError):
+                diag.recv(65_536)
+            self.count("subflows destroyed")
+
+    def flap_link(self) -> None:
+        node, i = self.chance.choice((self.client, self.server)), self.chance.randrange(LINKS)
+        node.run(f"ip link set {node.name}{i} down")
+        time.sleep(self.chance.choice((0.001, 0.3, 2.0)))
+        node.run(f"ip link set {node.name}{i} up")
+        self.count("link outages")
+
+    def add_endpoints(self) -> None:
+        self.remove_endpoints()
+        for i in range(1, LINKS):
+            kind = self.chance.choice(("subflow", "subflow fullmesh", "subflow backup"))
+            self.client.run(f"ip mptcp endpoint add 10.0.{i}.1 dev c{i} {kind}")
+        self.server.run("ip mptcp endpoint add 10.0.1.2 dev s1 signal")
+
+    def remove_endpoints(self) -> None:
+        for node in (self.client, self.server):
+            node.run("ip mptcp endpoint flush")
+        self.count("endpoints removed", LINKS)
+
+    def tear_down(self, *, abruptly: bool) -> None:
+        """Closes all connections in a random order, or deletes the client's namespace beneath them first."""
+        self.server.enter()
+        counters = _counters()
+        for name in ("MPJoinAckRx", "MPFastcloseRx", "MPRstRx"):
+            self.count(name, counters.get(name, 0))
+        nodes = [self.client, self.server]
+        if abruptly:
+            self.count("connections alive when their namespace went", len(self.pairs))
+            nodes.remove(self.client)
+            self.client.delete()
+        ends = [end for pair in self.pairs for end in pair.ends()]
+        self.chance.shuffle(ends)
+        for end in [*ends, *self.listeners.values(), *self.diag.values()]:
+            end.close()
+        for node in nodes:
+            self.count("sockets that never went", node.wait_until_empty())
+        for node in nodes:
+            node.delete()
+
+
+def _established(diag: socket.socket) -> list[bytes]:
+    """The 48 bytes by which sock_diag knows each TCP socket of a namespace that is neither listening nor closed."""
+    request = struct.pack("=BBxxI48x", 2, 6, 0xFFF & ~(1 << 10) & ~(1 << 6))
+    diag.send(struct.pack("=IHHII", 16 + len(request), DUMP, 0x301, 1, 0) + request)
+    found = []
+    while True:
+        data, at = diag.recv(1 << 18), 0
+        while at < len(data):
+            length, kind = struct.unpack_from("=IH", data, at)
+            if kind in (2, 3):
+                return found
+            found.append(data[at + 16 + 4 : at + 16 + 4 + 48])
+            at += (length + 3) & ~3
+
+
+def _counters() -> dict[str, int]:
+    lines = Path("/proc/net/netstat").read_text().splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("MPTcpExt:"))
+    return {name: int(value) for name, value in zip(names, values, strict=True)}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

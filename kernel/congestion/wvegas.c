@@ -17,10 +17,11 @@
  *
  * Choices where the draft leaves room: alpha_r starts at total_alpha; draining is considered only while diff_r >=
  * alpha_r, because the least queueing delay of a nearly empty queue is a few microseconds, of which twice is noise;
- * a window never falls below 2 segments; rounds with fewer than 3 samples of the round-trip time, and all but the
- * Open state, grow as Reno does (as in Vegas); losses halve the window as Reno does.
+ * a window never falls below 2 segments; ssthresh follows a falling window, which would be in slow start otherwise;
+ * rounds with fewer than 3 samples of the round-trip time, and all but the Open state, grow as Reno does (as in
+ * Vegas); losses halve the window as Reno does.
  *
- * One subflow: x_r / sum x_p = 1, which is Vegas with alpha = beta = total_alpha.
+ * One subflow: x_r / sum x_p = 1, and nothing is drained: Vegas with alpha = beta = total_alpha.
  *
  * Arithmetic: plait_vegas_backlog(), plait_wvegas_alpha() and plait_wvegas_drained() in plait_rules.h; Q16 segments,
  * relative error below 2^-24.
@@ -109,7 +110,7 @@ static void wvegas_avoid(struct sock *sk, u64 diff)
 	if (diff >= wv->alpha) {
 		n = plait_coupled_snapshot(sk, paths);
 		wv->alpha = n ? plait_wvegas_alpha(paths, n, WVEGAS_TOTAL_ALPHA) : (u64)WVEGAS_TOTAL_ALPHA << 16;
-		if (wvegas_must_drain(wv)) {
+		if (n > 1 && wvegas_must_drain(wv)) {
 			wv->queue_us = 0;
 			cwnd = plait_wvegas_drained(cwnd, wv->round_us, wv->base_us);
 			goto out;
@@ -120,7 +121,10 @@ static void wvegas_avoid(struct sock *sk, u64 diff)
 	else if (diff < wv->alpha && tcp_is_cwnd_limited(sk))
 		cwnd++;
 out:
-	tcp_snd_cwnd_set(tp, clamp(cwnd, WVEGAS_MIN_CWND, max(tp->snd_cwnd_clamp, WVEGAS_MIN_CWND)));
+	cwnd = clamp(cwnd, WVEGAS_MIN_CWND, max(tp->snd_cwnd_clamp, WVEGAS_MIN_CWND));
+	tcp_snd_cwnd_set(tp, cwnd);
+	/* a window below ssthresh would be in slow start again */
+	tp->snd_ssthresh = min(tp->snd_ssthresh, max(cwnd - 1, WVEGAS_MIN_CWND));
 }
 
 static void wvegas_leave_slow_start(struct sock *sk)

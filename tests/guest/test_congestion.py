@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import polars.selectors as cs
 import pytest
 
@@ -97,6 +98,15 @@ def test_one_path_alone_is_reno_to_the_segment(run_trial, transport) -> None:  #
             same = ran.tables[table].drop(cs.starts_with("congestion_control"))
             expected = reno.tables[table].drop(cs.starts_with("congestion_control"))
             assert same.equals(expected), f"{algorithm}: {table} differ from reno's"
+
+
+def test_one_path_alone_under_wvegas_keeps_ten_segments_queued(run_trial) -> None:  # type: ignore[no-untyped-def]
+    ran = alone(run_trial, "wvegas", "tcp", queue="100pkt")
+    settled = ran.series("subflows", side="client").filter(pl.col("t_us") > 8_000_000)
+    path = 10e6 * 40e-3 / 8 / 1514
+    backlog = settled["cwnd_segments"].mean() - path
+    assert 9 < backlog < 12, f"{backlog:.1f} segments beyond the path's {path:.1f}"
+    assert settled["retransmitted_segments"].max() == 0
 
 
 @pytest.mark.parametrize("algorithm", COUPLED)

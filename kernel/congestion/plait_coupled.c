@@ -212,13 +212,11 @@ void plait_coupled_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 }
 EXPORT_SYMBOL_GPL(plait_coupled_pkts_acked);
 
-/* Fractions of a segment that were earned before a loss do not count after it. */
+/* Fractions of a segment outlive a loss. Reno forgets them, half a segment for each loss; but coupled windows grow by a
+ * quarter of a segment in a round trip or less, and would lose several round trips of growth each time.
+ */
 void plait_coupled_set_state(struct sock *sk, u8 state)
 {
-	struct plait_slot *slot = plait_slot(sk);
-
-	if (slot && (state == TCP_CA_Loss || state == TCP_CA_Recovery))
-		slot->credit = 0;
 	plait_coupled_publish(sk);
 }
 EXPORT_SYMBOL_GPL(plait_coupled_set_state);

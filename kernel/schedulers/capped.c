@@ -202,6 +202,7 @@ static struct mptcp_subflow_context *capped_pick(struct mptcp_sock *msk)
 	u32 e = capped_get(net, CAPPED_E) * 10, burst, set;
 	struct plait_cap cap;
 
+	plait_grow_send_buffer(msk);
 	if (n < 2) {
 		state->set = 0;
 		return n ? capped_alone(msk, option) : NULL;

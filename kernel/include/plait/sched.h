@@ -193,7 +193,8 @@ static inline struct plait_option *plait_fastest(struct plait_option *option, in
 
 /* Lets the send buffer hold twice what is in flight, as TCP does for itself (RFC 5681, section 3.2: as much again while
  * a loss is repaired). The kernel sums the buffers of the subflows, which follow their windows; but the window of a
- * subflow that is made to wait stays small, and the buffer of the connection with it.
+ * subflow that is made to wait stays small, and the buffer of the connection with it. For schedulers that make subflows
+ * wait: where a small window says that a path is congested, more data in flight is only sent again on another path.
  */
 static inline void plait_grow_send_buffer(struct mptcp_sock *msk)
 {
@@ -211,7 +212,6 @@ static inline int plait_sched_send(struct mptcp_sock *msk,
 	struct mptcp_subflow_context *subflow;
 
 	mptcp_set_timeout((struct sock *)msk);
-	plait_grow_send_buffer(msk);
 	subflow = pick(msk);
 	if (!subflow)
 		return -EAGAIN;

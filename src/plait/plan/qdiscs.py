@@ -117,7 +117,7 @@ class PlaitRed(Record):
 
     kind: Literal["plait_red"] = "plait_red"
     limit_packets: int = Field(gt=0)
-    weight_log: int = Field(ge=1, le=16)
+    weight_log: int = Field(ge=0, le=16)
     points: Annotated[tuple[tuple[int, int], ...], Field(min_length=1, max_length=8)]
     """(average queue in 1/256 packet, drop probability of 2^32 - 1), averages ascending."""
     ecn: bool

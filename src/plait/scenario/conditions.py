@@ -166,8 +166,8 @@ class Red(Part):
     """From `max` to twice `max` the probability rises to 100 %, instead of at once."""
     points: Annotated[dict[Queue, Ratio], Field(min_length=1, max_length=8)] | None = None
     """Instead: the drop probability by the average queue, linear in between, 100 % beyond the last point."""
-    weight_log: Annotated[Whole, Field(ge=1, le=16)] = 9
-    """Each packet moves the average by 2^-this of the difference; 9 is 0.002."""
+    weight_log: Annotated[Whole, Field(ge=0, le=16)] = 9
+    """Each packet moves the average by 2^-this of the difference; 9 is 0.002, 0 makes the queue its own average."""
     ecn: bool = False
     """Marks packets that are capable of ECN, instead of dropping them."""
 
@@ -181,6 +181,8 @@ class Red(Part):
                 "red needs a curve; write {min: 25pkt, max: 50pkt, probability: 10%}, or "
                 "{points: {25pkt: 0%, 50pkt: 10%, 100pkt: 100%}}"
             )
+        if self.weight_log == 0 and self.points is None and not self.gentle:
+            raise ValueError("weight_log 0 needs gentle or points: the kernel's own red always averages")
         if self.points is None and not self.probability:
             raise ValueError(
                 "red with a probability of 0% drops nothing before max; give more, or leave red out"

@@ -12,8 +12,7 @@ from scenario_samples import ISLANDS, TWO, direct
 
 from plait.plan.expand import expand
 from plait.plan.lint import lint_cases
-from plait.scenario import load, parse
-from plait.scenario.library import shipped
+from plait.scenario import parse
 from plait.warnings import Code
 
 if TYPE_CHECKING:
@@ -137,12 +136,6 @@ def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> No
     reference = (ROOT / "docs/reference/lint.md").read_text(encoding="utf-8")
     tables = reference.partition("## Subflows")[2]
     assert set(re.findall(r"^\| `([a-z-]+)` \|", tables, flags=re.MULTILINE)) == {str(code) for code in Code}
-
-
-@pytest.mark.parametrize("name", [name for name, _ in shipped()])
-def test_shipped_scenarios_get_no_caution(name: str) -> None:
-    scenario = load(name)
-    assert [str(caution) for caution in lint_cases(expand(scenario), scenario.seed)] == []
 
 
 @pytest.mark.parametrize(

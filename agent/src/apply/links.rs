@@ -15,6 +15,10 @@ const UP: u32 = libc::IFF_UP as u32;
 /// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` in it, for which the bindings have no names.
 const INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
+/// `RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`: the answer is not read, and shorter without counters.
+const SKIP_STATISTICS: u32 = 1 << 3;
+/// So many answers surely fit into a socket's receive buffer.
+const ANSWERS_AT_ONCE: usize = 25;
 
 /// Makes every veth pair with both ends in place, named, numbered and up.
 ///
@@ -48,6 +52,31 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     for end in veths.iter().map(|veth| &veth.b) {
         let index = build.ifindex(&end.netns, &end.ifname)?;
         bring_up(build.batch(&end.netns)?, index, &end.ifname, &end.netns);
+    }
+    build.run()?;
+    settle(build, veths)
+}
+
+/// Makes the first ends ready to send now.
+///
+/// They came up before their peers, without carrier; what then gives them a queue is the kernel's link watch, and
+/// that works through a hundred devices (200 urgent ones) and then waits for a second: in a network of 50 links some
+/// would drop everything until then. Asking for one interface (not for all of them) makes the link watch see to it
+/// at once (`linkwatch_sync_dev` in `rtnl_getlink`).
+fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
+    let mut asked = vec![0; build.namespaces.len()];
+    for end in veths.iter().map(|veth| &veth.a) {
+        let place = build.index(&end.netns)?;
+        let header = Ifinfomsg { ifi_index: build.ifindex(&end.netns, &end.ifname)?, ..Default::default() };
+        let mut request = rt_link::Request::new().op_getlink_do(&header);
+        request.encode().push_ext_mask(SKIP_STATISTICS);
+        let what = format_args!("waiting for {} in {} to be ready", end.ifname, end.netns);
+        build.batches[place].add(&request, what);
+        asked[place] += 1;
+        if asked[place] % ANSWERS_AT_ONCE == 0 {
+            let batch = std::mem::take(&mut build.batches[place]);
+            build.namespaces[place].route.apply(batch)?;
+        }
     }
     build.run()
 }

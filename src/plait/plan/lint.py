@@ -6,6 +6,7 @@ and by the most specific code that fits.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.plan import lint_flows, lint_links, lint_subflows
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
     from plait.warnings import Caution
 
+_ALIKE = 3
+"""More findings of one kind in one case than this are told as one."""
+
 
 def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
     """The findings of a scenario that varies nothing: of its subflows, its flows, and its links.
@@ -34,7 +38,19 @@ def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
         *lint_flows.lint(scenario, plan),
         *lint_links.lint(plan),
     ]
-    return list({(one.code, one.where, one.message): one for one in found}.values())
+    return _gathered(list({(one.code, one.where, one.message): one for one in found}.values()))
+
+
+def _gathered(found: list[Finding]) -> list[Finding]:
+    """The findings, with the first of many alike in the place of all of them."""
+    out: list[Finding] = []
+    for one in found:
+        alike = [other for other in found if other.code == one.code]
+        if len(alike) <= _ALIKE:
+            out.append(one)
+        elif one is alike[0]:
+            out.append(replace(one, where=f"{one.where} and {len(alike) - 1} others alike"))
+    return out
 
 
 def lint_cases(cases: Sequence[Case], seed: int) -> list[Caution]:
@@ -49,5 +65,5 @@ def lint_cases(cases: Sequence[Case], seed: int) -> list[Caution]:
 
 def _caution(case: Case, finding: Finding, names: list[str], total: int) -> Caution:
     source = case.scenario.source or Source("")
-    place = source.mistake(case.place(finding.field), "") if finding.field else None
+    place = source.mistake(case.place(case.scenario.place(finding.field)), "") if finding.field else None
     return finding.caution(place, () if len(names) == total else tuple(names))

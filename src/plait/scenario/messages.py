@@ -18,8 +18,8 @@ Where = tuple[str | int, ...]
 Found = tuple[Where, str]
 
 
-def found_in(wrong: ValidationError) -> list[Found]:
-    """Every mistake as (path of the field, what is wrong; what would be right)."""
+def found_in(wrong: ValidationError, root: type[BaseModel] = Scenario) -> list[Found]:
+    """Every mistake as (path of the field, what is wrong; what would be right); `root` is what was validated."""
     found: list[Found] = []
     for error in wrong.errors(include_url=False):
         if error["type"] == "scenario":
@@ -28,11 +28,11 @@ def found_in(wrong: ValidationError) -> list[Found]:
         where = error["loc"]
         if where and where[-1] == "[key]" and error["type"] != "extra_forbidden":
             where = where[:-1]  # pydantic's mark for a mistake in the key itself
-        found.append((where, _worded(error, where)))
+        found.append((where, _worded(error, where, root)))
     return found
 
 
-def _worded(error: ErrorDetails, where: Where) -> str:
+def _worded(error: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
     value, context = error.get("input"), error.get("ctx", {})
     kind = error["type"]
     if kind == "value_error":
@@ -40,7 +40,7 @@ def _worded(error: ErrorDetails, where: Where) -> str:
     if kind == "missing":
         return f"this is missing; {_HINTS.get(str(where[-1]), 'it has no default')}"
     if kind == "extra_forbidden":
-        known = fields_at(where[:-1])
+        known = fields_at(where[:-1], root)
         return f"there is no such field here; {nearest(str(where[-1]), known) or 'known are: ' + ', '.join(known)}"
     if kind == "literal_error":
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
@@ -68,6 +68,7 @@ _HINTS = {
     "duration": "write for example duration: 10s",
     "at": "say when, such as at: 5s",
     "flags": "write for example flags: [subflow]",
+    "each": "write for example each: {bulk: {duration: 10s}}",
 }
 _KINDS = {
     "string_type": "text; put it in quotes if it is meant as text",
@@ -93,9 +94,9 @@ def _what(value: object) -> str:
     return {dict: "a mapping", list: "a list", bool: str(value).lower()}.get(type(value), shown(value))
 
 
-def fields_at(where: Where) -> list[str]:
+def fields_at(where: Where, root: type[BaseModel] = Scenario) -> list[str]:
     """The names of the fields that may stand at this path of a scenario; empty where names are free."""
-    kind: Any = Scenario
+    kind: Any = root
     for part in where:
         kind = _inside(kind, part)
         if kind is None:

@@ -7,13 +7,24 @@ is checked in `check.py`; what follows from them (addresses, routes) is `plait.p
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.events import EventSpec
+from plait.scenario.generators.written import Mistakes, Written, write_out
 from plait.scenario.links import Link
 from plait.scenario.monitors import Monitors
 from plait.scenario.nodes import Families, Host, Router, Routing, Switch
@@ -37,6 +48,7 @@ from plait.scenario.traffic import Measure, Traffic
 from plait.scenario.vary import read_vary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from plait.scenario.source import Source
@@ -71,6 +83,13 @@ class InputFile:
     sha256: str
     trace: Trace | None = None
     """What it says, where it is read as a trace."""
+
+
+def _all_of(mistakes: list[tuple[tuple[str | int, ...], str]]) -> PydanticCustomError:
+    """Several mistakes as one error of pydantic's; see messages.found_in."""
+    where, what = mistakes[0]
+    text = f"{'.'.join(map(str, where))}: {what}".replace("{", "{{").replace("}", "}}")
+    return PydanticCustomError("scenario", text, {"mistakes": mistakes})
 
 
 class Scenario(Part):
@@ -108,6 +127,7 @@ class Scenario(Part):
     measure: Measure | None = None
     """The part of each flow over which its steady goodput is measured as well."""
 
+    _written: Written | None = PrivateAttr(default=None)
     _source: "Source | None" = PrivateAttr(default=None)  # private: pydantic never reads the type
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
     SHORTHANDS: ClassVar[dict[str, str]] = {
@@ -117,15 +137,42 @@ class Scenario(Part):
     }
     """Short names under `vary`, and the field each stands for."""
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _generated(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Networks and traffic that generators describe are written out; what was asked is kept."""
+        if not isinstance(value, dict):
+            return handler(value)
+        try:
+            written = write_out(value)
+            if written is None:
+                return handler(value)
+            scenario = handler(written.fields)
+        except Mistakes as wrong:
+            raise _all_of(wrong.found) from wrong
+        except ValidationError as wrong:
+            if written is None:
+                raise
+            from plait.scenario.messages import found_in
+
+            raise _all_of([(written.place(where), what) for where, what in found_in(wrong)]) from wrong
+        scenario._written = written  # noqa: SLF001 - its own, while it is made
+        return scenario
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """With generators as they were asked for, so that their parameters can vary."""
+        fields: dict[str, Any] = handler(self)
+        asked = self._written.asked if self._written is not None else {}
+        return fields | {key: deepcopy(value) for key, value in asked.items() if key in fields}
+
     @model_validator(mode="after")
     def _holds_together(self) -> Scenario:
         from plait.scenario.check import check
 
         mistakes = check(self)
         if mistakes:
-            first = mistakes[0]
-            text = f"{'.'.join(map(str, first[0]))}: {first[1]}".replace("{", "{{").replace("}", "}}")
-            raise PydanticCustomError("scenario", text, {"mistakes": mistakes})
+            raise _all_of(mistakes)
         return self
 
     def attached(self, *, source: Source | None = None, files: dict[str, InputFile] | None = None) -> Self:
@@ -133,6 +180,10 @@ class Scenario(Part):
         self._source = source if source is not None else self._source
         self._files = files if files is not None else self._files
         return self
+
+    def place(self, where: Sequence[str | int]) -> tuple[str | int, ...]:
+        """The path of a field as a person wrote it, for a path in these fields: see generators."""
+        return tuple(where) if self._written is None else self._written.place(where)
 
     @property
     def source(self) -> Source | None:

@@ -10,6 +10,7 @@ from copy import deepcopy
 from fnmatch import fnmatchcase
 from typing import Any
 
+from plait.scenario.generators.written import names
 from plait.scenario.wording import nearest
 
 Where = tuple[str | int, ...]
@@ -31,10 +32,30 @@ def split(path: str) -> tuple[str, ...]:
 def assign(raw: dict[str, Any], path: str, value: object) -> list[Where]:
     """Sets the field at `path` in place, and returns the places set. ValueError when the path leads nowhere."""
     parts = split(path)
+    _name_generated(raw, parts)
     done = _assign(raw, parts, (), value)
     if not done:
         raise ValueError(f"'{path}' fits nothing in this scenario")
     return done
+
+
+def _name_generated(raw: dict[str, Any], parts: tuple[str, ...]) -> None:
+    """Names the generated nodes and links that the path fits, so that a field of theirs can be set."""
+    network = raw.get("network")
+    if len(parts) < 3 or parts[0] != "network" or not isinstance(network, dict):
+        return
+    known = names(network).get(parts[1], [])
+    given = network.get(parts[1])
+    fitting = [name for name in known if fnmatchcase(name, parts[2])]
+    if not fitting:
+        if known and not any(fnmatchcase(str(name), parts[2]) for name in given or ()):
+            there = nearest(parts[2], known)
+            raise ValueError(f"network.{parts[1]} has no '{parts[2]}'; {there}".rstrip("; "))
+        return
+    if isinstance(given, list):
+        given = {str(name): {} for name in given}
+    if given is None or isinstance(given, dict):
+        network[parts[1]] = {**(given or {}), **{name: (given or {}).get(name) or {} for name in fitting}}
 
 
 def _assign(node: Any, parts: tuple[str, ...], at: Where, value: object) -> list[Where]:

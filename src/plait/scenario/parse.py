@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from plait.errors import Mistake, ScenarioError
 from plait.scenario import document
+from plait.scenario.generators import with_traffic
 from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
 from plait.scenario.overrides import NAMED, assign
@@ -53,6 +54,7 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
         raise ScenarioError(
             [*mistakes, Mistake(source, 1, 1, "", f"this is {shown(raw)}, not a scenario; {_HOW}")]
         )
+    raw = with_traffic(raw)
     mistakes += _put_in(raw, overrides, places)
     _place_names(raw, places)
     scenario, found = _validate(raw)
@@ -112,12 +114,15 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
                 break
             found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
             wheres = [where for where, _ in now]
-            if any(where[:2] in NAMED or where in ((), ("network",)) for where in wheres):
+            if any(where[:2] in NAMED or where in _WITHOUT_NODES for where in wheres):
                 break  # without a node, links and flows would be called wrong that are not
             rest = _repaired(rest, wheres)
         else:
             return (None, found) if found else (scenario, [])
     return None, found
+
+
+_WITHOUT_NODES: tuple[Where, ...] = ((), ("network",), ("network", "generator"))
 
 
 def _related(a: Where, b: Where) -> bool:

@@ -11,6 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from plait.scenario.generators.schema import with_generators
 from plait.scenario.model import Scenario
 from plait.scenario.parts import Part
 
@@ -22,7 +23,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 def schema() -> dict[str, Any]:
     """The schema as JSON's own values; what fields mean is taken from the model's own words."""
-    body = Scenario.model_json_schema(by_alias=True, mode="validation")
+    body = with_generators(Scenario.model_json_schema(by_alias=True, mode="validation"))
     kinds = {kind.__name__: kind for kind in _kinds(Part)}
     meanings = _meanings({kind.__module__ for kind in kinds.values()})
     for name, part in [("Scenario", body), *body["$defs"].items()]:

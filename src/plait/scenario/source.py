@@ -47,4 +47,4 @@ class Source:
 def error_at(scenario: Scenario, found: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
     """The error of a whole scenario's mistakes, located where the scenario was read from a text."""
     source = scenario.source or Source("")
-    return ScenarioError([source.mistake(where, what) for where, what in found])
+    return ScenarioError([source.mistake(scenario.place(where), what) for where, what in found])

@@ -1,0 +1,31 @@
+"""All generators of networks by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.scenario.generators.access import BehindNat, Regions, TwoWans, WifiCellular
+from plait.scenario.generators.khalili import KhaliliA, KhaliliB, KhaliliC, TopologyA
+from plait.scenario.generators.paths import Dumbbell, NPaths
+from plait.scenario.generators.trees import FatTree, TwoLayerTree
+
+if TYPE_CHECKING:
+    from plait.scenario.generators.base import Generator
+
+KINDS: dict[str, type[Generator]] = {
+    kind.model_fields["generator"].default: kind
+    for kind in (
+        NPaths,
+        Dumbbell,
+        KhaliliA,
+        KhaliliB,
+        KhaliliC,
+        TopologyA,
+        FatTree,
+        TwoLayerTree,
+        WifiCellular,
+        TwoWans,
+        BehindNat,
+        Regions,
+    )
+}

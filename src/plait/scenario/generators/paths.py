@@ -1,0 +1,174 @@
+"""Two ends and what lies between them: n disjoint paths, and a dumbbell with one bottleneck."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
+from plait.scenario.parts import Delay, Part, Whole
+from plait.units import Queue, Rate, Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _listed(value: object) -> object:
+    """A single value stands for all paths."""
+    return value if isinstance(value, (list, tuple, dict, Part)) or value is None else [value]
+
+
+class Sigmoid(Part):
+    """Delays that follow a sigmoid over the paths x = 1, 2, ..: min + max / (1 + exp((x - half) / slope))."""
+
+    min: Delay = Delay.parse("10ms")
+    max: Delay = Delay.parse("200ms")
+    half: float = 3.0
+    """The path that has min + max / 2."""
+    slope: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """In paths: how gently the delay falls."""
+
+    def at(self, x: int) -> Delay:
+        """The delay of path x, to the nanosecond."""
+        power = min((x - self.half) / self.slope, 700.0)
+        return Delay(round(int(self.min) + int(self.max) / (1 + exp(power))))
+
+
+class NPaths(Generator):
+    """Hosts `h1` and `h2` with n paths between them, a switch on each: links `h1-s1` and `s1-h2` are path 1."""
+
+    SIZE: ClassVar[str] = "n"
+    TRAFFIC: ClassVar[list[Options]] = [{"bulk": {"from": "h1", "to": "h2", "duration": "10s"}}]
+
+    generator: Literal["n-paths"] = "n-paths"
+    n: Annotated[Whole, Field(ge=1, le=MAX_PATHS)] = 2
+    """Paths; the kernel opens 8 subflows in addition to the initial one."""
+    rates: Annotated[list[Rate], BeforeValidator(_listed, json_schema_input_type=Rate | list[Rate])] = [
+        Rate.parse("10mbit")
+    ]
+    """Of each path, or one for all."""
+    delays: Annotated[
+        list[Delay] | Sigmoid, BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay] | Sigmoid)
+    ] = [Delay.parse("10ms")]
+    """One way, of each path, or one for all, or a sigmoid; each of the path's two links has half of it."""
+    jitters: (
+        Annotated[list[Delay], BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay])] | None
+    ) = None
+    """Of each path, or one for all; on its first link, and on its last in the other direction."""
+    losses: (
+        Annotated[list[Ratio], BeforeValidator(_listed, json_schema_input_type=Ratio | list[Ratio])] | None
+    ) = None
+    """Of each path in each direction, or one for all."""
+    queues: (
+        Annotated[list[Queue], BeforeValidator(_listed, json_schema_input_type=Queue | list[Queue])] | None
+    ) = None
+    """In front of the rate of each path, or one for all."""
+
+    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+        """Lists have one value, or one for each path."""
+        found: list[tuple[tuple[str | int, ...], str]] = []
+        for name in ("rates", "delays", "jitters", "losses", "queues"):
+            values = getattr(self, name)
+            if isinstance(values, list) and len(values) not in (1, self.n):
+                what = (
+                    f"there are {len(values)} values for {self.n} paths; give one for each, or a single one"
+                )
+                found.append(((name,), what))
+        if found or self.jitters is None:
+            return found
+        for i in range(self.n):
+            most, jitter = self._halves(i)[0], _of(self.jitters, i)
+            if jitter is not None and jitter > most:
+                what = f"a jitter of {jitter} is more than half of path {i + 1}'s delay ({most}); give at most that"
+                return [(("jitters",), what)]
+        return []
+
+    def count_links(self) -> int:
+        """Two for each path."""
+        return 2 * self.n
+
+    def describe(self) -> Description:
+        """The first link of a path in each direction has its jitter, loss and queue; the second one only follows."""
+        out = Description()
+        out.add_hosts("h1", "h2")
+        out.add_switches(*(f"s{i + 1}" for i in range(self.n)))
+        for i in range(self.n):
+            first, second = self._halves(i)
+            entered = {
+                "jitter": _of(self.jitters, i),
+                "loss": _of(self.losses, i),
+                "queue": _of(self.queues, i),
+            }
+            given = {key: value for key, value in entered.items() if value is not None}
+            rate = _of(self.rates, i)
+            out.join("h1", f"s{i + 1}", rate=rate, delay=first, forward=given or None)
+            out.join(f"s{i + 1}", "h2", rate=rate, delay=second, backward=given or None)
+        return out
+
+    def _halves(self, i: int) -> tuple[Delay, Delay]:
+        """The path's delay on its two links."""
+        delay = self.delays.at(i + 1) if isinstance(self.delays, Sigmoid) else _of(self.delays, i)
+        half = int(delay or 0) // 2
+        return Delay(half), Delay(int(delay or 0) - half)
+
+
+T = TypeVar("T")
+
+
+def _of(values: Sequence[T] | None, i: int) -> T | None:
+    """The value of path i."""
+    if values is None:
+        return None
+    return values[0] if len(values) == 1 else values[i]
+
+
+class Dumbbell(Generator):
+    """n senders and n receivers behind routers `left` and `right`, which one link joins: the bottleneck."""
+
+    SIZE: ClassVar[str] = "n"
+    TRAFFIC: ClassVar[list[Options]] = [
+        {"pairs": {"from": "sender*", "to": "receiver*", "each": {"bulk": {"duration": "10s"}}}}
+    ]
+
+    generator: Literal["dumbbell"] = "dumbbell"
+    n: Annotated[Whole, Field(ge=1)] = 2
+    """Senders (`sender1`, ..), and as many receivers (`receiver1`, ..)."""
+    rate: Rate = Rate.parse("10mbit")
+    """Of the bottleneck `left-right`."""
+    delay: Delay = Delay.parse("10ms")
+    """Of the bottleneck, one way."""
+    queue: Queue | None = None
+    """Of the bottleneck."""
+    access_rate: Rate | None = None
+    """Of the links between hosts and routers; without, they have no limit."""
+    access_delays: Annotated[
+        list[Delay], BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay])
+    ] = [Delay.parse("1ms")]
+    """One way, of the senders' and the receivers' links; one for each pair, or one for all."""
+
+    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+        """A list of delays has one value, or one for each pair."""
+        if len(self.access_delays) in (1, self.n):
+            return []
+        what = f"there are {len(self.access_delays)} values for {self.n} pairs; give one for each, or a single one"
+        return [(("access_delays",), what)]
+
+    def count_links(self) -> int:
+        """One for each host, and the bottleneck."""
+        return 2 * self.n + 1
+
+    def describe(self) -> Description:
+        """Senders at the left, receivers at the right."""
+        out = Description()
+        out.add_hosts(
+            *(f"sender{i + 1}" for i in range(self.n)), *(f"receiver{i + 1}" for i in range(self.n))
+        )
+        out.add_routers("left", "right")
+        out.join("left", "right", rate=self.rate, delay=self.delay, queue=self.queue)
+        for i in range(self.n):
+            out.join(f"sender{i + 1}", "left", rate=self.access_rate, delay=_of(self.access_delays, i))
+        for i in range(self.n):
+            out.join("right", f"receiver{i + 1}", rate=self.access_rate, delay=_of(self.access_delays, i))
+        return out

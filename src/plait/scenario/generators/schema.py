@@ -1,0 +1,57 @@
+"""Generators in the JSON Schema: a network is described or generated, and so is an entry of the traffic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from plait.scenario.generators.kinds import KINDS
+from plait.scenario.generators.traffic import KINDS as TRAFFIC
+from plait.scenario.generators.written import plain
+from plait.scenario.parts import Part
+
+
+def with_generators(body: dict[str, Any]) -> dict[str, Any]:
+    """The schema of scenarios with all generators; changed in place."""
+    _, found = models_json_schema(
+        [(kind, "validation") for kind in (*KINDS.values(), *TRAFFIC.values())], by_alias=True
+    )
+    body["$defs"] |= found["$defs"]
+    network = body["$defs"]["Network"]["properties"]
+    for kind in KINDS.values():
+        made = body["$defs"][kind.__name__]
+        made["required"] = ["generator"]
+        for name, field in kind.model_fields.items():
+            if isinstance(field.default, (list, Part)):
+                made["properties"][name]["default"] = plain(field.default)
+        made["properties"] |= {
+            name: _optional(network[name]) for name in network if name not in made["properties"]
+        }
+    networks = ["Network", *(kind.__name__ for kind in KINDS.values())]
+    body["properties"]["network"] = {"anyOf": [_reference(name) for name in networks]}
+    body["properties"]["traffic"]["items"] = {
+        "anyOf": [
+            _reference("Traffic"),
+            *(
+                {
+                    "type": "object",
+                    "properties": {name: _reference(kind.__name__)},
+                    "required": [name],
+                    "additionalProperties": False,
+                }
+                for name, kind in TRAFFIC.items()
+            ),
+        ]
+    }
+    body["required"] = [name for name in body["required"] if name != "traffic"]
+    return body
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _optional(part: dict[str, Any]) -> dict[str, Any]:
+    """The same where a generator makes some already: none has to be there."""
+    return {key: value for key, value in part.items() if key not in ("minProperties", "default", "minItems")}

@@ -1,0 +1,248 @@
+"""A scenario's fields with every generator replaced by what it stands for, and a person's own fields on top. Pure.
+
+The asked form is kept beside (a scenario varies `network.k`, not the links that follow from it), and so is the way
+back from a written-out entry of the traffic to the asked one, so that mistakes are told where a person can mend them.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from plait.scenario.generators import traffic
+from plait.scenario.generators.kinds import KINDS
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.scenario.generators.base import Description
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+PLACES = ("hosts", "switches", "routers", "links")
+"""Where a person adds nodes and links to a generated network, and changes those that are there."""
+MAX_LINKS = 4096
+
+
+class Mistakes(Exception):  # noqa: N818  # it carries what is wrong, all of it
+    """What is wrong with generators, by the field as a person wrote it."""
+
+    def __init__(self, found: list[Found]) -> None:
+        super().__init__(str(found[0]))
+        self.found = found
+
+
+@dataclass
+class Written:
+    """What was asked, and the same with plain fields only."""
+
+    asked: dict[str, Any]
+    """`network` and `traffic` as a person wrote them."""
+    fields: dict[str, Any]
+    """All fields, with `network` and `traffic` written out."""
+    origins: list[Where] = field(default_factory=list)
+    """Of each written-out entry of the traffic, the path of the asked one."""
+
+    def place(self, where: Sequence[str | int]) -> Where:
+        """The path of a field as a person knows it."""
+        if (
+            len(where) > 1
+            and where[0] == "traffic"
+            and isinstance(where[1], int)
+            and where[1] < len(self.origins)
+        ):
+            return (*self.origins[where[1]], *where[2:])
+        return tuple(where)
+
+
+def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with the generator's usual traffic where the scenario has none."""
+    kind = KINDS.get(_kind(raw.get("network")) or "")
+    if kind is None or raw.get("traffic") is not None or not kind.TRAFFIC:
+        return raw
+    return {**raw, "traffic": deepcopy(kind.TRAFFIC)}
+
+
+def write_out(raw: dict[str, Any]) -> Written | None:
+    """The scenario's fields without generators; None where there are none. Raises Mistakes."""
+    raw = with_traffic(raw)
+    network, entries = raw.get("network"), raw.get("traffic")
+    generated = _kind(network) is not None or (isinstance(network, dict) and "generator" in network)
+    listed = isinstance(entries, (list, tuple))
+    if not generated and not (listed and any(_generated(entry) for entry in entries or ())):
+        return None
+    fields = dict(raw)
+    if generated:
+        fields["network"] = _network(network)  # type: ignore[arg-type]  # a mapping, as seen above
+    written = Written({key: plain(raw[key]) for key in ("network", "traffic") if key in raw}, fields)
+    if listed:
+        fields["traffic"] = _traffic(list(entries or ()), _hosts(fields.get("network")), written.origins)
+    return written
+
+
+def plain(value: Any) -> Any:
+    """A copy as a file would say it: parts as mappings, quantities as text."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    known = value is None or type(value) in (str, bool, int, float)
+    return value if known else str(value)
+
+
+def names(network: Any) -> dict[str, list[str]]:
+    """The names of generated nodes and links by their kind; empty for what is not generated, or cannot be."""
+    if _kind(network) is None:
+        return {}
+    try:
+        made = _described(network)
+    except Mistakes:
+        return {}
+    return {place: list(getattr(made, place)) for place in PLACES}
+
+
+def _kind(network: Any) -> str | None:
+    name = network.get("generator") if isinstance(network, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _network(asked: dict[str, Any]) -> dict[str, Any]:
+    """The generated network with the asked nodes, links and conditions put on top."""
+    made = _described(asked)
+    out = {place: getattr(made, place) for place in PLACES}
+    out |= {key: _over(made.more.get(key), asked.get(key)) for key in {**made.more, **_beside(asked)}}
+    found: list[Found] = []
+    for place in PLACES:
+        given = asked.get(place)
+        if given is None:
+            continue
+        if isinstance(given, (list, tuple)) and place != "links":
+            given = {str(name): {} for name in given}
+        if not isinstance(given, dict):
+            found.append(
+                (("network", place), "this is no mapping from names to options; write {name: {field: value}}")
+            )
+            continue
+        patterns = [key for key in given if any(c in str(key) for c in "*?[")]
+        for key in patterns:
+            fitting = [name for name in out[place] if fnmatchcase(name, key)]
+            if not fitting:
+                what = (
+                    f"nothing that {asked['generator']} makes fits '{key[:40]}'; {nearest(key, out[place])}"
+                )
+                found.append((("network", place, key), what.rstrip("; ")))
+            for name in fitting:
+                out[place][name] = _over(out[place][name], given[key])
+        for key, options in given.items():
+            if key not in patterns:
+                out[place][key] = _over(out[place].get(key), options)
+    if found:
+        raise Mistakes(found)
+    return out
+
+
+def _beside(asked: dict[str, Any]) -> dict[str, Any]:
+    """The asked fields that every network has, and that are no parameters of its generator."""
+    from plait.scenario.model import Network
+
+    kind = KINDS.get(_kind(asked) or "")
+    own = kind.model_fields if kind is not None else {}
+    return {
+        key: value
+        for key, value in asked.items()
+        if key in Network.model_fields and key not in PLACES and key not in own
+    }
+
+
+def _over(below: Any, above: Any) -> Any:
+    """Options with others on top: mappings are joined field by field, all else is replaced."""
+    if isinstance(above, BaseModel):
+        above = plain(above)
+    if above is None:
+        return below if below is not None else {}
+    if isinstance(below, dict) and isinstance(above, dict):
+        return {**below, **{key: _over(below.get(key), value) for key, value in above.items()}}
+    return deepcopy(above)
+
+
+def _described(asked: dict[str, Any]) -> Description:
+    """What the generator makes of its parameters, before anything is put on top. Raises Mistakes."""
+    name = asked.get("generator")
+    if not isinstance(name, str) or name not in KINDS:
+        guess = nearest(str(name), KINDS) or f"there is: {', '.join(KINDS)}"
+        raise Mistakes([(("network", "generator"), f"no generator is called '{str(name)[:40]}'; {guess}")])
+    parameters = {key: value for key, value in asked.items() if key not in (*PLACES, *_beside(asked))}
+    try:
+        part = KINDS[name].model_validate(parameters)
+    except ValidationError as wrong:
+        from plait.scenario.messages import found_in
+
+        found = found_in(wrong, KINDS[name])
+        raise Mistakes([(("network", *where), what) for where, what in found]) from wrong
+    found = [(("network", *where), what) for where, what in part.mistakes()]
+    links = 0 if found else part.count_links()
+    if links > MAX_LINKS:
+        value = getattr(part, part.SIZE)
+        what = f"{value} gives a network of {links} links; a network has at most {MAX_LINKS}: choose less"
+        found.append((("network", part.SIZE), what))
+    if found:
+        raise Mistakes(found)
+    return part.describe()
+
+
+def _generated(entry: Any) -> str | None:
+    """The kind of a generated entry of the traffic; None for a plain one."""
+    if not isinstance(entry, dict):
+        return None
+    return next((kind for kind in traffic.KINDS if kind in entry), None)
+
+
+def _hosts(network: Any) -> list[str]:
+    """The hosts' names, as far as they can be read."""
+    hosts = network.get("hosts") if isinstance(network, dict) else getattr(network, "hosts", None)
+    return [str(name) for name in hosts] if isinstance(hosts, (dict, list, tuple)) else []
+
+
+_HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
+"""In the place of traffic between hosts that are not known, because the network is wrong."""
+
+
+def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
+    """The entries with the generated ones written out; fills `origins`. Raises Mistakes."""
+    from plait.scenario.messages import found_in
+
+    out: list[Any] = []
+    found: list[Found] = []
+    for i, entry in enumerate(entries):
+        kind = _generated(entry)
+        if kind is None:
+            out.append(entry)
+            origins.append(("traffic", i))
+            continue
+        here: Where = ("traffic", i, kind)
+        if len(entry) > 1:
+            other = next(key for key in entry if key != kind)
+            found.append(
+                (("traffic", i, other), f"an entry of the traffic is one thing, and here is {kind} already")
+            )
+            continue
+        try:
+            part = traffic.KINDS[kind].model_validate(entry[kind])
+            made = traffic.flows(kind, part, hosts) if hosts else [_HARMLESS]
+        except ValidationError as wrong:
+            found += [((*here, *where), what) for where, what in found_in(wrong, traffic.KINDS[kind])]
+        except ValueError as wrong:
+            found.append((here, str(wrong)))
+        else:
+            out += made
+            origins += [(*here, "each")] * len(made)
+    if found:
+        raise Mistakes(found)
+    return out

@@ -1,0 +1,43 @@
+"""Every shipped scenario is valid, says what it is for, can be planned, and warns only of what it is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait.plan.expand import expand
+from plait.plan.lint import lint
+from plait.scenario import load
+from plait.scenario.generators.kinds import KINDS
+from plait.scenario.library import shipped
+from plait.warnings import Code
+
+NAMES = [name for name, _ in shipped()]
+# What a scenario is about may be what lint warns of.
+MEANT: dict[str, set[Code]] = {
+    "khalili-a": {Code.SHARED_BOTTLENECK},  # both paths cross the server's link: nothing to gain
+    "fat-tree": {Code.SINGLE_PATH},  # one subflow is what the others are compared with
+    "khalili-b": {Code.SHARED_BOTTLENECK},
+    "simult-flows": {Code.QUEUE},  # short queues are what the kernel's self-test has
+    "topology-a": {Code.SHARED_BOTTLENECK, Code.SAME_PATH},
+    "regions": {Code.SHARED_BOTTLENECK},  # an instance's allowance is shared by its interfaces
+    "window-size": {Code.RECEIVE_BUFFER, Code.SEND_BUFFER},  # buffers that are too small are what varies
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_scenario_can_be_planned_and_warns_of_nothing_that_it_is_not_about(name: str) -> None:
+    scenario = load(name)
+    assert len(scenario.title) <= 78
+    assert len(scenario.description) >= 40
+    found = {finding.code for case in expand(scenario) for finding in lint(case.scenario)}
+    assert found <= MEANT.get(name, set())
+
+
+def test_every_generator_ships_as_a_scenario_of_its_own() -> None:
+    assert set(KINDS) <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in KINDS])
+def test_a_generators_scenario_uses_it(name: str) -> None:
+    asked = load(name).model_dump(mode="json")["network"]
+    assert asked["generator"] == name

@@ -2,7 +2,8 @@
 //!
 //! How the kernel counts (net/sched, 6.12): netem, the root, counts as sent what it has handed to the device
 //! after delay *and* rate, and as dropped its random losses and also each packet that its child refused; tbf
-//! counts as dropped what its queue refused, and as backlog what waits for the rate.
+//! counts as dropped what its queue refused or dropped, for whatever reason, and as backlog what waits for the rate.
+//! A managed queue tells itself what it dropped because it was full.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 use netlink_bindings::tc::{self, OpGetqdiscDump, Tcmsg};
 use netlink_bindings::traits::NetlinkRequest;
 
-use super::cell;
+use super::{Fields, cell, queues};
 use crate::apply::{Applied, ROOT};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Socket, kernel_type};
@@ -20,6 +21,7 @@ use crate::tables::{Link, Table};
 /// Samples every direction of every link into the table `links`.
 pub struct Sampler {
     table: Table<Link>,
+    queues: Option<queues::Sampler>,
     socket: Option<Socket>,
     directions: Vec<Direction>,
     /// From the number of an interface to the place of its direction.
@@ -30,6 +32,7 @@ pub struct Sampler {
 struct Direction {
     name: &'static str,
     limited: bool,
+    aqm: Option<&'static str>,
     row: Link,
 }
 
@@ -40,10 +43,12 @@ impl Sampler {
         let directions = directions.map(|direction| Direction {
             name: &direction.name,
             limited: direction.rate_bps.is_some(),
+            aqm: direction.aqm.as_deref(),
             row: Link::default(),
         });
         Ok(Self {
             table: Table::create(folder)?,
+            queues: queues::Sampler::create(folder, plan)?,
             socket: None,
             directions: directions.collect(),
             by_ifindex: BTreeMap::new(),
@@ -64,6 +69,9 @@ impl Sampler {
             let ifindex = wire.ifindex(&direction.ifname).attempt(|| format!("link {}", direction.name))?;
             self.by_ifindex.insert(ifindex, place);
         }
+        if let Some(queues) = &mut self.queues {
+            queues.attach(&wire)?;
+        }
         self.socket = Some(wire.route);
         Ok(())
     }
@@ -75,12 +83,15 @@ impl Sampler {
         };
         self.sampled_us = Some(t_us);
         let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
-        let (directions, by_ifindex) = (&mut self.directions, &self.by_ifindex);
+        let (directions, by_ifindex, queues) = (&mut self.directions, &self.by_ifindex, &mut self.queues);
         socket
             .ask(&request, kernel_type(&request), |payload| {
                 let (header, attributes) = OpGetqdiscDump::decode_reply(payload);
                 if let Some(place) = by_ifindex.get(&header.ifindex) {
-                    directions[*place].read(&header, &attributes);
+                    directions[*place].read(&header, &attributes, payload);
+                }
+                if let Some(queues) = queues {
+                    queues.read(&header, &attributes, payload);
                 }
             })
             .attempt(|| "reading the qdiscs of the links")?;
@@ -88,23 +99,25 @@ impl Sampler {
             let row = std::mem::take(&mut direction.row);
             self.table.push(Link { t_us: Some(t_us), link: Some(direction.name.into()), ..row })?;
         }
-        Ok(())
+        self.queues.as_mut().map_or(Ok(()), |queues| queues.push(t_us))
     }
 
     /// Writes the rows that wait.
     pub fn flush(&mut self) -> Result<()> {
+        self.queues.as_mut().map_or(Ok(()), queues::Sampler::flush)?;
         self.table.flush()
     }
 
-    /// Completes the table.
+    /// Completes the tables.
     pub fn finish(self) -> Result<()> {
+        self.queues.map_or(Ok(()), queues::Sampler::finish)?;
         self.table.finish()
     }
 }
 
 impl Direction {
     /// Takes what one qdisc of the direction's interface tells.
-    fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>) {
+    fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
         let Ok(stats) = attributes.get_stats2() else { return };
         let Ok(queue) = stats.get_queue() else { return };
         if header.parent == ROOT {
@@ -115,12 +128,17 @@ impl Direction {
             }
             self.row.dropped_packets = Some(i64::from(queue.drops));
         }
-        if self.limited
-            && attributes.get_kind().is_ok_and(|kind| matches!(kind.to_bytes(), b"tbf" | b"plait_trace"))
-        {
-            self.row.overflow_packets = Some(i64::from(queue.drops));
+        let Ok(kind) = attributes.get_kind().map(std::ffi::CStr::to_bytes) else { return };
+        if self.limited && matches!(kind, b"tbf" | b"plait_trace") {
+            if self.aqm.is_none() {
+                self.row.overflow_packets = Some(i64::from(queue.drops));
+            }
             self.row.queue_bytes = Some(i64::from(queue.backlog));
             self.row.queue_packets = Some(i64::from(queue.qlen));
+        }
+        if let Some(aqm) = self.aqm.filter(|aqm| aqm.as_bytes() == kind) {
+            let own = Fields(queues::xstats(payload));
+            self.row.overflow_packets = queues::overflow(aqm, own, i64::from(queue.drops));
         }
     }
 }

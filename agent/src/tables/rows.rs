@@ -129,6 +129,24 @@ row! {
 }
 
 row! {
+    /// A managed queue or a shared token bucket at one moment.
+    Queue = "queues" {
+        t_us: i64,
+        queue: Text,
+        kind: Text,
+        sent_bytes: i64,
+        sent_packets: i64,
+        managed_packets: i64,
+        marked_packets: i64,
+        overflow_packets: i64,
+        queue_bytes: i64,
+        queue_packets: i64,
+        average_millipackets: i64,
+        delay_us: i64,
+    }
+}
+
+row! {
     /// Something that happened.
     Event = "events" {
         t_us: i64,
@@ -240,6 +258,7 @@ mod tests {
         assert_same::<Connection>();
         assert_same::<Subflow>();
         assert_same::<Link>();
+        assert_same::<Queue>();
         assert_same::<Event>();
         assert_same::<Message>();
         assert_same::<Counter>();

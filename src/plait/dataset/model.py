@@ -103,7 +103,7 @@ LINKS = pl.Schema(
         "link": _S,  # name of the direction, "h1->s1"
         "sent_bytes": _I,  # frames on the wire, Ethernet header included, FCS not
         "sent_packets": _I,
-        "dropped_packets": _I,  # overflow of the queue and random loss together
+        "dropped_packets": _I,  # overflow of the queue, queue management and random loss together
         "overflow_packets": _I,  # overflow of the queue alone; null when the link has no queue
         "queue_bytes": _I,  # waiting for the rate (not those in flight under the delay); null when unlimited
         "queue_packets": _I,
@@ -180,6 +180,25 @@ COUNTER_SERIES = pl.Schema(
     }
 )
 
+QUEUES = pl.Schema(
+    {
+        # one row per managed queue (a link direction with an aqm), or shared token bucket, and sample; there when the
+        # network has some. Counts are from the beginning of the trial
+        "t_us": _I,
+        "queue": _S,  # the link direction, "h1->s1", or node and side of a bucket, "h1 out"
+        "kind": _S,  # red, plait_red, codel, fq_codel; bucket
+        "sent_bytes": _I,  # what left the queue
+        "sent_packets": _I,
+        "managed_packets": _I,  # dropped by the queue management before the queue was full; null of a bucket
+        "marked_packets": _I,  # marked as having met congestion (ECN) instead; null of a bucket
+        "overflow_packets": _I,  # dropped because the queue was full
+        "queue_bytes": _I,  # waiting
+        "queue_packets": _I,
+        "average_millipackets": _I,  # plait_red: its average queue as of the last arrival, in 1/1000 packet
+        "delay_us": _I,  # codel: how long the packet that left last had waited
+    }
+)
+
 TABLES: dict[str, pl.Schema] = {
     "flows": FLOWS,
     "connections": CONNECTIONS,
@@ -204,6 +223,7 @@ MESSAGES = pl.Schema(
 )
 
 MONITOR_TABLES: dict[str, pl.Schema] = {
+    "queues": QUEUES,
     "messages": MESSAGES,
     "interfaces": INTERFACES,
     "probes": PROBES,

@@ -1,0 +1,166 @@
+//! Queues that more can be told of than their length: why a managed queue dropped, and shared token buckets.
+//!
+//! How the kernel counts (net/sched, 6.12), in the structure that each qdisc gives as its own statistics:
+//! red and `plait_red` tell drops by the curve from those of a full queue; codel and `fq_codel` tell only the latter, and
+//! all drops together in the common statistics.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use netlink_bindings::tc::{self, Tcmsg};
+
+use super::{Fields, cell};
+use crate::apply::{Namespace, ROOT};
+use crate::error::{Attempt, Result};
+use crate::plan::Plan;
+use crate::tables::{Queue, Table};
+
+/// `TCA_XSTATS`: the qdisc's own statistics.
+const XSTATS: u16 = 4;
+/// Bytes of `struct tcmsg` before the attributes.
+const HEADER_BYTES: usize = 20;
+/// The kind of a shared token bucket in the table.
+const BUCKET: &str = "bucket";
+
+/// Samples managed queues and shared buckets into the table `queues`, which exists where the plan has some.
+pub struct Sampler {
+    table: Table<Queue>,
+    queues: Vec<Watched>,
+    by_ifindex: BTreeMap<i32, usize>,
+}
+
+struct Watched {
+    name: &'static str,
+    ifname: &'static str,
+    kind: &'static str,
+    row: Queue,
+}
+
+impl Sampler {
+    /// Creates the table, or nothing when the plan has no such queue.
+    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
+        let directions = plan.links.iter().flat_map(|link| &link.directions);
+        let managed = directions.filter_map(|direction| {
+            let kind = direction.aqm.as_deref()?;
+            Some(Watched::new(&direction.name, &direction.ifname, kind))
+        });
+        let buckets = plan.buckets.iter().map(|bucket| Watched::new(&bucket.name, &bucket.ifname, BUCKET));
+        let queues: Vec<_> = managed.chain(buckets).collect();
+        if queues.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self { table: Table::create(folder)?, queues, by_ifindex: BTreeMap::new() }))
+    }
+
+    /// Finds the interfaces.
+    pub fn attach(&mut self, wire: &Namespace) -> Result<()> {
+        for (place, queue) in self.queues.iter().enumerate() {
+            let ifindex = wire.ifindex(queue.ifname).attempt(|| format!("queue {}", queue.name))?;
+            self.by_ifindex.insert(ifindex, place);
+        }
+        Ok(())
+    }
+
+    /// Takes what one qdisc tells; `payload` is its message.
+    pub fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
+        let Some(queue) = self.by_ifindex.get(&header.ifindex).map(|place| &mut self.queues[*place]) else {
+            return;
+        };
+        let own = attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == queue.kind.as_bytes());
+        if own || (queue.kind == BUCKET && header.parent == ROOT) {
+            queue.read(attributes, Fields(xstats(payload)));
+        }
+    }
+
+    /// Adds a row for each queue.
+    pub fn push(&mut self, t_us: i64) -> Result<()> {
+        for queue in &mut self.queues {
+            let row = std::mem::take(&mut queue.row);
+            self.table.push(Queue {
+                t_us: Some(t_us),
+                queue: Some(queue.name.into()),
+                kind: Some(queue.kind.into()),
+                ..row
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that wait.
+    pub fn flush(&mut self) -> Result<()> {
+        self.table.flush()
+    }
+
+    /// Completes the table.
+    pub fn finish(self) -> Result<()> {
+        self.table.finish()
+    }
+}
+
+impl Watched {
+    fn new(name: &'static str, ifname: &'static str, kind: &'static str) -> Self {
+        Self { name, ifname, kind, row: Queue::default() }
+    }
+
+    fn read(&mut self, attributes: &tc::IterableAttrs<'_>, own: Fields<'_>) {
+        let Ok(stats) = attributes.get_stats2() else { return };
+        let Ok(queue) = stats.get_queue() else { return };
+        let drops = i64::from(queue.drops);
+        let sum = |a: usize, b: usize| Some(own.cell32(a)? + own.cell32(b)?);
+        let row = &mut self.row;
+        if let Ok(basic) = stats.get_basic() {
+            row.sent_bytes = cell(basic.bytes);
+            row.sent_packets = cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)));
+        }
+        row.queue_bytes = Some(i64::from(queue.backlog));
+        row.queue_packets = Some(i64::from(queue.qlen));
+        row.overflow_packets = overflow(self.kind, own, drops);
+        // Offsets in tc_red_xstats, plait_red_xstats, tc_codel_xstats and tc_fq_codel_xstats.
+        match self.kind {
+            "red" => {
+                row.managed_packets = own.cell32(0);
+                row.marked_packets = own.cell32(12);
+            }
+            "plait_red" => {
+                row.managed_packets = sum(0, 4);
+                row.marked_packets = own.cell32(8);
+                row.average_millipackets = own.u32(16).map(|average| i64::from(average) * 1000 / 256);
+            }
+            "codel" => {
+                row.managed_packets = row.overflow_packets.map(|overflow| drops - overflow);
+                row.marked_packets = own.cell32(24);
+                row.delay_us = own.cell32(12);
+            }
+            "fq_codel" => {
+                row.managed_packets = row.overflow_packets.map(|overflow| drops - overflow);
+                row.marked_packets = own.cell32(12);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many packets a full queue has refused; `drops` is what the qdisc counts in all.
+pub(super) fn overflow(kind: &str, own: Fields<'_>, drops: i64) -> Option<i64> {
+    match kind {
+        "red" => own.cell32(4),
+        "plait_red" => own.cell32(12),
+        "codel" => own.cell32(20),
+        "fq_codel" => own.cell32(8),
+        _ => Some(drops),
+    }
+}
+
+/// The qdisc's own statistics in its message; empty when it has none.
+pub(super) fn xstats(payload: &[u8]) -> &[u8] {
+    let mut rest = payload.get(HEADER_BYTES..).unwrap_or_default();
+    while let Some(&[l0, l1, k0, k1]) = rest.first_chunk() {
+        let length = usize::from(u16::from_ne_bytes([l0, l1]));
+        let Some(value) = rest.get(4..length) else { break };
+        if u16::from_ne_bytes([k0, k1]) == XSTATS {
+            return value;
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    &[]
+}

@@ -13,7 +13,7 @@ from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.messages import message_metrics
 from plait.analysis.paths import path_name
 from plait.analysis.shares import share_metrics
-from plait.analysis.units import chains, foreground, goodput_bps, users
+from plait.analysis.units import foreground, goodput_bps, users
 from plait.analysis.windows import second_subflow_s, steady_goodput_bps
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return every metric of one trial by name; names end in the unit, see the reference for each."""
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     asked = foreground(plan)
-    goodput = _sum([goodput_bps(members, flows) for members in chains(asked)])
+    goodput = goodput_bps(asked, flows)
     alone = plan.flows[0] if len(plan.flows) == 1 and plan.flows[0].kind in GREEDY else None
     ideal = ideal_goodput_bps(plan, alone) if alone is not None else None
     metrics: Metrics = {

@@ -1,6 +1,6 @@
 """What counts as one among several: users, and flows that follow each other or load one page together.
 
-Goodputs of flows side by side add up; those of flows one after the other do not.
+Goodput is that of all of them over the time in which any is active: what goes on at once adds up, what follows not.
 """
 
 from __future__ import annotations

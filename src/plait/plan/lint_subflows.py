@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.absent import Reason
 from plait.plan.finding import Finding
+from plait.plan.slots import slots
 from plait.units import Rate
 from plait.warnings import Code
 
@@ -23,9 +24,7 @@ def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[Absent]]) -> 
         space.name for space in plan.network.namespaces if ("net/mptcp/enabled", "0") in space.sysctls
     }
     rates = {d.name: d.rate_bps for link in plan.links for d in link.directions}
-    lacks = [
-        one for one, entry in zip(absent, scenario.traffic, strict=True) for _ in range(entry.flow.count)
-    ]
+    lacks = [absent[slot.entry] for slot in slots(scenario)]
     for flow, lacking in zip(plan.flows, lacks, strict=True):
         if flow.transport != "mptcp":
             continue

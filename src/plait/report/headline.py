@@ -39,11 +39,13 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
         return _many(summary, measured, metric)
     names = labels(summary.cases)
     found: list[Phrase] = []
+    if metric not in {"goodput_bps", "completion_s"}:
+        found.append((f"{JUDGED[metric].title}: ", False))  # the unit alone would not tell
     for case in measured:
         text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
         text = text[0].upper() + text[1:] if not found else text
         found += [
-            ("; " if found else "", False),
+            ("; " if found and case is not measured[0] else "", False),
             (f"{text} ", False),
             (show(metric, mean(case, metric)), True),
         ]
@@ -53,7 +55,8 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     efficiency = mean(measured[-1], "efficiency")
     if efficiency is not None:
         found += [("; ", False), (show("efficiency", efficiency), True), (" of what the links allow", False)]
-    if any(name.endswith(".goodput_bps") for case in measured for name in case.metrics):
+    several = any(name.endswith(".goodput_bps") for case in measured for name in case.metrics)
+    if several and metric in {"goodput_bps", "completion_s"}:
         found.append((", all flows together", False))
     return [*found, (".", False)]
 
@@ -131,7 +134,9 @@ def _notable(summary: Summary) -> list[Comparison]:
 def _with_paths(label: str, count: int | None, metric: str) -> str:
     """Return "single path TCP", "two paths MPTCP"; without a label, "two paths", or what is measured."""
     if count is None:
-        return label or JUDGED[metric].noun
+        return label or (
+            "all trials" if metric not in {"goodput_bps", "completion_s"} else JUDGED[metric].noun
+        )
     return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.judged import JUDGED
 from plait.report.cases_chart import MOST_CASES
+from plait.report.delay_chart import FIGURES
+from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.figures import NAMES, SIDE_BY_SIDE, panel_of
 from plait.report.time_charts import lines
 
@@ -27,6 +29,9 @@ _VALUES = {"goodput": ("goodput_bps", 1.0), "rtt": ("rtt_us", 1e3), "cwnd": ("cw
 """By kind of chart: the column, and what its unit is in the chart's."""
 
 
+DELAYS = {file: name for name, file in FIGURES.items()}
+
+
 def figure_data(
     names: Iterable[str], study: StudyData, summary: Summary, shown: Sequence[Representative]
 ) -> dict[str, str]:
@@ -38,6 +43,8 @@ def figure_data(
             # The figure of very many cases shows the first; a sweep is one of all.
             most = None if name.endswith("-sweep") else MOST_CASES
             found[name] = _cases(study, summary, CASE_FIGURES[name], most)
+        elif name in DELAYS:
+            found[name] = _distribution(shown, DELAYS[name])
         elif name in kinds:
             found[name] = _over_time(shown[:SIDE_BY_SIDE], kinds[name])
     return found
@@ -58,6 +65,14 @@ def _cases(study: StudyData, summary: Summary, metric: str, most: int | None) ->
         if stats is not None and stats.mean is not None:
             low, high = stats.ci95 or (None, None)
             rows.append([*head, "mean", "", "", _number(stats.mean), _number(low), _number(high)])
+    return _text(rows)
+
+
+def _distribution(shown: Sequence[Representative], name: str) -> str:
+    """Return the points of every line of a figure of delays."""
+    rows: list[list[Any]] = [["case", "trial", f"{name}_us", "share"]]
+    for one in [one for one in shown if name in one.distributions][:MOST_LINES]:
+        rows += [[one.case, one.index, _number(us), _number(share)] for us, share in one.distributions[name]]
     return _text(rows)
 
 

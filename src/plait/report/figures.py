@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.judged import JUDGED, primary_metric
 from plait.analysis.wording import micros, plain, rate
 from plait.report.cases_chart import SCHEMA, cases_spec
+from plait.report.delay_chart import delay_figures
 from plait.report.layout import distinct_paths
 from plait.report.network import DrawnPath, draw, link_label
 from plait.report.sweep_chart import sweep_of, sweep_spec
@@ -41,6 +42,7 @@ def static_figures(
     if drawn is not None:
         found["network"] = draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
     found |= case_figures(study, summary)
+    found |= delay_figures(shown)
     panels = [panel_of(one) for one in shown[:SIDE_BY_SIDE]]
     frames = frames_of(shown)[:SIDE_BY_SIDE]
     for kind in KINDS:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.report import sections, split
 from plait.report.calibration import calibration
+from plait.report.delay_chart import delay_figures
 from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.network import draw
@@ -47,11 +48,12 @@ class _Charts:
 def page(study: StudyData, summary: Summary, shown: Sequence[Representative], script: str) -> str:
     """Return the whole page; `script` is the JavaScript of the charts' library."""
     cases = {name: _fluid(spec) for name, spec in case_figures(study, summary).items()}
+    delays = {name: _fluid(spec) for name, spec in delay_figures(shown).items()}
     over_time = _over_time(shown)
     data = {
         "themes": {"light": LIGHT, "dark": DARK},
         "config": config(PAGE_FONT),
-        "figures": cases | over_time.figures,
+        "figures": cases | delays | over_time.figures,
     }
     about = study.about
     body = [
@@ -62,6 +64,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         _network(shown),
         sections.by_case(list(cases), summary),
         "</div>",
+        sections.delays(list(delays), len(shown)),
         over_time.html,
         sections.table(rows(summary)),
         sections.flows(flow_rows(summary), rows(summary)),

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.analysis.delays import distributions
 from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.ideal import ideal_goodput_bps
 from plait.analysis.judged import primary_metric
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from plait.analysis.delays import Points
     from plait.analysis.model import Summary
     from plait.analysis.summarise import CaseRows, TrialRow
     from plait.plan.model import Plan
@@ -41,6 +43,8 @@ class Representative:
     series: TrialSeries
     ideal_bps: float | None
     """Goodput that the links allow; None for several flows and for links without a limit."""
+    distributions: dict[str, Points]
+    """Of the delays of its messages, by what they are of; empty when it has none."""
 
 
 def representatives(study: StudyData, summary: Summary) -> list[Representative]:
@@ -63,6 +67,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
                 plan=plan,
                 series=trial_series(plan, trial.tables),
                 ideal_bps=ideal_goodput_bps(plan, plan.flows[0]) if len(plan.flows) == 1 else None,
+                distributions=distributions(plan, trial.tables),
             )
         )
     return found

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.judged import JUDGED
 from plait.analysis.wording import MISSING, number_word
 from plait.report.cases_chart import MOST_CASES
+from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.table import MORE
 from plait.report.theme import PATHS
 from plait.warnings import LOUD
@@ -81,6 +82,18 @@ def by_case(names: Sequence[str], summary: Summary) -> str:
     charts = "".join(chart(name) for name in names)
     head = f'<h2>{title}</h2><p class="note">{escape(note)}.</p>'
     return f'<section id="by-case">{head}<figure>{charts}</figure></section>'
+
+
+def delays(names: Sequence[str], cases: int) -> str:
+    """Return the section with the distributions of delays, when messages were recorded."""
+    if not names:
+        return ""
+    note = "For each delay, the share of the messages that took at most so long, in the median trial of each case."
+    note += f" The first {MOST_LINES} cases." if cases > MOST_LINES else ""
+    charts = "".join(chart(name) for name in names)
+    return (
+        f'<section id="delays"><h2>Delays</h2><p class="note">{note}</p><figure>{charts}</figure></section>'
+    )
 
 
 def pick(number: int, label: str, *, pressed: bool) -> str:

@@ -1,0 +1,46 @@
+"""How the delays of a trial's messages are distributed: for each kind of them the share that took at most so long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.analysis.messages import PREFIX, delays_us
+from plait.analysis.units import foreground
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from plait.plan.model import Plan
+
+Points = tuple[tuple[float, float], ...]
+"""(delay in us, share of the messages that took at most so long) pairs, both growing."""
+
+POINTS = 200
+"""Of more messages, so many quantiles at equal distances, and the least and the greatest delay."""
+
+
+def distributions(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, Points]:
+    """Return the empirical distribution of `message_delay`, `request_latency` and `udp_delay`, of those there are.
+
+    Messages that never arrived are not part of it; those of flows in the background neither.
+    """
+    messages = tables.get("messages")
+    if messages is None:
+        return {}
+    found = {}
+    for name in [*dict.fromkeys(PREFIX.values()), "udp_delay"]:
+        flows = [flow for flow in foreground(plan) if PREFIX.get(flow.kind, f"{flow.kind}_delay") == name]
+        delays = np.sort(delays_us(messages, flows).to_numpy())
+        if delays.size:
+            found[name] = _ecdf(delays)
+    return found
+
+
+def _ecdf(delays: np.ndarray) -> Points:
+    ranks = np.unique(np.linspace(0, delays.size - 1, min(POINTS, delays.size)).round().astype(int))
+    shares = (ranks + 1) / delays.size
+    return tuple(zip(delays[ranks].astype(float).tolist(), shares.tolist(), strict=True))

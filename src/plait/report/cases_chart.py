@@ -46,6 +46,8 @@ class _Look:
     metric: str
     divisor: float
     middle: float
+    top: float
+    """The right end of the axis."""
 
     def colour(self, case: str) -> str:
         """Return the token of a case's colour."""
@@ -91,7 +93,9 @@ def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metri
     ideals = _ideals(summaries) if metric == "goodput_bps" else {}
     largest = max([*values, *ideals.values()])
     divisor, unit = scale_of(metric, largest)
-    look = _Look(names, choices(summaries), metric, divisor, largest / divisor * 0.6)
+    look = _Look(
+        names, choices(summaries), metric, divisor, largest / divisor * 0.6, largest / divisor * 1.04
+    )
     order = [names[case.name] for case in summaries]
     return {
         "$schema": SCHEMA,
@@ -197,7 +201,7 @@ def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
     ]
     return {
         "data": {"values": data},
-        "mark": {"type": "rule", "strokeWidth": 3},
+        "mark": {"type": "rule", "strokeWidth": 3, "clip": True},  # of two trials it may be very wide
         "encoding": {
             "y": {"field": "case"},
             "x": {"field": "low"},
@@ -212,8 +216,8 @@ def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
         {
             "case": look.names[case.name],
             "x": stats.mean / look.divisor,
-            "left": min(stats.min, stats.ci95[0] if stats.ci95 else stats.min) / look.divisor,
-            "right": max(stats.max, stats.ci95[1] if stats.ci95 else stats.max) / look.divisor,
+            "left": max(0.0, min(stats.min, stats.ci95[0] if stats.ci95 else stats.min) / look.divisor),
+            "right": min(look.top, max(stats.max, stats.ci95[1] if stats.ci95 else stats.max) / look.divisor),
             "shown": show(look.metric, stats.mean),
             "colour": look.colour(case.name),
         }

@@ -26,6 +26,8 @@ ROW = 46
 DENSE_ROW = 22
 FEW_CASES = 24
 MOST_CASES = 120
+ROOM = 0.2
+"""The part of a chart's width that a number takes."""
 GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
 
@@ -227,6 +229,7 @@ def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
         and stats.min is not None
         and stats.max is not None
     ]
+    room = ROOM * look.top
     return {
         "data": {"values": data},
         "layer": [
@@ -236,7 +239,9 @@ def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
             },
             # The number stands where there is room: right of the dots in the left half, else left of them.
             _number_layer("right", "left", f"datum.right <= {look.middle:.6g}"),
-            _number_layer("left", "right", f"datum.right > {look.middle:.6g}"),
+            _number_layer("left", "right", f"datum.right > {look.middle:.6g} && datum.left >= {room:.6g}"),
+            # An interval as wide as the chart leaves room above it only.
+            _number_layer("x", "center", f"datum.right > {look.middle:.6g} && datum.left < {room:.6g}"),
         ],
     }
 
@@ -247,7 +252,8 @@ def _number_layer(field: str, align: str, test: str) -> Spec:
         "mark": {
             "type": "text",
             "align": align,
-            "dx": 10 if align == "left" else -10,
+            "dx": {"left": 10, "right": -10, "center": 0}[align],
+            "dy": -16 if align == "center" else 0,
             "fontSize": 12.5,
             "fontWeight": 600,
         },

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from plait.analysis.metrics import trial_metrics
-from plait.plan.model import Tbf
+from plait.plan.qdiscs import Tbf
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial

@@ -42,6 +42,29 @@ def trial(tmp_path: Path, monitors: str, text: str = TWO) -> tuple[Path, dict[st
     return folder, {path.stem: pl.read_parquet(path) for path in folder.glob("*.parquet")}
 
 
+def test_measuring_changes_nothing_of_what_is_measured(tmp_path: Path) -> None:
+    _, plain = trial(tmp_path / "a", "")
+    asked = "monitors: {interfaces: 3ms, counters: 7ms, capture: {on: [client, server], bytes: 64}}\n"
+    folder, watched = trial(tmp_path / "b", asked)
+    assert set(plain) == set(BASIC)
+    assert set(watched) == {*BASIC, "interfaces", "counter_series"}
+    assert len(list((folder / "pcap").iterdir())) == 4
+    for table in BASIC:
+        assert plain[table].equals(watched[table]), table
+
+
+def test_a_trial_that_is_sampled_more_often_is_the_same_trial(tmp_path: Path) -> None:
+    _, plain = trial(tmp_path / "a", "")
+    _, closely = trial(tmp_path / "b", "sample: 9ms\n")
+    for table in ("flows", "events", "counters"):
+        assert plain[table].equals(closely[table]), table
+    for table in ("connections", "subflows", "links"):
+        # 900 ms and its multiples are moments of both.
+        both = [rows.filter(pl.col("t_us") % 900_000 == 0) for rows in (plain[table], closely[table])]
+        assert both[0].height > 0
+        assert both[0].equals(both[1]), table
+
+
 def test_an_idle_path_answers_after_its_two_delays_and_a_full_one_after_its_queue(tmp_path: Path) -> None:
     _, tables = trial(tmp_path, "monitors: {ping: 100ms}\n")
     probes = tables["probes"]

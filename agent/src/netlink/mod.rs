@@ -10,6 +10,7 @@ mod explain;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::nlctrl;
@@ -31,6 +32,9 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 /// The largest piece in which the kernel hands out a dump.
 const RECEIVE_BYTES: usize = 32 * 1024;
+
+/// The number (`nl_pid`) of the next socket. Low numbers are those of processes.
+static NUMBER: AtomicU32 = AtomicU32::new(1 << 30);
 
 /// The families that the agent talks to.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +77,10 @@ impl Socket {
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
             .attempt(what)?;
         sys::enable_extended_acks(&fd).attempt(what)?;
+        // Left alone, the kernel draws a random number for each socket but the first: what is watched would then
+        // decide which ports and keys the flows draw after it.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(what)?;
         Ok(Self { fd, seq: 0, buffer: vec![0; RECEIVE_BYTES] })
     }
 

@@ -29,6 +29,9 @@ pub fn prepare() -> Result<()> {
     mount_at("tmpfs", "tmpfs", "/run", c"mode=0755")?;
     mount_at("tmpfs", "tmpfs", "/tmp", c"mode=1777")?;
     rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {NETNS}"))?;
+    // Else every namespace is born with a tunnel device of each kind, which nobody asked for.
+    let tunnels = "/proc/sys/net/core/fb_tunnels_only_for_init_net";
+    std::fs::write(tunnels, "2").attempt(|| format!("writing {tunnels}"))?;
     // A namespace takes four descriptors, and there may be thousands.
     let descriptors = Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) };
     setrlimit(Resource::Nofile, descriptors).attempt(|| format!("allowing {DESCRIPTORS} open files"))?;

@@ -1,0 +1,28 @@
+"""The kernel's own self-test of simultaneous flows: its cases with equal rates finish within its own bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import RunTrial
+
+pytestmark = pytest.mark.guest
+
+CASES = 8
+RATES = 2 * 10_000_000
+BOUND_US = 1000 * (16 * 2**20 * 8 * 10 * 1000 // (RATES * 9)) + 450_000
+"""Of simult_flows.sh: nine tenths of both rates, and 450 ms."""
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_simultaneous_flows_finish_within_the_kernels_own_bound(run_trial: RunTrial, case: int) -> None:
+    assert BOUND_US == 7_906_000
+    flows = run_trial("simult-flows", case=case, repeat=case).tables["flows"]
+    assert flows["completed"].to_list() == [True, True]
+    sizes = sorted(flows["received_bytes"].to_list())
+    assert sizes == [80 * 1024, 16 * 2**20]
+    took = flows["end_us"].max() - flows["start_us"].min()  # type: ignore[operator]  # of numbers
+    assert took <= BOUND_US

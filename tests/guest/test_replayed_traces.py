@@ -54,7 +54,7 @@ def test_a_trace_is_replayed_to_the_packet(replays: VirtualEngine, tmp_path: Pat
         t += draw.choice([0, 0, 1, 1, 2, 5])
         times.append(t)
     (tmp_path / "x.trace").write_text("".join(f"{t}\n" for t in times))
-    link = f"delay: 2ms, queue: 500pkt, forward: {{trace: {{file: x.trace, loop: {str(loop).lower()}}}}}"
+    link = f"delay: 2ms, forward: {{queue: 500pkt, trace: {{file: x.trace, loop: {str(loop).lower()}}}}}"
     plan, inputs = planned(tmp_path, link, duration="2s", sample="1ms")
     ran = run_with(replays, plan, inputs, tmp_path / "job")
     period, offered = times[-1], Counter(times)

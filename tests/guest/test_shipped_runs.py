@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conftest import run_plan
-from plait.plan.applications import Bulk, Transfer
+from plait.plan.applications import Bulk, OnOff, Stream, Transfer
 from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.scenario import load
@@ -31,7 +31,10 @@ def shortened(flow: Flow, flows: Sequence[Flow]) -> Flow:
     together = sum(other.ideal_rate_bps or 0 for other in flows) or 1
     short = min(max(SHORT_US[0], WORK_BITS * 1_000_000 // together), SHORT_US[1])
     application = flow.application
-    if isinstance(application, Bulk) and application.duration_us is not None:
+    if isinstance(application, Stream):
+        few = max(1, short * 1000 // application.interval_ns)
+        application = application.model_copy(update={"count": min(application.count, few)})
+    elif isinstance(application, (Bulk, OnOff)) and application.duration_us is not None:
         application = application.model_copy(update={"duration_us": min(application.duration_us, short)})
     elif isinstance(application, Transfer):
         application = application.model_copy(update={"bytes": min(application.bytes, FEW_BYTES)})
@@ -44,7 +47,7 @@ def test_a_shipped_scenario_runs(name: str, engine: VirtualEngine, tmp_path: Pat
     plan = resolve(expand(scenario)[-1].scenario, trial_seed(scenario.seed, 0))
     flows = tuple(shortened(flow, plan.flows) for flow in plan.flows)
     end = max(flow.start_us for flow in flows) + 20_000_000
-    ran = run_plan(engine, plan.model_copy(update={"flows": flows, "end_us": end}), tmp_path)
+    ran = run_plan(engine, plan.model_copy(update={"flows": flows, "end_us": end}), tmp_path, scenario.input_files())
     rows = list(ran.tables["flows"].iter_rows(named=True))
     assert len(rows) == len(flows)
     for row in rows:

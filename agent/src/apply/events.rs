@@ -72,7 +72,10 @@ impl Schedule {
 
     /// Carries out the next event if its time has come by `t_us`, and returns it.
     pub fn carry_out(&mut self, t_us: i64) -> Result<Option<&'static Event>> {
-        let Some(step) = self.steps.pop_front_if(|step| step.event.t_us <= t_us) else { return Ok(None) };
+        if self.steps.front().is_none_or(|step| step.event.t_us > t_us) {
+            return Ok(None);
+        }
+        let Some(step) = self.steps.pop_front() else { return Ok(None) };
         for (place, batch) in step.sends {
             if let Some(socket) = self.sockets.get_mut(&place) {
                 socket.apply(batch).attempt(|| what(step.event))?;

@@ -64,7 +64,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
 /// would drop everything until then. Asking for one interface (not for all of them) makes the link watch see to it
 /// at once (`linkwatch_sync_dev` in `rtnl_getlink`).
 fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
-    let mut asked = vec![0; build.namespaces.len()];
+    let mut asked = vec![0_usize; build.namespaces.len()];
     for end in veths.iter().map(|veth| &veth.a) {
         let place = build.index(&end.netns)?;
         let header = Ifinfomsg { ifi_index: build.ifindex(&end.netns, &end.ifname)?, ..Default::default() };
@@ -73,7 +73,7 @@ fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
         let what = format_args!("waiting for {} in {} to be ready", end.ifname, end.netns);
         build.batches[place].add(&request, what);
         asked[place] += 1;
-        if asked[place] % ANSWERS_AT_ONCE == 0 {
+        if asked[place].is_multiple_of(ANSWERS_AT_ONCE) {
             let batch = std::mem::take(&mut build.batches[place]);
             build.namespaces[place].route.apply(batch)?;
         }

@@ -45,7 +45,8 @@ const REWRITTEN_OFFSET: u32 = 100;
 /// Puts every middlebox of the plan in its place.
 pub fn add_middleboxes(build: &mut Build, middleboxes: &'static [Middlebox]) -> Result<()> {
     for one in middleboxes {
-        let what = || format!("putting a middlebox between {} and {} in {}", one.source, one.target, one.netns);
+        let what =
+            || format!("putting a middlebox between {} and {} in {}", one.source, one.target, one.netns);
         let target = build.ifindex(&one.netns, &one.target)?;
         enter(&build.namespace(&one.netns)?.fd)?;
         let mut socket = Socket::open(Family::Netfilter).attempt(what)?;
@@ -80,6 +81,7 @@ fn batch(middlebox: &Middlebox, target: i32) -> Batch {
 }
 
 /// Which segments a rule is for, and what becomes of them.
+#[allow(clippy::struct_excessive_bools)] // independent properties
 struct Rule {
     /// Of the TCP header: these bits have those values. None: whatever comes, also what is not TCP.
     flags: Option<(u8, u8)>,
@@ -139,7 +141,12 @@ fn compared<P: Pusher>(list: PushExprListAttrs<P>, value: &[u8]) -> PushExprList
     compare.nested_data().push_value(value).end_nested().end_nested().end_nested()
 }
 
-fn loaded<P: Pusher>(list: PushExprListAttrs<P>, base: u32, offset: u32, length: u32) -> PushExprListAttrs<P> {
+fn loaded<P: Pusher>(
+    list: PushExprListAttrs<P>,
+    base: u32,
+    offset: u32,
+    length: u32,
+) -> PushExprListAttrs<P> {
     let payload = list.nested_elem().nested_data_payload().push_dreg(REGISTER).push_base(base);
     payload.push_offset(offset).push_len(length).end_nested().end_nested()
 }
@@ -174,7 +181,8 @@ fn stripped<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
 /// Sends the frame out through an interface.
 fn forwarded<P: Pusher>(list: PushExprListAttrs<P>, target: i32) {
     let immediate = list.nested_elem().nested_data_immediate().push_dreg(REGISTER);
-    let list = immediate.nested_data().push_value(&target.to_ne_bytes()).end_nested().end_nested().end_nested();
+    let list =
+        immediate.nested_data().push_value(&target.to_ne_bytes()).end_nested().end_nested().end_nested();
     let mut element = list.nested_elem().push_name(c"fwd");
     let bytes = element.as_vec_mut();
     let data = push_nested_header(bytes, EXPRESSION_DATA);

@@ -125,7 +125,7 @@ fn push_tbf<P: Pusher>(attributes: PushAttrs<P>, tbf: &Tbf) -> Result<()> {
 
 /// A rate as the kernel takes it, and its exact bytes a second.
 fn kernel_rate(bps: u64) -> Result<(TcRatespec, u64)> {
-    if bps == 0 || bps % 8 != 0 {
+    if bps == 0 || !bps.is_multiple_of(8) {
         return Err(Error::new(format!(
             "the kernel counts rates in whole bytes a second, and {bps} bit/s is none; \
              use a multiple of 8 bit/s"

@@ -55,9 +55,11 @@ impl Writer {
     /// Adds a packet, seen `t_ns` after the trial's zero; what came before is put there.
     pub fn push(&mut self, packet: &Packet<'_>, t_ns: i64) -> std::io::Result<()> {
         let t_ns = u64::try_from(t_ns).unwrap_or_default();
-        let [a, b, c, d, e, f, g, h] = t_ns.to_le_bytes();
         self.block.extend([0; 4]); // of the first and only interface
-        self.block.extend([e, f, g, h, a, b, c, d]); // the upper half first
+        let t_ns = t_ns.to_le_bytes();
+        let (lower, upper) = t_ns.split_at(4);
+        self.block.extend(upper);
+        self.block.extend(lower);
         for length in [packet.bytes.len(), packet.length] {
             self.block.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
         }

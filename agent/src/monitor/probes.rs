@@ -20,7 +20,7 @@ use crate::error::{Attempt, Result};
 use crate::plan;
 use crate::tables::{Probe, Table};
 
-/// ICMP and ICMPv6: an echo request, its answer, and the length of their header.
+/// ICMP and `ICMPv6`: an echo request, its answer, and the length of their header.
 const ECHO_REQUEST: [u8; 2] = [8, 128];
 const ECHO_REPLY: [u8; 2] = [0, 129];
 const HEADER_BYTES: usize = 8;

@@ -18,7 +18,7 @@ use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, getsockname, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
 };
 
 pub use batch::Batch;
@@ -53,6 +53,7 @@ pub enum Family {
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
+    number: u32,
     seq: u32,
     buffer: Vec<u8>,
 }
@@ -81,7 +82,7 @@ impl Socket {
         // decide which ports and keys the flows draw after it.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(what)?;
-        Ok(Self { fd, seq: 0, buffer: vec![0; RECEIVE_BYTES] })
+        Ok(Self { fd, number, seq: 0, buffer: vec![0; RECEIVE_BYTES] })
     }
 
     /// The descriptor, for waiting until there is something to read.
@@ -133,12 +134,9 @@ impl Socket {
         Ok(true)
     }
 
-    /// Binds the socket; returns the number under which the kernel reaches it.
-    pub fn port_id(&self) -> Result<u32> {
-        let what = || "binding a netlink socket";
-        bind(&self.fd, &SocketAddrNetlink::new(0, 0)).attempt(what)?;
-        let address = getsockname(&self.fd).attempt(what)?;
-        Ok(SocketAddrNetlink::try_from(address).attempt(what)?.pid())
+    /// The number under which the kernel reaches the socket.
+    pub fn port_id(&self) -> u32 {
+        self.number
     }
 
     /// Joins the multicast group `group`.

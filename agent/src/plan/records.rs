@@ -6,9 +6,7 @@ use serde::Deserialize;
 
 use super::applications::SocketOptions;
 use super::multipath::{Join, Middlebox, Mptcp};
-use super::{
-    Action, Application, Distribution, Hook, Qdisc, Role, RouteKind, SideName, Transport,
-};
+use super::{Action, Application, Distribution, Hook, Qdisc, Role, RouteKind, SideName, Transport};
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* })+) => {
@@ -16,7 +14,8 @@ macro_rules! records {
             $(#[$doc])*
             #[derive(Debug, Deserialize)]
             #[serde(deny_unknown_fields)]
-            #[allow(dead_code)] // the contract is read whole, also what only other engines use
+            // The contract is read whole, also what only other engines use, and its names are its own.
+            #[allow(dead_code, clippy::struct_field_names)]
             pub struct $name {
                 $($(#[$attr])* pub $field: $kind,)*
             }

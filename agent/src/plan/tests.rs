@@ -11,7 +11,12 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
         let path = format!("{}/../src/plait/plan/{name}.py", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    let source = read("model") + &read("multipath") + &read("forwarding") + &read("applications") + &read("watching") + &read("qdiscs");
+    let source = read("model")
+        + &read("multipath")
+        + &read("forwarding")
+        + &read("applications")
+        + &read("watching")
+        + &read("qdiscs");
     let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut class = String::new();
     for line in source.lines() {

@@ -137,8 +137,16 @@ impl Sampler {
     /// Adds the last row of each subflow of the flow at `index` that has closed.
     pub fn add_closed(&mut self, index: usize, plan: &Flow, closed: &Closed) -> Result<()> {
         let Some(name) = side_of(plan, closed) else { return Ok(()) };
-        let number = self.sides[index][place(name)].number_of_closed(closed.ends);
-        let row = with_ends(TcpInfo::new(&closed.info).subflow(), number, closed.ends.0, closed.ends.1);
+        let row = TcpInfo::new(&closed.info).subflow();
+        let side = &mut self.sides[index][place(name)];
+        let known = side.known.contains(&closed.ends);
+        if !known
+            && row.sent_bytes.is_none_or(|bytes| bytes == 0)
+            && row.received_bytes.is_none_or(|bytes| bytes == 0)
+        {
+            return Ok(()); // a join that was refused
+        }
+        let row = with_ends(row, side.number_of_closed(closed.ends), closed.ends.0, closed.ends.1);
         self.subflows.push(labelled(row, closed.t_us, plan.id, name))
     }
 

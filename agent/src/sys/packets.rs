@@ -106,6 +106,7 @@ impl PacketRing {
             let offset = self.next / in_block * BLOCK_BYTES + self.next % in_block * self.frame_bytes;
             // SAFETY: the frame lies within the mapping (`next` is below `frames`), is aligned for 32-bit words, and the
             // mapping lives as long as the process. Only the status is touched while the kernel owns the frame.
+            #[allow(clippy::cast_ptr_alignment)] // frames are aligned to 16 bytes in a mapping of whole pages
             let status = unsafe { &*self.base.as_ptr().add(offset).cast::<AtomicU32>() };
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
                 return;

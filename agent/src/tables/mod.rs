@@ -15,7 +15,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-pub use rows::{Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Queue, Subflow};
+pub use rows::{
+    Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Queue, Subflow,
+};
 
 use crate::error::{Attempt, Error, Result};
 

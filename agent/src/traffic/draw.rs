@@ -2,7 +2,7 @@
 
 use crate::plan::Gap;
 
-/// Draws from a seed: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Draws from a seed: `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
 pub struct Draw(u64);
 
 impl Draw {
@@ -40,6 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::cast_precision_loss)] // small numbers
     fn exponential_gaps_have_their_mean_and_its_spread() {
         let mut draw = Draw::new(7);
         let gap = Gap { mean_us: 100_000, exponential: true };

@@ -201,7 +201,7 @@ impl Trial<'_> {
     fn end_timed_flows(&mut self, t_us: i64) -> Result<()> {
         for index in self.live() {
             let flow = &self.traffic.flows[index];
-            if !deadline(flow).is_some_and(|deadline| t_us >= deadline) {
+            if deadline(flow).is_none_or(|deadline| t_us < deadline) {
                 continue;
             }
             match sending_ends(flow) {

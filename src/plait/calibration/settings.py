@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.plan.qdiscs import Qdisc
 
 ETHERNET_BYTES = 14
-LEAST_DELAY_NS = 1
+LEAST_DELAY_NS = 1000
 """A netem with this delay is one that only takes packets over."""
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 NETEM_LIMIT = 1_000_000
 """Packets under way; never reached (it takes no memory until it is used)."""
-LEAST_DELAY_NS = 1
+LEAST_DELAY_NS = 1000
 """So that netem takes the packet over from its sender's accounting also where a link has no delay."""
 DEFAULT_QUEUE_PACKETS = 100
 CODEL_PACKETS = 1000

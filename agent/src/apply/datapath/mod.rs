@@ -1,4 +1,4 @@
-//! OpenFlow switches: datapaths of the kernel's Open vSwitch, with the plan's flows or with learned ones.
+//! `OpenFlow` switches: datapaths of the kernel's Open vSwitch, with the plan's flows or with learned ones.
 //!
 //! The agent does what `ovs-vswitchd` does on a real machine: it makes the datapath, its ports and its flows, and
 //! answers for packets that no flow matches. `docs/decisions/0013-open-vswitch.md` says why.
@@ -57,7 +57,7 @@ pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -
         let families = *families.get_or_insert(Families::resolve(&mut socket).attempt(what)?);
         let upcalls =
             if planned.learning { Some(Socket::open(Family::Generic).attempt(what)?) } else { None };
-        let port_id = upcalls.as_ref().map_or(Ok(0), Socket::port_id).attempt(what)?;
+        let port_id = upcalls.as_ref().map_or(0, Socket::port_id);
         socket.apply(ports(planned, ifindex, port_id, families))?;
         socket.apply(rules(planned, ifindex, families)?)?;
         if let Some(upcalls) = upcalls {

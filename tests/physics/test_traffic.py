@@ -272,7 +272,8 @@ def test_a_second_subflow_needs_a_connection_and_its_own_handshake(
 ) -> None:
     """First the SYN and the first data are answered (RFC 8684, 3.1), then MP_JOIN takes two round trips (3.2).
 
-    Each path asks for an address by ARP before.
+    Each path asks for an address by ARP before. The kernel hands the new subflow data at its next decision, which
+    comes with an acknowledgement on the first one: those come in bunches, 20 ms apart while it starts slowly.
     """
     text = """
 title: t
@@ -288,7 +289,7 @@ traffic:
     second = trial_metrics(ran.plan, ran.tables)["second_subflow_s"]
     assert second is not None
     exact = 3 * 0.020 + 3 * 0.060
-    assert exact - 0.001 <= second <= exact + late
+    assert exact - 0.001 <= second <= exact + 0.020 + late
 
 
 def test_users_have_their_own_transports_and_starts(run_trial: RunTrial) -> None:

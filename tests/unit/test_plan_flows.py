@@ -150,7 +150,7 @@ def test_a_queue_is_as_given(queue: str, packets: int | None, size: int | None) 
 def test_an_unlimited_link_has_a_delay_and_nothing_else() -> None:
     plan = plan_of(direct("a-b: {}"))
     assert [q.options.kind for q in plan.network.qdiscs] == ["netem", "netem"]
-    assert plan.network.qdiscs[0].options.delay_ns == 1  # type: ignore[union-attr]
+    assert plan.network.qdiscs[0].options.delay_ns == 1000  # type: ignore[union-attr]
     assert plan.links[0].directions[0].delay_ns == 0
     assert plan.flows[0].ideal_rate_bps is None
     assert plan.flows[0].paths[0].rate_bps is None

@@ -56,7 +56,7 @@ def test_every_case_and_every_direction_counts() -> None:
     assert sorted((s.tbf.rate_bps, s.netem.delay_ns) for s in seen if s.tbf and s.netem) == [
         (5_000_000, 1000),
         (5_000_000, 9_000_000),
-        (6_000_000, 1),
+        (6_000_000, 1000),
         (6_000_000, 9_000_000),
     ]
 

@@ -272,8 +272,9 @@ def test_a_second_subflow_needs_a_connection_and_its_own_handshake(
 ) -> None:
     """First the SYN and the first data are answered (RFC 8684, 3.1), then MP_JOIN takes two round trips (3.2).
 
-    Each path asks for an address by ARP before. The kernel hands the new subflow data at its next decision, which
-    comes with an acknowledgement on the first one: those come in bunches, 20 ms apart while it starts slowly.
+    Each path asks for an address by ARP before. When it is there, its first data
+    may still wait for the other path's next acknowledgement: that was seen to take 10 ms, and 20 ms are allowed, one
+    round trip of that path.
     """
     text = """
 title: t

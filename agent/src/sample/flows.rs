@@ -17,9 +17,11 @@ use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
 use crate::tables::{Connection, Event, Subflow, Table};
 use crate::traffic::{Priorities, Traffic};
 
-/// `SK_MEMINFO_RCVBUF`, `SK_MEMINFO_SNDBUF` of `linux/sock_diag.h`.
+/// `SK_MEMINFO_*` of `linux/sock_diag.h`: RMEM_ALLOC, RCVBUF, SNDBUF, WMEM_QUEUED.
+const RECEIVE_MEMORY: usize = 0;
 const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
+const SEND_MEMORY: usize = 5;
 
 /// The kernel counts the subflows of a connection from 1.
 const INITIAL_ID: u32 = 1;
@@ -125,6 +127,8 @@ impl Sampler {
         if let Ok(memory) = sys::memory_info(socket.as_fd()) {
             connection.send_buffer_bytes = cell(u64::from(memory[SEND_BUFFER]));
             connection.receive_buffer_bytes = cell(u64::from(memory[RECEIVE_BUFFER]));
+            connection.send_memory_bytes = cell(u64::from(memory[SEND_MEMORY]));
+            connection.receive_memory_bytes = cell(u64::from(memory[RECEIVE_MEMORY]));
         }
         self.connections.push(Connection {
             t_us: Some(t_us),

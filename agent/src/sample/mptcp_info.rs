@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::Fields;
+use super::{Fields, cell};
 use crate::tables::Connection;
 
 /// `MPTCP_INFO_FLAG_FALLBACK`.
@@ -45,8 +45,18 @@ impl<'a> MptcpInfo<'a> {
             received_bytes: self.received_bytes(),
             acked_bytes: info.cell64(72),
             subflows: info.u8(80).map(i64::from),
+            unsent_bytes: self.unsent_bytes(),
             ..Default::default()
         }
+    }
+
+    /// What `write_seq` is ahead of `snd_nxt`. The kernel tells of the second only by how far it is ahead of `snd_una`:
+    /// by what was sent and not acknowledged.
+    fn unsent_bytes(self) -> Option<i64> {
+        let Self(info) = self;
+        let queued = info.u64(16)?.wrapping_sub(info.u64(24)?);
+        let in_flight = info.u64(56)?.saturating_sub(info.u64(72)?);
+        cell(queued.saturating_sub(in_flight))
     }
 }
 

@@ -65,6 +65,7 @@ impl<'a> TcpInfo<'a> {
             received_bytes: self.received_bytes(),
             send_window_bytes: info.cell32(228),
             receive_window_bytes: info.cell32(232),
+            unsent_bytes: info.cell32(144),
             ..Default::default()
         }
     }

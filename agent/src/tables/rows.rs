@@ -71,6 +71,9 @@ row! {
         receive_window_bytes: i64,
         send_buffer_bytes: i64,
         receive_buffer_bytes: i64,
+        unsent_bytes: i64,
+        send_memory_bytes: i64,
+        receive_memory_bytes: i64,
     }
 }
 

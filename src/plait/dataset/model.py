@@ -53,6 +53,9 @@ CONNECTIONS = pl.Schema(
         "receive_window_bytes": _I,
         "send_buffer_bytes": _I,  # SO_SNDBUF, SO_RCVBUF as the kernel reports them now
         "receive_buffer_bytes": _I,
+        "unsent_bytes": _I,  # handed to the socket and given to no subflow yet; for tcp not sent yet
+        "send_memory_bytes": _I,  # of the send buffer, taken by what is not acknowledged (sk_wmem_queued)
+        "receive_memory_bytes": _I,  # of the receive buffer, taken (sk_rmem_alloc), also by what is out of order
     }
 )
 

@@ -222,6 +222,27 @@ def test_ecmp_keeps_every_way_of_the_least_cost() -> None:
     assert sum(bool(r.nexthops) for r in by_hops.network.routes) == 2
 
 
+def test_a_routers_routes_cover_the_hosts_subnets_and_nothing_else() -> None:
+    plan = plan_of("title: t\nnetwork: {generator: fat-tree, k: 4}\n")
+    hosts = {ns.name for ns in plan.network.namespaces if ns.role == "host"}
+    ends = [(veth.a, veth.b) for veth in plan.network.veths]
+    subnets = {
+        ip_interface(a).network for pair in ends for end in pair if end.netns in hosts for a in end.addresses
+    }
+    for router in {ns.name for ns in plan.network.namespaces if ns.role == "router"}:
+        own = {
+            ip_interface(a).network
+            for pair in ends
+            for end in pair
+            if end.netns == router
+            for a in end.addresses
+        }
+        to = [ip_network(destination) for destination, *_ in routes(plan, router)]
+        assert sum(network.num_addresses for network in to) == 256 * len(subnets - own)
+        assert all(any(subnet.subnet_of(network) for network in to) for subnet in subnets - own)  # type: ignore[arg-type]
+        assert len(to) <= len(subnets - own) / 2 + 1
+
+
 def test_the_metric_hops_prefers_few_routers_to_little_delay() -> None:
     text = EQUAL.replace("{ecmp: true}", "{metric: METRIC}").replace(
         "r4-b: {}", "r4-b: {}, r1-r4: {delay: 9ms}"

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use netlink_bindings::traits::{LookupFn, NetlinkRequest};
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, send};
 
 use super::{Answer, NLM_F_ACK, Socket, answers, kernel_type, push_message};
 use crate::error::{Attempt, Error, Result};
@@ -81,15 +81,14 @@ impl Socket {
 
     fn await_acks(&mut self, entries: &[Entry], first: u32) -> Result<()> {
         loop {
-            let (_, got) = recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::empty())
-                .attempt(|| "reading netlink acknowledgements")?;
+            self.receive(RecvFlags::empty()).attempt(|| "reading netlink acknowledgements")?;
             // The request that failed decides which attribute names apply, so look at the number first.
             let seq =
                 self.buffer.get(8..12).and_then(|seq| seq.try_into().ok()).map_or(0, u32::from_ne_bytes);
             let Some(entry) = seq.checked_sub(first).and_then(|index| entries.get(index as usize)) else {
                 continue;
             };
-            for (_, answer) in answers(&self.buffer[..got], entry.lookup) {
+            for (_, answer) in answers(&self.buffer, entry.lookup) {
                 match answer {
                     Answer::Failed(why) => return Err(Error::because(&entry.what, why)),
                     Answer::Done => return Ok(()),

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::nlctrl;
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
@@ -55,6 +56,7 @@ pub struct Socket {
     fd: OwnedFd,
     number: u32,
     seq: u32,
+    /// Never filled in advance: most of its pages are never touched, and a page costs two changes of context.
     buffer: Vec<u8>,
 }
 
@@ -82,7 +84,7 @@ impl Socket {
         // decide which ports and keys the flows draw after it.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(what)?;
-        Ok(Self { fd, number, seq: 0, buffer: vec![0; RECEIVE_BYTES] })
+        Ok(Self { fd, number, seq: 0, buffer: Vec::with_capacity(RECEIVE_BYTES) })
     }
 
     /// The descriptor, for waiting until there is something to read.
@@ -103,9 +105,8 @@ impl Socket {
         push_message(&mut message, request, kernel_type, true, self.seq);
         send(&self.fd, &message, SendFlags::empty()).attempt(|| "asking the kernel by netlink")?;
         loop {
-            let (_, got) = recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::empty())
-                .attempt(|| "reading an answer by netlink")?;
-            for (seq, answer) in answers(&self.buffer[..got], R::lookup) {
+            self.receive(RecvFlags::empty()).attempt(|| "reading an answer by netlink")?;
+            for (seq, answer) in answers(&self.buffer, R::lookup) {
                 if seq != self.seq {
                     continue;
                 }
@@ -121,17 +122,23 @@ impl Socket {
     /// Reads what a multicast group has sent, without waiting: hands type and payload of each message to `each`.
     /// False: nothing was there.
     pub fn receive_events(&mut self, mut each: impl FnMut(u16, &[u8])) -> Result<bool> {
-        let got = match recv(&self.fd, self.buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
-            Ok((_, got)) => got,
+        match self.receive(RecvFlags::DONTWAIT) {
+            Ok(()) => {}
             Err(Errno::AGAIN) => return Ok(false),
             Err(errno) => return Err(errno).attempt(|| "reading events by netlink"),
         };
-        for (_, answer) in answers(&self.buffer[..got], no_lookup) {
+        for (_, answer) in answers(&self.buffer, no_lookup) {
             if let Answer::Data(kind, payload) = answer {
                 each(kind, payload);
             }
         }
         Ok(true)
+    }
+
+    /// Reads what the kernel hands out at once into the buffer.
+    fn receive(&mut self, flags: RecvFlags) -> rustix::io::Result<()> {
+        self.buffer.clear();
+        recv(&self.fd, spare_capacity(&mut self.buffer), flags).map(drop)
     }
 
     /// The number under which the kernel reaches the socket.

@@ -71,6 +71,7 @@ class Reach:
             for version in (4, 6)
         }
         self._costs: dict[_Goal, _Costs] = {}
+        self._goals: dict[Segment, _Goal] = {}
         self._gates: dict[tuple[str, _Goal], list[Gate]] = {}
 
     def reaches(self, router: str, target: Segment) -> bool:
@@ -222,8 +223,12 @@ class Reach:
         return port.node in self._nats and port not in self.outside
 
     def _goal(self, target: Segment) -> _Goal:
-        gates = self.gates_of.get(target, ())
-        return frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
+        known = self._goals.get(target)
+        if known is None:
+            gates = self.gates_of.get(target, ())
+            known = frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
+            self._goals[target] = known
+        return known
 
     def _best(self, ports: list[Port], costs: _Costs) -> list[Gate]:
         options = []

@@ -10,6 +10,7 @@ table, and the packet would leave by another interface.
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import collapse_addresses
 from typing import TYPE_CHECKING
 
 from plait.plan import pins
@@ -19,6 +20,8 @@ from plait.plan.reach import Reach
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from plait.plan.addressing import AnyNetwork
     from plait.plan.reach import Gate
     from plait.plan.topology import Port, Segment, Topology
@@ -50,7 +53,7 @@ class Routing:
         network = self._topology.scenario.network
         expected = len(self.reach.routers) * len(self._ends)
         if expected > MAX_ROUTES:
-            what = f"{len(self.reach.routers)} routers would need {expected} routes; a plan has at most {MAX_ROUTES}"
+            what = f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}"
             raise error_at(self._topology.scenario, [(("network", "routers"), what)])
         routes: list[Route] = []
         rules: list[Rule] = []
@@ -130,9 +133,10 @@ class Routing:
             return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
         own = {port.segment for port in ports}
         others = [s for s in self._ends if s not in own and s.version == version]
-        remote = self._remote(ports, [s for s in others if not self._is_given(ports, s)])
+        others = [s for s in others if not self._is_given(ports, s)]
         if not shorten:
-            return [self._towards(ports, s, gate) for s, gate in remote] + given
+            return self._joined(ports, others) + given
+        remote = self._remote(ports, others)
         return (self._shortened(remote, MAIN_TABLE, None) if remote else []) + given
 
     def _routers_to_everywhere(self) -> set[tuple[str, int]]:
@@ -198,14 +202,16 @@ class Routing:
                 first.setdefault(to, _route(port, to, via=str(gate.ip), table=table, source=source))
         return list(first.values())
 
-    def _towards(self, ports: list[Port], segment: Segment, first: Gate) -> Route:
-        """A router's route to a segment: through its best gate, or over all of them that are equally good."""
-        to = str(self._subnets[segment])
-        gates = self.reach.gates(ports, segment)
-        if len(gates) == 1:
-            return _route(first[0], to, via=str(first[1].ip))
-        hops = tuple(Nexthop(device=port.ifname, via=str(gate.ip)) for port, gate in gates)
-        return Route(netns=first[0].node, destination=to, nexthops=hops)
+    def _joined(self, ports: list[Port], segments: list[Segment]) -> list[Route]:
+        """A router's routes to segments: neighbouring subnets that are reached alike share one.
+
+        They cover exactly these subnets, unlike a default route: a packet to nobody ends at the first router.
+        """
+        alike: dict[tuple[Gate, ...], list[AnyNetwork]] = {}
+        for segment in segments:
+            if gates := self.reach.gates(ports, segment):
+                alike.setdefault(tuple(gates), []).append(self._subnets[segment])
+        return [_towards(gates, str(to)) for gates, subnets in alike.items() for to in _collapsed(subnets)]
 
     def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
         """A default route through the gate that is used most, after the exceptions. All of one family."""
@@ -213,6 +219,20 @@ class Routing:
         chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
         chosen.append((_DEFAULT[remote[0][0].version], usual))
         return [_route(port, to, via=str(gate.ip), table=table, source=source) for to, (port, gate) in chosen]
+
+
+def _collapsed(subnets: list[AnyNetwork]) -> Iterator[AnyNetwork]:
+    """The fewest prefixes that cover subnets of one version, and nothing else."""
+    return collapse_addresses(subnets)  # type: ignore[type-var]  # of one version
+
+
+def _towards(gates: tuple[Gate, ...], to: str) -> Route:
+    """A router's route through its best gate, or over all of them that are equally good."""
+    (port, gate), *others = gates
+    if not others:
+        return _route(port, to, via=str(gate.ip))
+    hops = tuple(Nexthop(device=port.ifname, via=str(gate.ip)) for port, gate in gates)
+    return Route(netns=port.node, destination=to, nexthops=hops)
 
 
 def _single(port: Port) -> str:

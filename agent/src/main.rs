@@ -13,6 +13,7 @@ mod netlink;
 mod plan;
 mod program;
 mod sample;
+mod session;
 mod status;
 mod sys;
 mod tables;
@@ -40,6 +41,9 @@ fn main() {
 fn run() -> error::Result<()> {
     enter_phase("plan");
     status::reserve()?;
+    if session::is_asked_for() {
+        return session::hold();
+    }
     let plan = boot::read_plan()?;
     enter_phase("modules");
     status::brought(modules::load(&plan.machine.modules)?);

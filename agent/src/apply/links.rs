@@ -132,6 +132,13 @@ pub fn add_loopbacks(build: &mut Build) {
     }
 }
 
+/// Brings the loopback of the calling thread's namespace up.
+pub fn bring_up_loopback() -> Result<()> {
+    let mut batch = Batch::default();
+    bring_up(&mut batch, 1, "lo", "the first namespace");
+    Socket::open(Family::Route)?.apply(batch)
+}
+
 /// Makes bridges that forward from the first frame on, and enslaves their ports.
 pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> {
     for bridge in bridges {

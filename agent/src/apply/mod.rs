@@ -21,6 +21,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 pub use events::Schedule;
+pub use links::bring_up_loopback;
 pub use namespace::{Namespace, enter};
 pub use shaping::ROOT;
 
@@ -50,6 +51,10 @@ impl Applied {
     }
 
     /// The namespace called `name`.
+    pub fn all(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
     pub fn namespace(&self, name: &str) -> Result<&Namespace> {
         self.namespaces
             .iter()

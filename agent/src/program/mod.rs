@@ -1,6 +1,6 @@
 //! Programs of the host that run in a node: started at their time, ended with the trial at the latest.
 
-mod root;
+pub mod root;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

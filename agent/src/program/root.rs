@@ -12,21 +12,37 @@ use crate::error::{Attempt, Result};
 pub const ROOT: &str = "/host";
 /// The engine confines hostfs to the trial's folder, by a path that is put before every other. More steps up than any
 /// folder is deep lead from there to the host's root.
-const UP: usize = 64;
+const STEPS: usize = 64;
+const STEP: &str = "../";
 /// What programs may write to, each empty and in memory, and gone with the trial.
 const PRIVATE: [(&str, &str); 4] =
     [("tmp", "mode=1777"), ("run", "mode=0755"), ("var/tmp", "mode=1777"), ("mnt", "mode=0755")];
 
 /// Mounts everything once. Nothing of it reaches the host: its files are read-only.
 pub fn prepare() -> Result<()> {
-    rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("making {ROOT}"))?;
-    let up = CString::new("../".repeat(UP)).unwrap_or_default();
-    mount("none", ROOT, "hostfs", MountFlags::RDONLY, up.as_c_str())
-        .attempt(|| "mounting the host's files")?;
+    mount_host()?;
     for (path, options) in PRIVATE {
         let options = CString::new(options).unwrap_or_default();
         mount_at("tmpfs", "tmpfs", &format!("{ROOT}/{path}"), &options)?;
     }
+    mount_kernel()?;
+    mount_names()
+}
+
+/// Where a path of the host is found from what hostfs is confined to.
+pub fn host_path(path: &str) -> String {
+    format!("{}{path}", STEP.repeat(STEPS))
+}
+
+/// Mounts the host's files, read-only.
+pub fn mount_host() -> Result<()> {
+    rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("making {ROOT}"))?;
+    let root = CString::new(host_path("")).unwrap_or_default();
+    mount("none", ROOT, "hostfs", MountFlags::RDONLY, root.as_c_str()).attempt(|| "mounting the host's files")
+}
+
+/// Mounts what the guest's kernel offers, in place of what the host's does.
+pub fn mount_kernel() -> Result<()> {
     mount_at("proc", "proc", &format!("{ROOT}/proc"), c"")?;
     mount_at("sysfs", "sysfs", &format!("{ROOT}/sys"), c"")?;
     mount_at("devtmpfs", "devtmpfs", &format!("{ROOT}/dev"), c"mode=0755")?;
@@ -35,7 +51,11 @@ pub fn prepare() -> Result<()> {
         rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)).attempt(|| format!("making {path}"))?;
         mount_at(kind, kind, &path, options)?;
     }
-    // Names of the namespaces, for `ip netns`.
+    Ok(())
+}
+
+/// Names of the namespaces, for `ip netns`.
+pub fn mount_names() -> Result<()> {
     let names = format!("{ROOT}/run/netns");
     rustix::fs::mkdir(&names, Mode::from_raw_mode(0o755)).attempt(|| format!("making {names}"))?;
     mount_bind_recursive("/run/netns", &names).attempt(|| format!("mounting {names}"))

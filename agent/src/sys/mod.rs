@@ -5,6 +5,7 @@
 
 mod datagrams;
 mod packets;
+mod processes;
 
 pub use packets::{Packet, PacketRing};
 
@@ -14,6 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::io::{Errno, Result};
 
 pub use datagrams::{Datagrams, stamp_arrivals};
+pub use processes::{bury_orphans, kill_everything, run_in_place, unshare_mounts, write_back};
 
 /// `SOL_MPTCP` and its option (`linux/mptcp.h`), which libc does not name.
 const SOL_MPTCP: i32 = 284;

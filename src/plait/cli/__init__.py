@@ -12,6 +12,7 @@ import typer
 
 import plait
 from plait.cli import compare, doctor, kernel, lint, plan, report, run
+from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.errors import PlaitError
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.command)
+app.command("exec")(exec_verb.command)
 app.command("plan")(plan.command)
 app.command("list")(list_verb.command)
 app.command("lint")(lint.command)

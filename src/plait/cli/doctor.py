@@ -44,13 +44,13 @@ def command() -> int:
 
 
 def _programs() -> str:
-    from plait.run.virtual import launcher
+    from plait.run.launch import launcher
 
     return f"{launcher()[0]} and what goes with it"
 
 
 def _memory() -> str:
-    from plait.run.virtual import memory_directory
+    from plait.run.launch import memory_directory
 
     place = Path(memory_directory())
     free_mib = shutil.disk_usage(place).free >> 20

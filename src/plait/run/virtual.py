@@ -19,23 +19,22 @@ import json
 import os
 import select
 import shutil
-import signal
-import subprocess
 import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from plait.errors import MachineError, RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model import Machine, Network, Plan
-from plait.run import crash, initramfs, inventory
+from plait.run import crash, initramfs, inventory, launch
 from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterable, Iterator
 
     from plait.kernel import Kernel
@@ -46,7 +45,7 @@ EPOCH_NS = 1_700_000_000_000_000_000
 """The guest's date at boot (2023-11-14), the same always."""
 
 _POLL_S = 0.25
-_NOTHING = Plan(
+NOTHING = Plan(
     seed=0,
     machine=Machine(),
     sample_interval_us=1000,
@@ -57,9 +56,6 @@ _NOTHING = Plan(
 )
 """The plan of a guest that runs no trial."""
 _CONSOLE_LINES = 12
-
-# Should plait die before setpriv has asked for the signal, the signal never comes: so look who the parent is.
-_UNLESS_ORPHANED = '[ "$PPID" = "$0" ] || exit 1; exec "$@"'
 
 
 @dataclass(frozen=True)
@@ -88,8 +84,8 @@ class VirtualEngine:
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
         self._limits = limits or Limits()
-        self._launcher = launcher()
-        self._initramfs, self._agent_sha256 = _initramfs(agent)
+        self._launcher = launch.launcher()
+        self._initramfs, self._agent_sha256 = initramfs_of(agent)
 
     def identity(self) -> EngineIdentity:
         """Returns the kernel's and the agent's identities."""
@@ -101,19 +97,20 @@ class VirtualEngine:
         self._add_modules(job)
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
-            guest = self._spawn(job, console)
+            command = [*self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
+            guest = launch.spawn(command, job.folder, console)
             try:
                 verdict = _Watch(job, self._limits, started).until_exit(guest)
             finally:
-                _end(guest)
-        _judge(job.folder, guest.returncode, verdict)
+                launch.end(guest)
+        judge(job.folder, guest.returncode, verdict)
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Returns what the kernel has with all that was added to it (see Engine)."""
         modules = tuple(self._added())
         identity = " ".join([self._kernel.identity, self._agent_sha256, *(one.sha256 for one in modules)])
-        machine = _NOTHING.machine.model_copy(update={"modules": modules})
-        plan = _NOTHING.model_copy(update={"machine": machine})
+        machine = NOTHING.machine.model_copy(update={"modules": modules})
+        plan = NOTHING.model_copy(update={"machine": machine})
         return inventory.take(identity, settings, lambda folder: self.execute(Job(plan, {}, folder)))
 
     def _added(self) -> Iterator[Module]:
@@ -133,41 +130,27 @@ class VirtualEngine:
             (job.folder / "modules").mkdir(exist_ok=True)
             shutil.copyfile(built, job.folder / "modules" / f"{module.name}.ko")
 
-    def _spawn(self, job: Job, console: IO[bytes]) -> subprocess.Popen[bytes]:
-        command = [*self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
-        try:
-            return subprocess.Popen(
-                command,
-                cwd=job.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=subprocess.STDOUT,
-                env={
-                    "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-                    "HOME": str(job.folder),
-                    "TMPDIR": memory_directory(),
-                },
-                start_new_session=True,  # Ctrl-C is for plait; and the whole guest can be ended as one group
-            )
-        except OSError as error:
-            raise TrialError(
-                f"starting the guest ({command[0]}): {error.strerror}; `plait doctor` says what is missing"
-            ) from error
 
+def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = False) -> list[str]:
+    """Returns the command line of the guest's kernel for `plan`, without host paths.
 
-def kernel_parameters(plan: Plan) -> list[str]:
-    """Returns the command line of the guest's kernel for `plan`, without host paths."""
+    With `real_time` its clock is the host's; with `orders` its console tty1 is the descriptor 0 of its process.
+    """
+    virtual_time = [
+        "time-travel=inf-cpu",
+        f"time-travel-start={EPOCH_NS}",
+        f"time-travel-syscall-ns={plan.machine.syscall_ns}",
+    ]
     return [
         f"mem={plan.machine.memory_mib}M",
         "initrd=initramfs.cpio",
         "hostfs=/proc/self/cwd",  # hostfs wants an absolute path; this one is the same everywhere
         "rdinit=/init",
-        "time-travel=inf-cpu",
-        f"time-travel-start={EPOCH_NS}",
-        f"time-travel-syscall-ns={plan.machine.syscall_ns}",
+        *([] if real_time else virtual_time),
         f"um_rng_seed={plan.seed}",
         "con=null",
         "con0=null,fd:1",
+        *(["con1=fd:0"] if orders else []),
         "uml_dir=.",
         "umid=guest",
         "panic=-1",
@@ -204,15 +187,15 @@ class _Watch:
 
     def _verdict(self, pid: int) -> str | None:
         now = time.monotonic()
-        virtual_us = _virtual_us(self._job.folder)
-        if virtual_us > self._virtual_us:
-            self._virtual_us, self._advanced = virtual_us, now
-            self._job.progress(virtual_us)
+        reached_us = virtual_us(self._job.folder)
+        if reached_us > self._virtual_us:
+            self._virtual_us, self._advanced = reached_us, now
+            self._job.progress(reached_us)
         stalled = now - self._advanced
         if stalled > self._limits.stall_s:
             return (
                 f"no virtual progress: {self._where()} for {stalled:.0f} s of wall time "
-                f"(the guest used {_cpu_s(pid):.0f} s of processor time in all); "
+                f"(the guest used {cpu_s(pid):.0f} s of processor time in all); "
                 "something in the guest polls without sleeping or waits for what never comes"
             )
         if now - self._started > self._limits.total_s:
@@ -241,14 +224,7 @@ def _fill(job: Job, archive: Path) -> None:
         raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
 
-def _end(guest: subprocess.Popen[bytes]) -> None:
-    """Ends the guest's whole process group, and waits for it."""
-    with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
-        os.killpg(guest.pid, signal.SIGKILL)
-    guest.wait()
-
-
-def _judge(folder: Path, exit_code: int, verdict: str | None) -> None:
+def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
     """Raises TrialError unless the agent reported success."""
     if verdict is not None:
         raise TrialError(f"{verdict}\n{_console_tail(folder)}")
@@ -282,7 +258,7 @@ def _console_tail(folder: Path) -> str:
     )
 
 
-def _virtual_us(folder: Path) -> int:
+def virtual_us(folder: Path) -> int:
     """Returns the virtual time that the agent last reported, in us; -1 before its first report."""
     try:
         lines = (folder / "progress").read_text(encoding="ascii").splitlines()
@@ -291,33 +267,14 @@ def _virtual_us(folder: Path) -> int:
     return int(lines[-1].split()[0]) if lines and lines[-1].split() else -1
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """Returns the processor time used by process `pid` so far in seconds (proc_pid_stat(5), fields 14 and 15)."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def launcher() -> list[str]:
-    """Returns the command prefix under which guests run: they die with plait, at fixed addresses."""
-    tools = {name: shutil.which(name) for name in ("setpriv", "setarch")}
-    missing = [name for name, path in tools.items() if path is None]
-    if missing:
-        raise MachineError(
-            f"{' and '.join(missing)} not found; install util-linux (`apt-get install util-linux`)"
-        )
-    unless_orphaned = ["/bin/sh", "-c", _UNLESS_ORPHANED, str(os.getpid())]
-    return [str(tools["setpriv"]), "--pdeathsig=KILL", "--", *unless_orphaned, str(tools["setarch"]), "-R"]
-
-
-def memory_directory() -> str:
-    """Returns the directory for the guest's memory: the first that is in memory, and writable."""
-    for path in ("/dev/shm", "/tmp"):  # noqa: S108 - the file is unlinked by the guest as soon as it is open
-        if os.access(path, os.W_OK | os.X_OK):
-            return path
-    raise MachineError("neither /dev/shm nor /tmp is writable; the guest's memory needs one of them")
-
-
-def _initramfs(agent: Path) -> tuple[Path, str]:
+def initramfs_of(agent: Path) -> tuple[Path, str]:
+    """Returns the guest's root with this agent, and the agent's SHA-256 (MachineError when there is none)."""
     try:
         content = agent.read_bytes()
     except OSError as error:

@@ -1,0 +1,161 @@
+//! The guest as programs find it: the host's files with private layers, devices, control groups, a loopback.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::mount::{MountFlags, mount, mount_move};
+
+use super::orders::First;
+use crate::apply;
+use crate::boot::mount_at;
+use crate::error::{Attempt, Error, Result};
+use crate::program::root::{self, ROOT};
+use crate::sys;
+
+/// Written to in memory, over what the host has there.
+const LAYERED: [&str; 2] = ["tmp", "var"];
+/// What is written to the layers, and the room for it.
+const LAYERS: &str = "/run/layers";
+/// Folders of control groups, as of version 1, which Mininet and libcgroup look for.
+const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "freezer", "pids"];
+const GROUPS: &str = "/host/sys/fs/cgroup";
+/// All programs of a session are in this group, which bounds how many there are.
+pub const GROUP: &str = "/host/sys/fs/cgroup/pids/plait";
+
+/// Where programs run: a mount namespace in which the host's files are the root.
+pub struct Place {
+    pub mounts: OwnedFd,
+}
+
+/// Makes everything.
+pub fn prepare(first: &First) -> Result<Place> {
+    apply::bring_up_loopback()?;
+    root::mount_host()?;
+    layers()?;
+    mount_at("tmpfs", "tmpfs", &format!("{ROOT}/run"), c"mode=0755")?;
+    root::mount_kernel()?;
+    root::mount_names()?;
+    devices()?;
+    groups(first.processes_max)?;
+    for folder in &first.writable {
+        let options = CString::new(root::host_path(folder));
+        let options = options.map_err(|error| Error::because(format!("mounting {folder}"), error))?;
+        mount("none", format!("{ROOT}{folder}"), "hostfs", MountFlags::empty(), options.as_c_str())
+            .attempt(|| format!("mounting {folder}"))?;
+    }
+    seal()?;
+    enter()
+}
+
+fn layers() -> Result<()> {
+    mount_at("tmpfs", "tmpfs", &make(LAYERS, 0o755)?, c"mode=0755")?;
+    for name in LAYERED {
+        let (upper, work) = (format!("{LAYERS}/{name}"), format!("{LAYERS}/{name}.work"));
+        let lower = format!("{ROOT}/{name}");
+        make(&work, 0o755)?;
+        make(
+            &upper,
+            fs::metadata(&lower)
+                .map_or(0o755, |found| std::os::unix::fs::PermissionsExt::mode(&found.permissions())),
+        )?;
+        let options =
+            CString::new(format!("lowerdir={lower},upperdir={upper},workdir={work}")).unwrap_or_default();
+        mount_at("overlay", "overlay", &lower, &options)?;
+    }
+    Ok(())
+}
+
+fn make(path: &str, mode: u32) -> Result<String> {
+    let what = || format!("making {path}");
+    rustix::fs::mkdir(path, Mode::from_raw_mode(mode)).attempt(what)?;
+    // Whatever the file mode creation mask says.
+    rustix::fs::chmod(path, Mode::from_raw_mode(mode & 0o7777)).attempt(what)?;
+    Ok(path.to_owned())
+}
+
+/// What devtmpfs leaves to user space.
+fn devices() -> Result<()> {
+    let dev = format!("{ROOT}/dev");
+    for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
+    {
+        std::os::unix::fs::symlink(target, format!("{dev}/{name}"))
+            .attempt(|| format!("making {dev}/{name}"))?;
+    }
+    // The instance of pseudo-terminals that programs see, in place of the kernel's own node.
+    let ptmx = format!("{dev}/ptmx");
+    let what = || format!("making {ptmx}");
+    if fs::symlink_metadata(&ptmx).is_ok() {
+        fs::remove_file(&ptmx).attempt(what)?;
+    }
+    std::os::unix::fs::symlink("pts/ptmx", &ptmx).attempt(what)?;
+    let tun = format!("{dev}/net/tun");
+    if fs::symlink_metadata(&tun).is_err() {
+        make(&format!("{dev}/net"), 0o755)?;
+        let number = rustix::fs::makedev(10, 200);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &tun,
+            FileType::CharacterDevice,
+            Mode::from_raw_mode(0o666),
+            number,
+        )
+        .attempt(|| format!("making {tun}"))?;
+    }
+    Ok(())
+}
+
+fn groups(processes_max: u32) -> Result<()> {
+    mount_at("cgroup", "tmpfs", GROUPS, c"mode=0755")?;
+    for name in CONTROLLERS {
+        let path = make(&format!("{GROUPS}/{name}"), 0o755)?;
+        mount_at("cgroup", "cgroup", &path, &CString::new(name).unwrap_or_default())?;
+    }
+    make(GROUP, 0o755)?;
+    let limit = format!("{GROUP}/pids.max");
+    fs::write(&limit, processes_max.to_string()).attempt(|| format!("writing {limit}"))
+}
+
+/// From here on nothing more of the host can be mounted, where the kernel can be told so.
+fn seal() -> Result<()> {
+    let path = "/sys/module/hostfs/parameters/sealed";
+    if fs::exists(path).unwrap_or(false) {
+        fs::write(path, "1").attempt(|| format!("writing {path}"))?;
+    }
+    Ok(())
+}
+
+/// Makes the host's files the root of a mount namespace, as `switch_root` does.
+fn enter() -> Result<Place> {
+    let (sender, receiver) = mpsc::channel();
+    let make = move || {
+        let made = sys::unshare_mounts()
+            .and_then(|()| rustix::process::chdir(ROOT))
+            .and_then(|()| mount_move(".", "/"))
+            .and_then(|()| rustix::process::chroot("."))
+            .and_then(|()| {
+                rustix::fs::open("/proc/thread-self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            });
+        let _ = sender.send(made); // the other side waits for it
+    };
+    let what = || "making the host's files the root";
+    thread::Builder::new().spawn(make).attempt(what)?;
+    let made = receiver.recv().map_err(|error| Error::because(what(), error))?;
+    Ok(Place { mounts: made.attempt(what)? })
+}
+
+/// How often the bound on processes was met.
+pub fn refused_processes() -> u64 {
+    let events = fs::read_to_string(format!("{GROUP}/pids.events")).unwrap_or_default();
+    events.split_whitespace().nth(1).and_then(|count| count.parse().ok()).unwrap_or_default()
+}
+
+/// Private file systems on which nothing is left.
+pub fn full() -> Vec<&'static str> {
+    let places = [(LAYERS, "/tmp and /var"), ("/host/run", "/run"), ("/host/dev/shm", "/dev/shm")];
+    let is_full = |path: &str| rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail == 0);
+    places.into_iter().filter(|(path, _)| is_full(path)).map(|(_, name)| name).collect()
+}

@@ -1,0 +1,73 @@
+//! A session: programs of the host that run because somebody asks for them, one (`plait exec`) or many (a prompt).
+//!
+//! Orders come as the file `session.json`, and afterwards as lines on the console `tty1`; what programs write, and
+//! how they end, goes to the file `output`. Without any line on the console a session in virtual time is as
+//! repeatable as a trial.
+
+mod guest;
+mod orders;
+mod output;
+mod run;
+mod terminal;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::boot::{self, JOB};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::status::{self, Progress};
+use crate::sys;
+
+use orders::First;
+use output::Output;
+use run::Runs;
+
+const FIRST: &str = "session.json";
+/// How often orphans are buried and the clock is told, in us.
+const ROUND_US: i64 = 100_000;
+
+/// Whether this guest was booted for a session.
+pub fn is_asked_for() -> bool {
+    Path::new(JOB).join(FIRST).exists()
+}
+
+/// Runs what `session.json` asks for, until it has ended.
+pub fn hold() -> Result<()> {
+    let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {FIRST}"), error);
+    let json = std::fs::read(format!("{JOB}/{FIRST}")).map_err(|error| because(&error))?;
+    let mut first: First = serde_json::from_slice(&json).map_err(|error| because(&error))?;
+    status::enter_phase("preparing the guest");
+    let network = if first.network { Some(crate::apply::apply(boot::read_plan()?)?) } else { None };
+    let place = guest::prepare(&first)?;
+    let mut progress = Progress::create()?;
+    status::booted(clock::set_zero());
+    let runs = Arc::new(Runs::new(Output::create()?, place, network.as_ref())?);
+    status::enter_phase("starting services");
+    for service in &first.before {
+        runs.complete(service)?;
+    }
+    status::enter_phase("run");
+    orders::listen(&runs)?;
+    runs.tell_ready()?;
+    let began_us = clock::trial_us();
+    let limit_us = first.time_limit_us.map_or(i64::MAX, |limit| began_us.saturating_add(limit));
+    if let Some(start) = first.start.take() {
+        runs.stop_after(start.run);
+        runs.start(start);
+    }
+    let mut next_us = began_us;
+    loop {
+        next_us += ROUND_US;
+        if runs.wait_for_the_end(next_us.min(limit_us)) {
+            rustix::fs::sync();
+            return Ok(());
+        }
+        // Only what this thread has started, and what nobody else waits for any more.
+        sys::bury_orphans();
+        progress.tell(clock::trial_us())?;
+        if clock::trial_us() >= limit_us {
+            runs.end_all();
+        }
+    }
+}

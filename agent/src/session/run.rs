@@ -1,0 +1,336 @@
+//! One program of a session, from its start to its end, and all that run at once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
+
+use super::guest::{self, GROUP, Place};
+use super::orders::{Input, Order, Service, Start};
+use super::output::{End, Kind, Output};
+use super::terminal;
+use crate::apply::{Applied, enter};
+use crate::boot::JOB;
+use crate::clock;
+use crate::error::{Attempt, Error, Result};
+use crate::program::root::ROOT;
+use crate::sys;
+
+/// What is read at once.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// What can still be done to a run.
+struct Live {
+    group: Pid,
+    terminal: Option<OwnedFd>,
+    input: Option<Sender<Vec<u8>>>,
+}
+
+#[derive(Default)]
+struct State {
+    live: BTreeMap<u32, Live>,
+    /// The session ends with this run.
+    last: Option<u32>,
+    over: bool,
+    timed_out: bool,
+}
+
+/// All runs of a session.
+pub struct Runs {
+    output: Output,
+    place: Place,
+    group: File,
+    namespaces: BTreeMap<&'static str, OwnedFd>,
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+/// Where what a program writes comes from.
+struct Source {
+    fd: OwnedFd,
+    kind: Kind,
+}
+
+impl Runs {
+    /// Nothing runs yet.
+    pub fn new(output: Output, place: Place, network: Option<&Applied>) -> Result<Self> {
+        let mut namespaces = BTreeMap::new();
+        for namespace in network.map_or(&[][..], Applied::all) {
+            let fd = namespace.fd.try_clone().attempt(|| format!("keeping namespace {}", namespace.name))?;
+            namespaces.insert(namespace.name, fd);
+        }
+        let members = format!("{GROUP}/cgroup.procs");
+        let group = File::options().write(true).open(&members).attempt(|| format!("opening {members}"))?;
+        let (state, bell) = (Mutex::default(), Condvar::new());
+        Ok(Self { output, place, group, namespaces, state, bell })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the host that orders are heard.
+    pub fn tell_ready(&self) -> Result<()> {
+        self.output.frame(0, Kind::Ready, &[])
+    }
+
+    /// The session ends when this run has ended.
+    pub fn stop_after(&self, run: u32) {
+        self.state().last = Some(run);
+    }
+
+    /// Waits until the session is over, at most until `t_us`.
+    pub fn wait_for_the_end(&self, t_us: i64) -> bool {
+        let left = u64::try_from(t_us - clock::trial_us()).unwrap_or_default();
+        let state = self.state();
+        let waited = self.bell.wait_timeout_while(state, Duration::from_micros(left), |state| !state.over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.over
+    }
+
+    /// Ends every program of the guest: the session's time is over.
+    pub fn end_all(&self) {
+        self.state().timed_out = true;
+        sys::kill_everything();
+    }
+
+    /// Does as it is told.
+    pub fn obey(self: &Arc<Self>, order: Order) {
+        match order {
+            Order::Start(start) => self.start(start),
+            Order::Stop => {
+                self.state().over = true;
+                self.bell.notify_all();
+            }
+            Order::Input { run, data } => {
+                let mut state = self.state();
+                let Some(live) = state.live.get_mut(&run) else { return };
+                match data {
+                    // Each character stands for the byte with its number.
+                    Some(text) => {
+                        let bytes = text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect();
+                        let _ = live.input.as_ref().map(|input| input.send(bytes));
+                    }
+                    None => live.input = None,
+                }
+            }
+            Order::Size { run, size } => {
+                if let Some(person) = self.state().live.get(&run).and_then(|live| live.terminal.as_ref()) {
+                    terminal::resize(person, size);
+                }
+            }
+            Order::Signal { run, number } => {
+                let state = self.state();
+                let Some(live) = state.live.get(&run) else { return };
+                let foreground = live.terminal.as_ref().and_then(terminal::foreground);
+                if let Some(signal) = Signal::from_named_raw(number) {
+                    let _ = kill_process_group(foreground.unwrap_or(live.group), signal); // it may have gone
+                }
+            }
+        }
+    }
+
+    /// Starts a program, and follows it to its end in a thread of its own.
+    pub fn start(self: &Arc<Self>, start: Start) {
+        let runs = Arc::clone(self);
+        let run = start.run;
+        let follow = move || {
+            let end = runs
+                .follow(&start)
+                .unwrap_or_else(|error| End { error: Some(error.to_string()), ..End::default() });
+            runs.tell_end(run, end);
+        };
+        if let Err(error) = thread::Builder::new().spawn(follow) {
+            self.tell_end(run, End { error: Some(error.to_string()), ..End::default() });
+        }
+    }
+
+    fn tell_end(&self, run: u32, end: End) {
+        let mut state = self.state();
+        state.live.remove(&run);
+        let end = End {
+            timed_out: state.timed_out,
+            refused_processes: guest::refused_processes(),
+            full: guest::full(),
+            t_us: clock::trial_us(),
+            ..end
+        };
+        if let Err(error) = self.output.end(run, &end) {
+            crate::console(&error.to_string());
+        }
+        state.over |= state.last == Some(run);
+        self.bell.notify_all();
+    }
+
+    fn follow(&self, start: &Start) -> Result<End> {
+        if let Some(netns) = &start.netns {
+            let missing = || Error::new(format!("there is no node {netns}"));
+            enter(self.namespaces.get(netns.as_str()).ok_or_else(missing)?)?;
+        }
+        let (mut command, sources, terminal, input) = prepare(start)?;
+        sys::run_in_place(
+            &mut command,
+            &self.place.mounts,
+            &self.group,
+            &start.directory,
+            terminal.is_some(),
+        );
+        let spawned = command.spawn();
+        drop(command); // and with it what the program writes to
+        let child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                return Ok(End {
+                    errno: error.raw_os_error(),
+                    error: Some(error.to_string()),
+                    ..End::default()
+                });
+            }
+        };
+        let what = || format!("following {}", start.argv.join(" "));
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| Error::because(what(), "it has no number"))?;
+        let input = input.map(feed);
+        self.state().live.insert(start.run, Live { group: pid, terminal, input });
+        let ended = pidfd_open(pid, PidfdFlags::empty()).attempt(what)?;
+        self.relay(start.run, sources, ended.as_fd())?;
+        let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).attempt(what)?;
+        let code = status.as_ref().and_then(rustix::process::WaitIdStatus::exit_status);
+        let signal = status.as_ref().and_then(rustix::process::WaitIdStatus::terminating_signal);
+        Ok(End { code, signal, ..End::default() })
+    }
+
+    /// Passes on what a program writes, until it has ended and everything is read that it left.
+    fn relay(&self, run: u32, mut sources: Vec<Source>, ended: BorrowedFd<'_>) -> Result<()> {
+        let what = || "reading what a program writes";
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            let mut ready: Vec<PollFd<'_>> =
+                sources.iter().map(|source| PollFd::new(&source.fd, PollFlags::IN)).collect();
+            ready.push(PollFd::from_borrowed_fd(ended, PollFlags::IN));
+            match poll(&mut ready, None) {
+                Err(Errno::INTR) => continue,
+                other => other.attempt(what)?,
+            };
+            let is_over = ready.last().is_some_and(|fd| !fd.revents().is_empty());
+            let ready: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();
+            let mut quiet = true;
+            for index in (0..sources.len()).rev().filter(|index| ready[*index]).collect::<Vec<_>>() {
+                match rustix::io::read(&sources[index].fd, &mut buffer) {
+                    // A terminal says EIO when no program has it open any more.
+                    Ok(0) | Err(Errno::IO) => drop(sources.remove(index)),
+                    Ok(bytes) => {
+                        quiet = false;
+                        self.output.frame(run, sources[index].kind, &buffer[..bytes])?;
+                    }
+                    Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error).attempt(what),
+                }
+            }
+            if is_over && quiet {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs a step of what is made ready before, and fails unless it succeeds.
+    pub fn complete(&self, service: &Service) -> Result<()> {
+        let path = format!("{JOB}/{}.log", service.name);
+        let what = || format!("starting {} ({})", service.name, service.argv.join(" "));
+        let log = File::options().append(true).create(true).open(&path).attempt(what)?;
+        let (program, arguments) =
+            service.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(service.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(nothing().attempt(what)?).stdout(log.try_clone().attempt(what)?).stderr(log);
+        sys::run_in_place(&mut command, &self.place.mounts, &self.group, "/", false);
+        let status = command.status().attempt(what)?;
+        if status.success() {
+            return Ok(());
+        }
+        let log = std::fs::read_to_string(&path).unwrap_or_default();
+        Err(Error::because(what(), format!("{status}\n{}", log.trim_end())))
+    }
+}
+
+type Prepared =
+    (Command, Vec<Source>, Option<OwnedFd>, Option<(OwnedFd, Receiver<Vec<u8>>, Sender<Vec<u8>>)>);
+
+/// The command with its standard streams, and this side of them.
+fn prepare(start: &Start) -> Result<Prepared> {
+    let what = || format!("starting {}", start.argv.join(" "));
+    let (program, arguments) =
+        start.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(start.environment.iter().map(|(name, value)| (name, value)));
+    if let Some(size) = start.terminal {
+        let (person, program) = terminal::open(size)?;
+        let again = || program.try_clone().attempt(what);
+        command.stdin(again()?).stdout(again()?).stderr(program);
+        let source = Source { fd: person.try_clone().attempt(what)?, kind: Kind::Stdout };
+        let (sender, receiver) = channel();
+        let feeding = Some((person.try_clone().attempt(what)?, receiver, sender));
+        return Ok((command, vec![source], Some(person), feeding));
+    }
+    command.process_group(0);
+    let (out, to_out) = pipe(what)?;
+    let mut sources = vec![Source { fd: out, kind: Kind::Stdout }];
+    if start.merged {
+        command.stderr(to_out.try_clone().attempt(what)?);
+    } else {
+        let (err, to_err) = pipe(what)?;
+        sources.push(Source { fd: err, kind: Kind::Stderr });
+        command.stderr(to_err);
+    }
+    command.stdout(to_out);
+    let mut feeding = None;
+    command.stdin(match start.input {
+        Input::Nothing => nothing().attempt(what)?,
+        Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(what)?),
+        Input::Orders => {
+            let (from, to) = pipe(what)?;
+            let (sender, receiver) = channel();
+            feeding = Some((to, receiver, sender));
+            Stdio::from(from)
+        }
+    });
+    Ok((command, sources, None, feeding))
+}
+
+fn nothing() -> std::io::Result<Stdio> {
+    File::open(format!("{ROOT}/dev/null")).map(Stdio::from)
+}
+
+fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
+    let flags = rustix::pipe::PipeFlags::CLOEXEC;
+    rustix::pipe::pipe_with(flags).attempt(what)
+}
+
+/// Writes to a program what comes for it; a program that does not read holds up nobody else.
+fn feed((to, receiver, sender): (OwnedFd, Receiver<Vec<u8>>, Sender<Vec<u8>>)) -> Sender<Vec<u8>> {
+    let write = move || {
+        let mut to = File::from(to);
+        for bytes in receiver {
+            if std::io::Write::write_all(&mut to, &bytes).is_err() {
+                return; // it does not want any more
+            }
+        }
+    };
+    if let Err(error) = thread::Builder::new().spawn(write) {
+        crate::console(&format!("feeding a program: {error}"));
+    }
+    sender
+}

@@ -1,0 +1,36 @@
+//! Pseudo-terminals of the guest, for programs that talk to a person.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Pid;
+use rustix::pty::{ptsname, unlockpt};
+use rustix::termios::{Winsize, tcgetpgrp, tcsetwinsize};
+
+use super::orders::Size;
+use crate::error::{Attempt, Result};
+use crate::program::root::ROOT;
+
+/// Opens a pseudo-terminal: the side of whoever sits before it, and the side of the program.
+pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd)> {
+    let what = || "opening a pseudo-terminal";
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let person = rustix::fs::open(format!("{ROOT}/dev/pts/ptmx"), flags, Mode::empty()).attempt(what)?;
+    unlockpt(&person).attempt(what)?;
+    let name = ptsname(&person, Vec::new()).attempt(what)?;
+    let path = format!("{ROOT}{}", name.to_string_lossy());
+    let program = rustix::fs::open(path, flags, Mode::empty()).attempt(what)?;
+    resize(&person, size);
+    Ok((person, program))
+}
+
+/// Tells the program of a new size.
+pub fn resize(person: impl AsFd, size: Size) {
+    let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+    let _ = tcsetwinsize(person, size); // the program may have gone
+}
+
+/// The processes in the foreground.
+pub fn foreground(person: impl AsFd) -> Option<Pid> {
+    tcgetpgrp(person).ok()
+}

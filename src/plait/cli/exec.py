@@ -1,0 +1,201 @@
+"""`plait exec`: one program of this machine in a guest of its own."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
+    from plait.run.session import First, Start
+
+CLOCKS = ("virtual", "real")
+PROCESSES_MAX = 2000
+_READ_AHEAD_BYTES = 256 << 20
+_BROKEN_PIPE = 141
+"""What a shell gives a program that SIGPIPE has ended."""
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH")
+
+
+def command(
+    program: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The program and its arguments.")],
+    *,
+    rw: Annotated[
+        list[Path] | None, typer.Option("--rw", metavar="DIR", help="A folder that the program may change.")
+    ] = None,
+    clock: Annotated[str, typer.Option(help="virtual or real (for what talks to a person).")] = "virtual",
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random in the guest.")] = 1,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Of the guest.")] = "1GiB",
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Of the guest's clock; `none` for no end.")
+    ] = "1h",
+    wall_timeout: Annotated[str, typer.Option(metavar="TIME", help="Of this machine's clock.")] = "1h",
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", metavar="NAME=VALUE", help="A variable; NAME alone passes on the one that is here."
+        ),
+    ] = None,
+    with_: Annotated[
+        list[str] | None, typer.Option("--with", metavar="SERVICE", help="ovs: Open vSwitch, started before.")
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+) -> int:
+    """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
+    from plait.errors import RequestError
+    from plait.run.services import services
+    from plait.run.session import First
+
+    if clock not in CLOCKS:
+        raise RequestError(f"--clock {clock}: there is no such clock; there is: {', '.join(CLOCKS)}")
+    real_time = clock == "real"
+    environment = _environment(env or [], real_time=real_time)
+    memory_mib = _mebibytes(memory)
+    wall_us = _micros("--wall-timeout", wall_timeout)
+    first = First(
+        start=_start(program, environment, real_time=real_time),
+        writable=[_writable(folder) for folder in rw or []],
+        processes_max=PROCESSES_MAX,
+        before=services(with_, program, environment),
+        time_limit_us=_micros("--timeout", timeout),
+    )
+    wall_s = float("inf") if wall_us is None else wall_us / 1e6
+    return _boot(kernel, _plan(seed, memory_mib), first, wall_s, real_time=real_time)
+
+
+def _boot(kernel: str | None, plan: Plan, first: First, wall_s: float, *, real_time: bool) -> int:
+    """Boots the guest, follows its program to its end, and returns its exit code."""
+    from plait.cli.kernel import build_with_progress
+    from plait.cli.run import agent_path
+    from plait.kernel import find
+    from plait.run import foreground
+    from plait.run.files import cache_root
+    from plait.run.session import Session
+    from plait.run.workspace import Workspace
+
+    assert first.start is not None
+    chosen = find(kernel) if kernel else build_with_progress(None)
+    bounds = foreground.Bounds(wall_s, plan.machine.memory_mib, first.processes_max, real_time)
+    with Workspace(cache_root() / "exec", ".work-") as workspace:
+        folder = workspace.job()
+        (folder / "input").mkdir()
+        if first.start.input == "file":
+            foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _tell)
+        with Session(chosen, agent_path(), folder, plan, first, real_time=real_time) as session:
+            typed, terminal = first.start.input == "orders", first.start.terminal is not None
+            try:
+                return foreground.follow(session, bounds, _tell, typed=typed, terminal=terminal)
+            except BrokenPipeError:
+                os.dup2(
+                    os.open(os.devnull, os.O_WRONLY), 1
+                )  # nobody reads what Python may still want to write
+                return _BROKEN_PIPE
+
+
+def _tell(text: str) -> None:
+    sys.stdout.flush()
+    typer.echo(f"plait: {text}", err=True)
+
+
+def _plan(seed: int, memory_mib: int) -> Plan:
+    from plait.plan.programs import SYSTEM_CALL_NS
+    from plait.run.virtual import NOTHING
+
+    machine = NOTHING.machine.model_copy(update={"memory_mib": memory_mib, "syscall_ns": SYSTEM_CALL_NS})
+    return NOTHING.model_copy(update={"seed": seed, "machine": machine})
+
+
+def _start(program: list[str], environment: list[tuple[str, str]], *, real_time: bool) -> Start:
+    from plait.run.foreground import RUN, merged_streams, terminal_size
+    from plait.run.session import Start
+
+    terminal = _has_terminal(real_time=real_time)
+    return Start(
+        run=RUN,
+        argv=program,
+        environment=environment,
+        directory=str(Path.cwd()),
+        input="orders" if terminal else _input(real_time=real_time),
+        merged=merged_streams(),
+        terminal=terminal_size(sys.stdin.fileno()) if terminal else None,
+    )
+
+
+def _has_terminal(*, real_time: bool) -> bool:
+    return real_time and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _input(*, real_time: bool) -> str:
+    """Where the program's standard input comes from, by what plait's own is."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return "nothing"
+    if stat.S_ISCHR(mode) and (not real_time or not os.isatty(0)):
+        return "nothing"  # a terminal, in virtual time, or /dev/null
+    return "orders" if real_time else "file"
+
+
+def _environment(given: list[str], *, real_time: bool) -> list[tuple[str, str]]:
+    from plait.errors import RequestError
+
+    passed_on = (*_PASSED_ON, "TERM") if _has_terminal(real_time=real_time) else _PASSED_ON
+    environment = {name: os.environ[name] for name in passed_on if name in os.environ}
+    path = environment.get("PATH", "").split(":")
+    environment["PATH"] = ":".join(path + [one for one in _SYSTEM_PATH.split(":") if one not in path]).strip(
+        ":"
+    )
+    environment |= {"USER": "root", "LOGNAME": "root"}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise RequestError(f"--env {text}: it has no name; write NAME=VALUE")
+        if not equals and name not in os.environ:
+            raise RequestError(f"--env {name}: there is no such variable here to pass on; write {name}=VALUE")
+        environment[name] = value if equals else os.environ[name]
+    return sorted(environment.items())
+
+
+def _writable(folder: Path) -> Path:
+    from plait.errors import RequestError
+
+    path = folder.resolve()
+    if not path.is_dir():
+        raise RequestError(f"--rw {folder}: there is no such folder")
+    if path == Path("/"):
+        raise RequestError("--rw /: the whole machine cannot be given away; name the folder that is needed")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise RequestError(f"--rw {folder}: you may not write to it yourself")
+    return path
+
+
+def _mebibytes(text: str) -> int:
+    from plait.errors import RequestError
+    from plait.units import Size
+
+    try:
+        size = int(Size.parse(text))
+    except ValueError as error:
+        raise RequestError(f"--memory {text}: {error}") from error
+    if not 64 << 20 <= size <= 1 << 40:
+        raise RequestError(f"--memory {text}: a guest has between 64 MiB and 1 TiB")
+    return size >> 20
+
+
+def _micros(option: str, text: str) -> int | None:
+    from plait.errors import RequestError
+    from plait.units import Duration
+
+    if text == "none":
+        return None
+    try:
+        time = Duration.parse(text)
+    except ValueError as error:
+        raise RequestError(f"{option} {text}: {error}") from error
+    return int(time.us)

@@ -1,0 +1,242 @@
+"""One program of the host in a guest of its own, as if it ran here: its streams, its signals, its end.
+
+What it writes comes out as it comes, what is sent to plait is sent on to it, and its exit code is returned. In
+virtual time its standard input is read to the end before it starts; in real time it is passed on as it comes, and a
+terminal is passed through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+import tty
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.errors import TrialError
+from plait.run.session import END, STDOUT, Session, Size
+from plait.run.virtual import virtual_us
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+RUN = 1
+"""The number of the program."""
+TIMED_OUT = 124
+"""The exit code of a program whose time was over, as of timeout(1)."""
+_NOT_FOUND, _NOT_RUNNABLE, _SIGNALLED = 127, 126, 128
+_ENOENT = 2
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_STALL_S = 120.0
+_OUT_OF_MEMORY = "Out of memory: Killed process"
+_TERMINAL_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """When the guest is given up."""
+
+    wall_s: float
+    memory_mib: int
+    processes_max: int
+    real_time: bool
+
+
+def terminal_size(descriptor: int) -> Size:
+    """Returns the size of the terminal behind `descriptor`."""
+    rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(descriptor, termios.TIOCGWINSZ, b"\0" * 8))
+    return Size(rows or 24, columns or 80)
+
+
+def follow(
+    session: Session, bounds: Bounds, tell: Callable[[str], None], *, typed: bool, terminal: bool
+) -> int:
+    """Returns the program's exit code, as a shell would give it, when it has ended.
+
+    `typed`: its input is passed on as it comes; `terminal`: from a terminal, in which the program runs. `tell` is
+    called with what a person should know beside the program's own words. Raises TrialError when the guest fails.
+    """
+    with contextlib.ExitStack() as stack:
+        signals = stack.enter_context(_signals(resize=terminal))
+        if terminal:
+            stack.enter_context(_raw(sys.stdin.fileno()))
+        return _Follower(session, bounds, tell, signals, typed=typed).until_end()
+
+
+class _Follower:
+    def __init__(
+        self, session: Session, bounds: Bounds, tell: Callable[[str], None], signals: int, *, typed: bool
+    ) -> None:
+        self._session = session
+        self._bounds = bounds
+        self._tell = tell
+        self._signals = signals
+        self._input = sys.stdin.fileno() if typed else None
+        self._interrupts = 0
+        self._began = self._advanced = time.monotonic()
+        self._virtual_us = -1
+
+    def until_end(self) -> int:
+        while True:
+            watched = [self._signals] + ([] if self._input is None else [self._input])
+            ready = self._session.wait(watched)
+            if self._signals in ready and (code := self._pass_signals()) is not None:
+                return code
+            if self._input in ready:
+                self._pass_input()
+            gone = self._session.guest.poll() is not None
+            for frame in self._session.frames():
+                if frame.kind == END:
+                    return self._judge(json.loads(frame.content))
+                self._write(1 if frame.kind == STDOUT else 2, frame.content)
+            if gone:
+                self._session.explain_end()
+                raise TrialError("the guest ended, and with it the program, without saying how")
+            self._check_bounds()
+
+    def _pass_signals(self) -> int | None:
+        """Passes signals on. Returns an exit code when the guest is to be left at once."""
+        for number in os.read(self._signals, 64):
+            if number == signal.SIGWINCH:
+                size = terminal_size(sys.stdin.fileno())._asdict()
+                self._session.tell({"do": "size", "run": RUN, "size": size})
+                continue
+            self._interrupts += number in {signal.SIGINT, signal.SIGTERM}
+            if self._interrupts > 1:
+                self._tell("interrupted twice: the guest was ended")
+                return _SIGNALLED + number
+            self._session.tell({"do": "signal", "run": RUN, "number": number})
+        return None
+
+    def _pass_input(self) -> None:
+        assert self._input is not None
+        data = os.read(self._input, _TERMINAL_BYTES)
+        text = data.decode("latin-1") if data else None  # each character stands for a byte
+        self._session.tell({"do": "input", "run": RUN, "data": text})
+        if not data:
+            self._input = None
+
+    def _write(self, descriptor: int, data: bytes) -> None:
+        """Writes all of `data`; while nobody reads it the guest stands still."""
+        while data:
+            if not select.select([], [descriptor], [], 0)[1]:
+                self._session.hold_still()
+                select.select([], [descriptor], [])
+                self._session.go_on()
+                self._advanced = time.monotonic()
+            data = data[os.write(descriptor, data) :]
+
+    def _check_bounds(self) -> None:
+        now = time.monotonic()
+        if now - self._began > self._bounds.wall_s:
+            raise TrialError(
+                f"given up after {self._bounds.wall_s:.0f} s of wall time, with the guest's clock at "
+                f"{max(self._virtual_us, 0) / 1e6:.0f} s; --wall-timeout allows more"
+            )
+        reached_us = virtual_us(self._session.folder)
+        if reached_us > self._virtual_us:
+            self._virtual_us, self._advanced = reached_us, now
+        if now - self._advanced > _STALL_S and not self._bounds.real_time:
+            raise TrialError(
+                f"virtual time has stood at {max(self._virtual_us, 0) / 1e6:.0f} s for {_STALL_S:.0f} s of wall time: "
+                "the program computes, or polls without sleeping; `--clock real` lets time pass meanwhile"
+            )
+
+    def _judge(self, end: dict[str, object]) -> int:
+        """Returns the exit code, and says what a person should know."""
+        if _OUT_OF_MEMORY in (self._session.folder / "console.log").read_text(
+            encoding="utf-8", errors="replace"
+        ):
+            self._tell(
+                f"the guest ran out of memory ({self._bounds.memory_mib} MiB) and its kernel killed a program; "
+                "--memory gives it more"
+            )
+        if end["refused_processes"]:
+            self._tell(
+                f"the program wanted more than {self._bounds.processes_max} processes at once, and was refused more"
+            )
+        if end["full"]:
+            places = ", ".join(map(str, end["full"]))  # type: ignore[call-overload]
+            self._tell(
+                f"nothing is left in {places}, which are in memory; --memory gives more, or write to --rw DIR"
+            )
+        if end["timed_out"]:
+            self._tell(
+                f"the program was ended at its time limit ({int(str(end['t_us'])) / 1e6:g} s of its clock)"
+            )
+            return TIMED_OUT
+        if end["error"]:
+            self._tell(f"{end['error']}")
+            return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
+        if isinstance(end["signal"], int):
+            if not self._interrupts and end["signal"] != signal.SIGPIPE:
+                self._tell(f"the program was ended by {signal.Signals(end['signal']).name}")
+            return _SIGNALLED + end["signal"]
+        return int(str(end["code"]))
+
+
+@contextlib.contextmanager
+def _signals(*, resize: bool) -> Iterator[int]:
+    """Yields a descriptor from which the numbers of signals can be read that are passed on."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    passed_on = (*_PASSED_ON, signal.SIGWINCH) if resize else _PASSED_ON
+    before = {number: signal.signal(number, lambda *_: None) for number in passed_on}
+    wakeup = signal.set_wakeup_fd(writer)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
+
+
+@contextlib.contextmanager
+def _raw(descriptor: int) -> Iterator[None]:
+    """Has the terminal pass on every key as it is."""
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setraw(descriptor)
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def read_ahead(source: int, target: Path, most: int, tell: Callable[[str], None]) -> None:
+    """Copies standard input to its end into `target` (TrialError when it is longer than `most` bytes)."""
+    left = most
+    waited = False
+    with target.open("wb") as file:
+        while True:
+            if not waited and not select.select([source], [], [], 1.0)[0]:
+                waited = True
+                tell(
+                    "waiting for the end of standard input, which is read before the program starts (</dev/null: none)"
+                )
+            chunk = os.read(source, 1 << 20)
+            if not chunk:
+                return
+            left -= len(chunk)
+            if left < 0:
+                raise TrialError(
+                    f"standard input is longer than {most >> 20} MiB, which is as much as is read ahead in virtual "
+                    "time; pass the name of a file instead, or use --clock real"
+                )
+            file.write(chunk)
+
+
+def merged_streams() -> bool:
+    """Whether standard output and standard error of plait are one and the same."""
+    out, err = os.fstat(1), os.fstat(2)
+    same = (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
+    return same and not Path("/dev/null").samefile(f"/proc/self/fd/{1}")

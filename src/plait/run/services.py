@@ -1,0 +1,88 @@
+"""What a program needs to run beside it: Open vSwitch, started as its manual says, before the program.
+
+The database and its socket lie in the guest's own /run, so that whatever runs on the host stays untouched.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.errors import MachineError, RequestError
+from plait.run.session import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+_RUN = "/run/openvswitch"
+_DATABASE = "/var/lib/plait-ovs.db"
+_OPEN_VSWITCH = (
+    ("mkdir", "-p", _RUN),
+    ("ovsdb-tool", "create", _DATABASE, _SCHEMA),
+    (
+        "ovsdb-server",
+        _DATABASE,
+        f"--remote=punix:{_RUN}/db.sock",
+        "--pidfile",
+        "--detach",
+        "--no-chdir",
+        "-vfile:off",
+    ),
+    # It counts the processors only after ten seconds, and has nobody to forward with until then.
+    (
+        "ovs-vsctl",
+        "--no-wait",
+        "--",
+        "init",
+        "--",
+        "set",
+        "Open_vSwitch",
+        ".",
+        "other_config:n-handler-threads=1",
+        "other_config:n-revalidator-threads=1",
+    ),
+    ("ovs-vswitchd", f"unix:{_RUN}/db.sock", "--pidfile", "--detach", "--no-chdir", "-vfile:off"),
+)
+_SERVICES = {"ovs": _OPEN_VSWITCH}
+_READ_BYTES = 1 << 20
+
+
+def services(
+    asked: Sequence[str] | None, program: Sequence[str], environment: Sequence[tuple[str, str]]
+) -> list[Service]:
+    """Returns the steps that start what is asked for; without any wish, what `program` will need.
+
+    Raises RequestError when there is no such service, MachineError when it is not installed.
+    """
+    for name in asked or ():
+        if name not in _SERVICES:
+            raise RequestError(
+                f"--with {name}: there is no such service; there is: {', '.join(sorted(_SERVICES))}"
+            )
+    path = dict(environment).get("PATH")
+    installed = shutil.which("ovs-vswitchd", path=path) is not None
+    if asked and not installed:
+        raise MachineError("--with ovs: Open vSwitch is not installed (`apt-get install openvswitch-switch`)")
+    names = asked if asked is not None else ["ovs"] * (installed and uses_mininet(program, path))
+    return [Service(name, step, environment) for name in names for step in _SERVICES[name]]
+
+
+def uses_mininet(program: Sequence[str], path: str | None = None) -> bool:
+    """Whether one of the first words of `program` is `mn`, or a script that speaks of Mininet: it may want a switch."""
+    for word in program[:4]:
+        found = Path(word) if "/" in word or word.endswith(".py") else None
+        if found is None and word == program[0]:
+            which = shutil.which(word, path=path)
+            found = Path(which) if which else None
+        if found is not None and found.is_file() and _is_text(found):
+            with found.open("rb") as file:
+                if b"mininet" in file.read(_READ_BYTES):
+                    return True
+    return False
+
+
+def _is_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"\0" not in file.read(1024)

@@ -1,0 +1,242 @@
+"""A guest in which programs of the host run because somebody asks for them, one or many, in virtual or in real time.
+
+    job folder                                 the guest
+      session.json, input/stdin  ----------->   plait-agent: what it starts with
+      descriptor 0, a line an order  ------->   its console tty1 (signals, input, further programs)
+      output  <------------------------------   frames, read here while the file grows
+
+Nothing is sent to the console of a session in virtual time unless a person interferes, so it stays repeatable.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import struct
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from plait.errors import MachineError, TrialError
+from plait.plan.identity import plan_bytes
+from plait.run import launch
+from plait.run.virtual import initramfs_of, judge, kernel_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from plait.kernel import Kernel
+    from plait.plan.model import Plan
+
+STDOUT, STDERR, END, READY = 1, 2, 3, 4
+"""Kinds of frames (`agent/src/session/output.rs`)."""
+
+_HEADER = struct.Struct("<III")
+_IN_MODIFY = 2
+_PUNCH_HOLE = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+_KEEP_BYTES = 16 << 20
+_READ_BYTES = 1 << 20
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Size(NamedTuple):
+    """A terminal's."""
+
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """A program to run (mirrored by `agent/src/session/orders.rs`)."""
+
+    run: int
+    argv: Sequence[str]
+    environment: Sequence[tuple[str, str]]
+    directory: str = "/"
+    netns: str | None = None
+    input: str = "nothing"
+    """`nothing`, `file` (input/stdin), or `orders` (as it comes)."""
+    merged: bool = False
+    terminal: Size | None = None
+
+    def record(self) -> dict[str, object]:
+        """As the agent reads it."""
+        size = None if self.terminal is None else self.terminal._asdict()
+        return {**asdict(self), "terminal": size}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A step of what is made ready before anything else; it must succeed."""
+
+    name: str
+    argv: Sequence[str]
+    environment: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class First:
+    """What a session is booted with."""
+
+    start: Start | None = None
+    writable: Sequence[Path] = ()
+    processes_max: int = 2000
+    network: bool = False
+    """Whether the plan's network is made."""
+    before: Sequence[Service] = ()
+    time_limit_us: int | None = None
+
+    def record(self) -> dict[str, object]:
+        """As the agent reads it."""
+        return {
+            "start": None if self.start is None else self.start.record(),
+            "writable": [str(folder) for folder in self.writable],
+            "processes_max": self.processes_max,
+            "network": self.network,
+            "before": [asdict(service) for service in self.before],
+            "time_limit_us": self.time_limit_us,
+        }
+
+
+class Frame(NamedTuple):
+    """A piece of what a session tells."""
+
+    run: int
+    kind: int
+    content: bytes
+
+
+class Session:
+    """A guest that holds a session. Use it in a `with` block; the guest ends with the block."""
+
+    def __init__(
+        self, kernel: Kernel, agent: Path, folder: Path, plan: Plan, first: First, *, real_time: bool
+    ) -> None:
+        """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
+
+        Raises TrialError when it cannot be started.
+        """
+        self.folder = folder
+        (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
+        (folder / "plan.json").write_bytes(plan_bytes(plan))
+        (folder / "session.json").write_text(json.dumps(first.record()), encoding="utf-8")
+        self._output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.grows = _watch(folder / "output")
+        self._read = self._freed = 0
+        self._rest = b""
+        self._waiting: list[bytes] | None = []
+        self._orders, inside = socket.socketpair()
+        self._orders.settimeout(5)
+        command = [
+            *launch.confiner([folder, *first.writable]),
+            *launch.launcher(),
+            str(kernel.binary),
+            *kernel_parameters(plan, real_time=real_time, orders=True),
+        ]
+        with (folder / "console.log").open("wb") as console, inside:
+            self.guest = launch.spawn(command, folder, console, inside.fileno())
+        self.ended = os.pidfd_open(self.guest.pid)
+
+    def __enter__(self) -> Self:
+        """Returns itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        launch.end(self.guest)
+        for descriptor in (self.ended, self.grows, self._output):
+            os.close(descriptor)
+        self._orders.close()
+
+    def tell(self, order: dict[str, object]) -> None:
+        """Sends an order, as soon as the guest listens. One that has ended is told nothing."""
+        line = json.dumps(order).encode() + b"\n"
+        if self._waiting is not None:
+            self._waiting.append(line)
+            return
+        try:
+            self._orders.sendall(line)
+        except OSError as error:
+            if self.guest.poll() is None:
+                raise TrialError(f"the guest does not take orders any more: {error}") from error
+
+    def frames(self) -> Iterator[Frame]:
+        """Yields what the guest has told since the last call."""
+        if select.select([self.grows], [], [], 0)[0]:
+            os.read(self.grows, 65536)
+        while chunk := os.pread(self._output, _READ_BYTES, self._read):
+            self._read += len(chunk)
+            yield from self._split(chunk)
+            if self._read - self._freed > _KEEP_BYTES:
+                _free(self._output, self._freed, self._read - self._freed)
+                self._freed = self._read
+
+    def backlog(self) -> int:
+        """Returns how many bytes of the guest's telling are still to be read."""
+        return os.fstat(self._output).st_size - self._read
+
+    def _split(self, chunk: bytes) -> Iterator[Frame]:
+        data = self._rest + chunk
+        at = 0
+        while len(data) - at >= _HEADER.size:
+            run, kind, length = _HEADER.unpack_from(data, at)
+            if len(data) - at < _HEADER.size + length:
+                break
+            at += _HEADER.size
+            if kind == READY:
+                waiting, self._waiting = self._waiting or [], None
+                for line in waiting:
+                    self._orders.sendall(line)
+            else:
+                yield Frame(run, kind, data[at : at + length])
+            at += length
+        self._rest = data[at:]
+
+    def hold_still(self) -> None:
+        """Stops the guest, and with it its clock when that is virtual."""
+        os.kill(self.guest.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Lets the guest go on."""
+        os.kill(self.guest.pid, signal.SIGCONT)
+
+    def wait(self, others: Sequence[int] = (), timeout_s: float = 0.25) -> list[int]:
+        """Waits until the guest tells something or ends, one of `others` is ready to be read, or time is up.
+
+        Returns those of `others` that are ready.
+        """
+        ready, _, _ = select.select([self.grows, self.ended, *others], [], [], timeout_s)
+        return [one for one in others if one in ready]
+
+    def has_ended(self) -> bool:
+        """Whether the guest has gone, and all that it told has been read."""
+        return self.guest.poll() is not None and self.backlog() == 0
+
+    def explain_end(self) -> None:
+        """Raises TrialError unless the agent ended as it should."""
+        self.guest.wait()
+        log = (self.folder / "console.log").read_text(encoding="utf-8", errors="replace")
+        refused = [line.partition(": ")[2] for line in log.splitlines() if line.startswith("plait-confined:")]
+        if refused:
+            raise MachineError(
+                f"keeping the host's files from being changed: {refused[0]}; programs of the host run only where "
+                "namespaces of users or of mounts may be made (in a container: allow them, or run it privileged)"
+            )
+        judge(self.folder, self.guest.returncode, None)
+
+
+def _watch(path: Path) -> int:
+    """Returns a descriptor that can be read when `path` has been written to (inotify(7))."""
+    descriptor = int(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+    if descriptor < 0 or _libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
+        raise MachineError(f"watching {path}: {os.strerror(ctypes.get_errno())}")
+    return descriptor
+
+
+def _free(descriptor: int, start: int, length: int) -> None:
+    """Gives back the room of what has been read. Where the file system cannot, the file only grows."""
+    _libc.fallocate(descriptor, _PUNCH_HOLE, ctypes.c_int64(start), ctypes.c_int64(length))

@@ -88,14 +88,14 @@ def test_ipv6_addresses_switch_ipv6_on_and_its_noise_off() -> None:
 
 @settings(deadline=None)
 @given(st.integers(1, 32), st.integers(1, 32))
-def test_interface_names_fit_the_kernel_and_are_unique_in_their_namespace(left: int, right: int) -> None:
+def test_interface_names_fit_the_kernel_and_are_unique(left: int, right: int) -> None:
     a, b = "a" * left, "a" * (right - 1) + "b"
     links = ", ".join(f"{a}-{b}#{i}: {{}}" for i in range(2, 14))
     text = f"title: t\nnetwork: {{hosts: [{a}, {b}], links: {{{links}}}}}\n"
     plan = plan_of(text + f"traffic: [bulk: {{from: {a}, to: {b}, duration: 1s, transport: tcp}}]\n")
-    ends = [(end.netns, end.ifname) for veth in plan.network.veths for end in (veth.a, veth.b)]
+    ends = [end.ifname for veth in plan.network.veths for end in (veth.a, veth.b)]
     assert len(set(ends)) == len(ends)
-    assert all(len(ifname) <= 15 for _, ifname in ends)
+    assert all(len(ifname) <= 15 for ifname in ends)
 
 
 def test_hosts_behind_a_router_reach_each_other_through_it() -> None:
@@ -154,9 +154,31 @@ traffic:
     assert [f.paths[0].name for f in plan_of(text).flows] == ["a-s2-s1-s3-b", "c-s4-s3-b", "c-s4-s3-s1-s2-a"]
 
 
-@pytest.mark.parametrize("middle", ["switches", "routers"])
-def test_large_networks_are_resolved_in_little_time(middle: str) -> None:
-    text = star(1000, middle)
+def chain(routers: int) -> str:
+    links = ", ".join(f"r{i}-r{i + 1}: {{}}" for i in range(routers - 1))
+    names = ", ".join(f"r{i}" for i in range(routers))
+    return (
+        f"title: t\nnetwork: {{hosts: [h0, h1], routers: [{names}], "
+        f"links: {{h0-r0: {{}}, {links}, h1-r{routers - 1}: {{}}}}}}\n"
+        "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n"
+    )
+
+
+def islands(pairs: int) -> str:
+    names = ", ".join(f"h{i}" for i in range(2 * pairs))
+    links = ", ".join(f"h{2 * i}-h{2 * i + 1}: {{}}" for i in range(pairs))
+    return (
+        f"title: t\nnetwork: {{hosts: [{names}], links: {{{links}}}}}\n"
+        "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [star(1000), star(1000, "routers"), chain(1000), islands(1000)],
+    ids=["star", "hub", "chain", "islands"],
+)
+def test_large_networks_are_resolved_in_little_time(text: str) -> None:
     began = time.process_time()
     plan_of(text)
     assert time.process_time() - began < 5
@@ -167,6 +189,17 @@ def test_networks_that_need_too_many_routes_are_refused() -> None:
     links = ", ".join(f"{name}-{r}: {{}}" for r in ("r1", "r2") for name in names)
     text = f"title: t\nnetwork: {{hosts: [{', '.join(names)}], routers: [r1, r2], links: {{{links}}}}}\n"
     assert "more than 65536 routes" in said(text + "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n")
+
+
+def test_a_bridge_of_more_ports_than_linux_numbers_is_refused() -> None:
+    assert len(plan_of(star(1023)).network.bridges[0].ports) == 1023
+    assert "'m' has 1024 links, and a Linux bridge has at most 1023 ports" in said(star(1024))
+    assert plan_of(star(1024), "network.switches.m.openflow=learning").network.datapaths
+
+
+def test_ends_with_more_pairs_of_addresses_than_can_be_looked_at_are_refused() -> None:
+    links = ", ".join(f"a-b#{i}: {{}}" for i in range(2, 258))
+    assert "257 interfaces and b has 257: 66049 pairs" in said(direct(f"a-b: {{}}, {links}"))
 
 
 def test_all_nodes_have_an_own_namespace_and_the_wire_comes_last() -> None:

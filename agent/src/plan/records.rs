@@ -229,6 +229,8 @@ records! {
         source: String,
         target: String,
         ifname: String,
+        #[serde(default)]
+        interface: Option<String>,
         rate_bps: Option<u64>,
         delay_ns: u64,
         #[serde(default)]

@@ -36,6 +36,7 @@ def command(
     from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.kernel import additions
+    from plait.plan import ifnames
     from plait.plan.expand import expand, trial_seed
     from plait.plan.identity import plan_bytes
     from plait.plan.modules import with_modules
@@ -57,6 +58,8 @@ def command(
         sys.stdout.write(to_shell(plan))
     else:
         sys.stdout.write(json.dumps(json.loads(plan_bytes(plan)), indent=2) + "\n")
+    for line in ifnames.told(plan):
+        typer.echo(f"plait: {line}", err=True)
     if case is None and len(cases) > 1:
         typer.echo(
             f"plait: this is case {name}; --case names another of: {', '.join(cases)}"[:2000], err=True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from itertools import product
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING, Literal
 
 from plait.plan.application import PATIENCE_US, application
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 SideName = Literal["client", "server"]
 FIRST_PORT = 5001
 MAX_FLOWS = 1024
+MAX_PAIRS = 65_536
 DRAIN_US = 100_000
 """How much longer than the longest way a UDP packet is waited for."""
 
@@ -48,6 +49,7 @@ class Entry:
         self.scenario = topology.scenario
         client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.connects_to_sender else 1]
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
+        self._few_pairs(topology, client, server)
         self.usable = usable_pairs(topology, routing, client, server)
         self.ends = Ends(client, server, self._initial(client, server, routing))
 
@@ -57,6 +59,16 @@ class Entry:
         if not isinstance(self.spec, ConnectionSpec):
             return False
         return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
+
+    def _few_pairs(self, topology: Topology, client: str, server: str) -> None:
+        """Refuses ends of so many interfaces that looking at every pair of them would take minutes."""
+        many = len(topology.ports[client]), len(topology.ports[server])
+        if prod(many) > MAX_PAIRS:
+            what = (
+                f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses, "
+                f"of which at most {MAX_PAIRS} are looked at; let other hosts send, or take links away"
+            )
+            raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), what)])
 
     def _initial(self, client: str, server: str, routing: Routing) -> Pair:
         """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""

@@ -79,6 +79,7 @@ def direction(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> Li
         source=port.node,
         target=port.far.node,
         ifname=port.far.wire_ifname,
+        interface=port.ifname,
         rate_bps=None if conditions.rate is None else int(conditions.rate),
         delay_ns=int(conditions.delay or 0),
         jitter_ns=0 if jitter is None else int(jitter.within or jitter.deviation or 0),

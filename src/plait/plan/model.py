@@ -201,6 +201,8 @@ class LinkDirection(Record):
     target: str
     ifname: IfName
     """The interface in namespace `wire` through which this direction leaves."""
+    interface: IfName | None = None
+    """The interface of `source` from which it comes; see `plan.ifnames`."""
     rate_bps: int | None
     delay_ns: int
     jitter_ns: int = 0

@@ -82,6 +82,10 @@ class Reach:
         """The routers next to a router in a family; one that is next to it twice stands here twice."""
         return [before.node for before, _, _ in self._before[router, version]]
 
+    def leads_out(self, ports: list[Port]) -> bool:
+        """Whether a router can be reached through any of these ports of a node."""
+        return any(self._steps_from(port) for port in ports)
+
     def gates(self, ports: list[Port], target: Segment) -> list[Gate]:
         """The best gates out of a node through these ports of it; with ECMP all of the least cost, else one."""
         goal = self._goal(target)

@@ -97,11 +97,7 @@ class Routing:
                 *routes,
                 _route(port, _DEFAULT[version], via=str(only[1].ip), table=table, source=str(port.ip)),
             ]
-        others = [
-            s
-            for s in self._ends
-            if s is not port.segment and s.version == version and not self._is_given([port], s)
-        ]
+        others = self._others([port], version) if self.reach.leads_out([port]) else []
         remote = self._remote([port], others)
         if remote and len(remote) == len(others):
             return routes + self._shortened(remote, table, str(port.ip)) + given
@@ -131,9 +127,7 @@ class Routing:
         given = self._given(ports, MAIN_TABLE, None)
         if shorten and not given and (only := self._only_way(ports, version)) is not None:
             return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
-        own = {port.segment for port in ports}
-        others = [s for s in self._ends if s not in own and s.version == version]
-        others = [s for s in others if not self._is_given(ports, s)]
+        others = self._others(ports, version) if self.reach.leads_out(ports) else []
         if not shorten:
             return self._joined(ports, others) + given
         remote = self._remote(ports, others)
@@ -180,6 +174,15 @@ class Routing:
         if gates[0] in self.reach.outside:
             return None
         return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
+
+    def _others(self, ports: list[Port], version: int) -> list[Segment]:
+        """The segments of a family where somebody may be sent to, that no port here is on and no given route covers."""
+        own = {port.segment for port in ports}
+        others = [s for s in self._ends if s not in own and s.version == version]
+        return [s for s in others if not self._is_given(ports, s)] if self._has_given(ports) else others
+
+    def _has_given(self, ports: list[Port]) -> bool:
+        return any(s.gate[0] in ports for s in self.reach.statics.get(ports[0].node, ()))
 
     def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
         """The segments that can be reached through these ports of a node, and the best gate to each."""

@@ -4,9 +4,7 @@ A segment is what one subnet covers: links joined by switches, or a single link 
 Switches have no spanning tree, so a segment must be a tree, and a cycle is refused here; except among switches that
 forward by the plan's own flows (`fabric`).
 
-Interfaces of node `h1` are `h1-eth0`, `h1-eth1`, .. in the order of its links. The kernel allows 15 characters;
-a longer name is cut before the dash (`a-very-long-host`: `a-very-lon-eth0`), which stays unique because each
-node has its own namespace.
+Interfaces are named as `ifnames` says, in the order of a node's links.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from plait.plan import ifnames
 from plait.plan.fabric import Fabric
 from plait.plan.traces import followed
 from plait.scenario.names import LinkName, read_link_name
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from plait.scenario import model
     from plait.scenario.links import Conditions, Link
 
-IFNAME_MAX = 15
 WIRE = "wire"
 """The hidden namespace that holds all links."""
+BRIDGE_PORTS_MAX = 1023
 
 
 @dataclass(eq=False)
@@ -47,12 +46,13 @@ class Port:
     """Whether this is the end of the first node in the link's name."""
     address: IPv4Interface | IPv6Interface | None = None
     """None at a switch."""
+    stem: str = ""
+    """What the names of the node's interfaces begin with."""
 
     @property
     def ifname(self) -> str:
-        """`h1-eth0`, at most 15 characters."""
-        tail = f"-eth{self.index}"
-        return self.node[: IFNAME_MAX - len(tail)] + tail
+        """`h1-eth0`; see `ifnames` for names that are too long."""
+        return ifnames.ifname(self.stem, self.index)
 
     @property
     def ip(self) -> IPv4Address | IPv6Address:
@@ -155,7 +155,7 @@ def add_second_family(topology: Topology, segment: Segment) -> Segment:
             if port.node in segment.depth:
                 wired.second.append(port)
                 continue
-            other = Port(port.node, port.index, wired, twin, at_a=port.at_a)
+            other = Port(port.node, port.index, wired, twin, at_a=port.at_a, stem=port.stem)
             wired.second.append(other)
             topology.ports[port.node].append(other)
     topology.segments.append(twin)
@@ -187,6 +187,8 @@ def build(scenario: model.Scenario) -> Topology:
             ports[node].append(port)
         wires.append(wired)
     _lonely(scenario, ports)
+    _too_many_ports(scenario, ports)
+    _name(ports)
     multipath = {switch for switch, options in network.switches.items() if options.openflow == "multipath"}
     for segment in segments.values():
         _root(segment, ports, set(network.switches))
@@ -244,6 +246,29 @@ def _lonely(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
     ]
     if found:
         raise error_at(scenario, found)
+
+
+def _too_many_ports(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
+    """Refuses bridges of more ports than Linux numbers (BR_MAX_PORTS of net/bridge/br_private.h; 0 is none)."""
+    found = []
+    for switch, options in scenario.network.switches.items():
+        links = len(ports[switch])
+        if options.openflow is None and links > BRIDGE_PORTS_MAX:
+            what = (
+                f"'{switch}' has {links} links, and a Linux bridge has at most {BRIDGE_PORTS_MAX} ports; spread them "
+                "over several switches, or give it `openflow: learning`"
+            )
+            found.append((("network", "switches", switch), what))
+    if found:
+        raise error_at(scenario, found)
+
+
+def _name(ports: dict[str, list[Port]]) -> None:
+    """Gives the interfaces of every node their names."""
+    stems = ifnames.stems({node: len(of_node) for node, of_node in ports.items()})
+    for node, of_node in ports.items():
+        for port in of_node:
+            port.stem = stems[node]
 
 
 def _root(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) -> None:

@@ -25,11 +25,12 @@ MAY_IMPORT = {
     "run": {"scenario", "plan", "dataset", "kernel"},
     "calibration": {"scenario", "plan", "dataset", "run"},
     "analysis": {"plan", "dataset"},
-    "report": {"plan", "dataset", "analysis", "run"},
-    "testing": {"plan", "dataset", "run", "scenario"},
+    "explain": {"scenario", "plan", "dataset", "analysis"},
+    "report": {"plan", "dataset", "analysis", "explain", "run"},
+    "testing": {"plan", "dataset", "explain", "kernel", "run", "scenario"},
 }
 SERVES_ALL = {"units", "errors", "warnings", "files"}
-PURE = ("scenario/model", "plan", "analysis")
+PURE = ("scenario/model", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 
 # This list may only shrink: file -> the reason.

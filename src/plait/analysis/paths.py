@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow
+    from plait.plan.model import Path
 
 
-def path_name(flow: Flow, side: str, local: str | None, remote: str | None) -> str:
+class HasPaths(Protocol):
+    """A flow, or what stands for one."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The paths that it may use."""
+
+
+def path_name(flow: HasPaths, side: str, local: str | None, remote: str | None) -> str:
     """Return the name of the planned path between two addresses as one side sees them, or both addresses."""
     client, server = (local, remote) if side == "client" else (remote, local)
     for path in flow.paths:

@@ -1,0 +1,143 @@
+"""Explains a study in its result folder: reads trials, and hands them to `plait.explain`, which is pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from plait.dataset.trial import read_trial
+from plait.errors import DataError, RequestError
+from plait.explain import explain_trial
+from plait.explain.model import StudyExplanation, TrialExplanation
+from plait.report.study import read_study_file
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from plait.dataset.trial import Trial
+    from plait.explain.account import Possible
+    from plait.explain.model import FlowExplanation
+    from plait.plan.model import Plan
+    from plait.report.study import StudyFile
+    from plait.scenario import Scenario
+
+MOST_TRIALS = 5
+"""Trials of a case that are looked at; the one that is shown is one of those that agree with most."""
+
+
+@dataclass(frozen=True)
+class _Explained:
+    index: int
+    trial: Trial
+    flows: tuple[FlowExplanation, ...]
+
+
+class Recorded:
+    """The scenario of a study as study.json keeps it."""
+
+    def __init__(self, about: StudyFile) -> None:
+        self.about = about
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario (RequestError when this version cannot read it any more)."""
+        from pydantic import ValidationError
+
+        from plait.scenario import Scenario
+
+        try:
+            return Scenario.model_validate(self.about.scenario)
+        except ValidationError as wrong:
+            raise RequestError(
+                "reading the scenario in study.json: this version of plait does not take it; run the study again"
+            ) from wrong
+
+    def possible(self, case: str, plan: Plan) -> Mapping[int, Possible]:
+        """What limits and endpoints kept the flows of a case from; empty where there are none, or it is not known."""
+        asked = self.about.scenario
+        if not isinstance(asked, dict):
+            return {}
+        mptcp = asked.get("mptcp") or {}
+        varied = str(asked.get("vary") or "")
+        if not (mptcp.get("limits") or mptcp.get("endpoints") or "limits" in varied or "endpoints" in varied):
+            return {}
+        from plait.explain.possible import possible
+        from plait.plan.expand import expand
+
+        found = next((one for one in expand(self.scenario) if one.name == case), None)
+        return possible(found.scenario, plan) if found is not None else {}
+
+
+def explain_study(
+    folder: Path, *, case: str | None = None, flow: str | None = None, trial: int | None = None
+) -> StudyExplanation:
+    """Returns why the flows of a study were not faster: of each case, by one trial that stands for it.
+
+    `case`, `flow` and `trial` (its number) choose. Raises DataError for a folder that is no study or is damaged,
+    RequestError where there is no such case, flow or trial.
+    """
+    about = read_study_file(folder)
+    names = [one.name for one in about.cases]
+    if case is not None and case not in names:
+        raise RequestError(
+            f"--case {case}: there is no such case; {nearest(case, names) or ', '.join(names)}"
+        )
+    recorded = Recorded(about)
+    cases, failed = [], []
+    for name in names if case is None else [case]:
+        good, bad = _trials(folder, name, trial)
+        failed += bad
+        found = [
+            _Explained(index, one, explain_trial(one.plan, one.tables, recorded.possible(name, one.plan)))
+            for index, one in good
+        ]
+        if found:
+            cases.append(_shown(name, found, flow))
+    if not cases:
+        what = f"trial {trial} of " if trial is not None else ""
+        raise RequestError(f"explaining {what}{folder}: there is no completed trial; {'; '.join(failed[:3])}")
+    if flow is not None and not any(one.flows for one in cases):
+        raise RequestError(f"--flow {flow}: no completed trial has such a flow over TCP or MPTCP")
+    return StudyExplanation(scenario=about.name or about.heading, cases=tuple(cases), failed=tuple(failed))
+
+
+def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
+    """The completed trials that are looked at, evenly taken of all, and what is to be said of those that failed."""
+    parent = folder / "trials" / case
+    numbers = (
+        sorted(int(path.name) for path in parent.iterdir() if path.name.isdigit()) if parent.is_dir() else []
+    )
+    good, bad = [], []
+    for number in numbers:
+        if only is not None and number != only:
+            continue
+        try:
+            one = read_trial(parent / f"{number:03d}")
+        except DataError as error:
+            bad.append(f"{case} #{number}: {error}")
+            continue
+        if one.provenance.status == "failed":
+            bad.append(f"{case} #{number}: {one.provenance.error or 'no reason was recorded'}")
+        else:
+            good.append((number, one))
+    step = max(1, -(-len(good) // MOST_TRIALS))
+    return good[::step], bad
+
+
+def _shown(case: str, found: list[_Explained], flow: str | None) -> TrialExplanation:
+    """The first of the trials whose first flow has the cause that most have."""
+    causes = Counter(one.flows[0].first if one.flows else None for one in found)
+    usual, agree = causes.most_common(1)[0]
+    chosen = next(one for one in found if (one.flows[0].first if one.flows else None) == usual)
+    return TrialExplanation(
+        case=case,
+        trial=chosen.index,
+        seed=chosen.trial.provenance.seed,
+        flows=tuple(one for one in chosen.flows if flow is None or one.flow == flow),
+        agree=agree,
+        trials=len(found),
+    )

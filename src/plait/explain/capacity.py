@@ -1,0 +1,178 @@
+"""What links can carry at a time: their rates as events change them, whether they are down, and what buckets hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from plait.plan.model import ChangeQdisc
+from plait.plan.qdiscs import Tbf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plait.plan.model import LinkDirection, Path, Plan
+
+Array = np.ndarray
+
+EMPTY_SHARE = 0.02
+"""A bucket is called empty when it holds less than this part of what it can hold."""
+FRAME = 1514
+
+
+class Network:
+    """The links of a plan over a grid of times (`edges`, in us): n + 1 edges, n slices."""
+
+    def __init__(self, plan: Plan, links: pl.DataFrame, edges: Array) -> None:
+        self.edges = edges
+        self.plan = plan
+        self.directions = {one.name: one for link in plan.links for one in link.directions}
+        self._links = links
+        self._counters: dict[tuple[str, str], Array | None] = {}
+        self._parts: dict[str, pl.DataFrame] | None = None
+        self._changes = _rate_changes(plan, self.directions)
+        self._down = _down_times(plan)
+        self.buckets = dict(_buckets(plan))
+
+    def counter(self, direction: str, column: str) -> Array | None:
+        """A column of the table `links` at the edges; None when it was not measured."""
+        key = (direction, column)
+        if key not in self._counters:
+            if self._parts is None:
+                parts = self._links.partition_by("link", as_dict=True)
+                self._parts = {str(name[0]): part for name, part in parts.items()}
+            part = self._parts.get(direction)
+            known = part.select("t_us", column).drop_nulls() if part is not None else None
+            self._counters[key] = (
+                None
+                if known is None or known.is_empty()
+                else np.interp(self.edges, known["t_us"].to_numpy(), known[column].to_numpy().astype(float))
+            )
+        return self._counters[key]
+
+    def sent(self, direction: str) -> Array | None:
+        """Frame bytes that left through a direction in each slice."""
+        return self._grown(direction, "sent_bytes")
+
+    def overflowed(self, direction: str) -> Array:
+        """Packets that a full queue dropped, in each slice; zeros where there is no queue."""
+        return _or_zeros(self._grown(direction, "overflow_packets"), self.edges)
+
+    def dropped(self, direction: str) -> Array:
+        """Packets that were dropped for whatever reason, in each slice."""
+        return _or_zeros(self._grown(direction, "dropped_packets"), self.edges)
+
+    def _grown(self, direction: str, column: str) -> Array | None:
+        found = self.counter(direction, column)
+        return None if found is None else np.diff(found)
+
+    def rate(self, direction: str) -> Array:
+        """Bits a second in each slice, as events leave it; inf where there is no limit."""
+        first = self.directions[direction].rate_bps
+        times, rates = [0.0], [float(first) if first else np.inf]
+        for t_us, rate in self._changes.get(direction, ()):
+            times.append(t_us)
+            rates.append(rate)
+        return _means(np.array(times), np.array(rates), self.edges)
+
+    def down(self, path: Iterable[str]) -> Array:
+        """The part of each slice in which a link of the path was down or cut."""
+        names = set(path)
+        out = np.zeros(len(self.edges) - 1)
+        for direction, begin, end in self._down:
+            if direction in names:
+                out = np.maximum(out, _overlap(self.edges, begin, end))
+        return out
+
+    def emptied(self, path: Sequence[str]) -> dict[str, Array]:
+        """By the name of a bucket that the path takes from, the slices in which it was empty."""
+        found = {}
+        for name, (members, baseline, burst) in self.buckets.items():
+            crossing = [one for one in path if one in members]
+            if crossing:
+                found[name] = self._bucket_empty(members, baseline, burst)
+        return found
+
+    def _bucket_empty(self, members: Sequence[str], baseline: float, burst: float) -> Array:
+        """Follow a bucket's level from what passed it, from the trial's zero on (tbf does not tell its level)."""
+        known = self._links.filter(pl.col("link").is_in(list(members)))
+        total = known.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
+        times, passed = total["t_us"].to_numpy().astype(float), total["sent_bytes"].to_numpy().astype(float)
+        level, levels = burst, []
+        before_t, before_b = 0.0, 0.0
+        for t, b in zip(times, passed, strict=True):
+            level = min(burst, max(0.0, level + baseline / 8e6 * (t - before_t) - (b - before_b)))
+            levels.append(level)
+            before_t, before_b = t, b
+        if not levels:
+            return np.zeros(len(self.edges) - 1, dtype=bool)
+        low = np.interp(self.edges, times, np.array(levels)) <= max(EMPTY_SHARE * burst, 4 * FRAME)
+        return np.asarray(low[1:] & low[:-1])
+
+
+def could_bps(plan: Plan, path: Path) -> float | None:
+    """The frame rate that a path's links have at first, in bit/s; None when none of them is limited."""
+    rates = {one.name: one.rate_bps for link in plan.links for one in link.directions}
+    known = [rate for name in path.forward if (rate := rates.get(name)) is not None]
+    known += [one.peak_bps for one in plan.buckets if set(one.directions) & set(path.forward)]
+    return float(min(known)) if known else None
+
+
+def _or_zeros(found: Array | None, edges: Array) -> Array:
+    return np.zeros(len(edges) - 1) if found is None else found
+
+
+def _buckets(plan: Plan) -> Iterable[tuple[str, tuple[tuple[str, ...], float, float]]]:
+    for link in plan.links:
+        for one in link.directions:
+            if one.burst_bytes and one.baseline_bps:
+                yield one.name, ((one.name,), float(one.baseline_bps), float(one.burst_bytes))
+    for shared in plan.buckets:
+        yield shared.name, (shared.directions, float(shared.baseline_bps), float(shared.burst_bytes))
+
+
+def _rate_changes(
+    plan: Plan, directions: Mapping[str, LinkDirection]
+) -> dict[str, list[tuple[float, float]]]:
+    names = {one.ifname: one.name for one in directions.values()}
+    found: dict[str, list[tuple[float, float]]] = {}
+    for event in plan.events:
+        for action in event.actions:
+            if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf):
+                name = names.get(action.qdisc.ifname)
+                if name is not None:
+                    found.setdefault(name, []).append((event.t_us, float(action.qdisc.options.rate_bps)))
+    return found
+
+
+def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
+    """(direction, from, to) of every time in which a link is down or cut."""
+    members = {link.name: [one.name for one in link.directions] for link in plan.links}
+    open_: dict[str, float] = {}
+    found = []
+    for event in plan.events:
+        for name in members.get(event.subject, [event.subject]):
+            if event.name in ("link_down", "link_cut"):
+                open_.setdefault(name, event.t_us)
+            elif event.name == "link_up" and name in open_:
+                found.append((name, open_.pop(name), float(event.t_us)))
+    return found + [(name, begin, float(plan.end_us)) for name, begin in open_.items()]
+
+
+def _overlap(edges: Array, begin: float, end: float) -> Array:
+    width = np.maximum(np.diff(edges), 1e-9)
+    return np.asarray(np.clip((np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin)) / width, 0, 1))
+
+
+def _means(times: Array, rates: Array, edges: Array) -> Array:
+    """The mean of a step function over each slice."""
+    if len(times) == 1:
+        return np.full(len(edges) - 1, rates[0])
+    out = np.zeros(len(edges) - 1)
+    for i, rate in enumerate(rates):
+        end = times[i + 1] if i + 1 < len(times) else np.inf
+        share = _overlap(edges, times[i], end)
+        out += np.where(share > 0, share * rate, 0)
+    return out

@@ -1,0 +1,183 @@
+"""The figures behind each cause in short sentences, and the moments worth a mark in a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.analysis.wording import micros, percent, rate, seconds, size
+from plait.explain.causes import CAUSES, Cause
+from plait.explain.model import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plait.explain.facts import FlowFacts
+    from plait.explain.model import Share
+
+    Where = tuple[str, ...]
+
+MOST_PLACES = 3
+MARKED = (
+    Cause.BUCKET_EMPTY,
+    Cause.PATH_DOWN,
+    Cause.RATE_CHANGED,
+    Cause.LOSS_RECOVERY,
+    Cause.QUEUE_FULL,
+    Cause.HEAD_OF_LINE,
+    Cause.RECEIVE_WINDOW,
+    Cause.SUBFLOW_CLOSED,
+    Cause.COMPETING_TRAFFIC,
+)
+"""Causes that begin at some moment, so that a mark in a figure over time helps."""
+
+
+def of(facts: FlowFacts, cause: Cause, where: Where) -> tuple[str, ...]:
+    """Returns what the data say in support of a cause, a sentence each."""
+    tell = _TELLERS.get(cause)
+    return tuple(tell(facts, where)) if tell is not None else ()
+
+
+def moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[Cause]) -> tuple[Moment, ...]:
+    """Returns when named causes began, and when subflows came."""
+    found = [
+        Moment(t_us=share.since_us, cause=share.cause, text=CAUSES[share.cause].title)
+        for share in shares
+        if share.cause in named and share.cause in MARKED and share.since_us is not None
+    ]
+    for path in facts.paths:
+        for track in path.tracks:
+            if track.number and Cause.SUBFLOW_LATE in named:
+                text = f"subflow on {path.name} comes"
+                found.append(Moment(t_us=round(track.born_us), cause=Cause.SUBFLOW_LATE, text=text))
+    return tuple(sorted(found, key=lambda one: one.t_us))
+
+
+def _window(facts: FlowFacts, _: Where) -> list[str]:
+    top = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
+    flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
+    need = _needed_bytes(facts)
+    said = [f"At most {size(flight)} were in flight, in a window of {size(top)}."]
+    if need is not None:
+        said.append(f"To fill the paths takes {size(need)} (their rates together times the longest RTT).")
+    return said
+
+
+def _needed_bytes(facts: FlowFacts) -> float | None:
+    paths = [path for path in facts.paths if path.tracks and path.could_bps and path.planned is not None]
+    if not paths:
+        return None
+    longest = max(path.planned.base_rtt_us for path in paths if path.planned is not None)
+    return sum(path.could_bps or 0 for path in paths) * longest / 8e6
+
+
+def _waiting(facts: FlowFacts, where: Where) -> list[str]:
+    most = float(np.max(facts.out_of_order))
+    return [f"Up to {size(most)} waited out of order at the receiver.", *_window(facts, where)]
+
+
+def _buffer(facts: FlowFacts, _: Where) -> list[str]:
+    known = np.isfinite(facts.send_buffer)
+    if not known.any():
+        return []
+    return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))}; nothing waited unsent in it."]
+
+
+def _idle(facts: FlowFacts, _: Where) -> list[str]:
+    empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
+    return [f"Nothing waited to be sent at {percent(empty, 2)} of the samples."]
+
+
+def _drops(facts: FlowFacts, where: Where) -> list[str]:
+    said = []
+    for name in where[:MOST_PLACES]:
+        if name not in facts.network.directions:
+            continue
+        lost = float(facts.network.dropped(name).sum())
+        full = float(facts.network.overflowed(name).sum())
+        about = facts.network.directions[name]
+        limit = f" of {about.queue_packets} packets" if about.queue_packets else ""
+        said.append(f"{name} dropped {lost:.0f} packets, {full:.0f} of them from its full queue{limit}.")
+    again = sum(track.last["retransmitted_bytes"] for path in facts.paths for track in path.tracks)
+    return [*said, f"{size(again)} were sent again by TCP."]
+
+
+def _late(facts: FlowFacts, _: Where) -> list[str]:
+    return [
+        f"The subflow on {path.name} came {seconds((track.born_us - facts.connected_us) / 1e6)} after the connection."
+        for path in facts.paths
+        for track in path.tracks
+        if track.number
+    ][:MOST_PLACES]
+
+
+def _poor(facts: FlowFacts, _: Where) -> list[str]:
+    return [
+        f"Base RTT: {', '.join(f'{path.name} {micros(path.base_rtt_us)}' for path in facts.view.paths)}.",
+        *_late(facts, _),
+    ]
+
+
+def _beginning(facts: FlowFacts, _: Where) -> list[str]:
+    longest = max((path.base_rtt_us for path in facts.view.paths), default=0)
+    length = facts.end_us - facts.start_us
+    said = f"It lasted {seconds(length / 1e6)}"
+    return [f"{said}, {length / longest:.0f} round trips of its longest path." if longest else f"{said}."]
+
+
+def _bucket(facts: FlowFacts, where: Where) -> list[str]:
+    said = []
+    for name in where[:MOST_PLACES]:
+        _, baseline, burst = facts.network.buckets[name]
+        said.append(f"The bucket {name} holds {size(burst)} and fills at {rate(baseline)}.")
+    return said
+
+
+def _on_link(facts: FlowFacts, where: Where) -> list[str]:
+    said = []
+    for name in where[:MOST_PLACES]:
+        if name not in facts.network.directions:
+            continue
+        crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
+        limit = facts.network.directions[name].rate_bps
+        what = f" of {rate(limit)}" if limit else ""
+        said.append(f"{name}{what} is crossed by {', '.join(crossing)}.")
+    return said
+
+
+def _copied(facts: FlowFacts, _: Where) -> list[str]:
+    return [f"{size(float(facts.reinjected[-1]))} were sent a second time over another path."]
+
+
+def _left_idle(facts: FlowFacts, _: Where) -> list[str]:
+    waits = np.nan_to_num(facts.unsent)
+    return [f"Up to {size(float(waits.max()))} waited in the connection, and its window was not full."]
+
+
+def _went_down(facts: FlowFacts, _: Where) -> list[str]:
+    return [
+        f"At {seconds(event.t_us / 1e6)}: {event.text}."
+        for event in facts.network.plan.events
+        if event.text and facts.start_us <= event.t_us <= facts.end_us
+    ][:MOST_PLACES]
+
+
+_TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
+    Cause.RECEIVE_WINDOW: _window,
+    Cause.HEAD_OF_LINE: _waiting,
+    Cause.SEND_BUFFER: _buffer,
+    Cause.SENDER_IDLE: _idle,
+    Cause.LOSS_RECOVERY: _drops,
+    Cause.QUEUE_FULL: _drops,
+    Cause.SUBFLOW_LATE: _late,
+    Cause.INITIAL_PATH_POOR: _poor,
+    Cause.TOO_SHORT: _beginning,
+    Cause.BUCKET_EMPTY: _bucket,
+    Cause.SHARED_BOTTLENECK: _on_link,
+    Cause.COMPETING_TRAFFIC: _on_link,
+    Cause.DUPLICATES: _copied,
+    Cause.SCHEDULER_IDLE_PATH: _left_idle,
+    Cause.PATH_DOWN: _went_down,
+    Cause.RATE_CHANGED: _went_down,
+}

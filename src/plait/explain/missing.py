@@ -1,0 +1,114 @@
+"""Why a subflow never came, and how late is late. From the plan and what the kernel and its counters said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.analysis.findings import findings
+from plait.plan.absent import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.explain.facts import FlowFacts, PathFacts
+    from plait.plan.model import Path, Plan
+
+    Tables = Mapping[str, pl.DataFrame]
+
+REASONS = {
+    Reason.SUBFLOW_LIMIT: "limit",
+    Reason.ADD_ADDR_LIMIT: "limit",
+    Reason.NO_ROUTE: "no-route",
+    Reason.NO_SIGNAL: "no-add-addr",
+    Reason.NO_ENDPOINT: "no-endpoint",
+    Reason.WRONG_SIDE: "no-endpoint",
+}
+WORDS = {
+    "limit": "a limit of the path manager did not let it be opened",
+    "no-route": "no packets travel both ways between its addresses",
+    "no-add-addr": "the server never announced the address (no ADD_ADDR)",
+    "no-endpoint": "the client has no endpoint of the kind `subflow` for it",
+    "join-refused": "the join was refused",
+    "fallback": "the connection had fallen back to TCP",
+    "mptcp-off": "MPTCP was off",
+    "no-answer": "its handshake was not answered",
+    "too-late": "the connection ended before it could come up",
+}
+JOIN_ROUND_TRIPS = 3
+"""A further subflow is at work after so many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""
+GRACE_US = 20_000
+"""And so much more is no lateness: what timers and a first ARP take."""
+POOR = 2.0
+"""An initial path is poor for a join when its RTT is so many times that of the path to be joined."""
+
+
+def patience_us(initial: Path | None, path: Path | None) -> float:
+    """How long after the connection's handshake a further subflow may take to be no surprise."""
+    first = initial.base_rtt_us if initial is not None else 0.0
+    own = path.base_rtt_us if path is not None else 0.0
+    return 2 * first + JOIN_ROUND_TRIPS * own + GRACE_US
+
+
+def poor_initial(initial: Path | None, path: Path | None) -> bool:
+    """Whether the initial path's RTT alone makes a join over `path` wait long."""
+    if initial is None or path is None:
+        return False
+    return initial.base_rtt_us >= max(POOR * path.base_rtt_us, 2 * GRACE_US)
+
+
+def why_never(
+    plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, lacking: Reason | None
+) -> tuple[str, tuple[str, ...]]:
+    """Returns the reason (a stable name) and its evidence.
+
+    `lacking` is what the plan says that it lacks, if it does.
+    """
+    view = facts.view
+    if facts.row.get("fallback"):
+        said = [one for one in findings(plan, tables) if one.flow == view.name and one.code == "FELL_BACK"]
+        return "fallback", tuple(_sentence(one.what, one.reasons) for one in said)
+    if lacking is not None:
+        return REASONS[lacking], (WORDS[REASONS[lacking]].capitalize() + ".",)
+    if any(
+        ("net/mptcp/enabled", "0") in space.sysctls
+        for space in plan.network.namespaces
+        if space.name in (view.client, view.server)
+    ):
+        return "mptcp-off", ("net.mptcp.enabled is 0.",)
+    refused = _refusals(plan, tables, facts, path)
+    if refused:
+        return "join-refused", refused
+    if path.planned is not None and facts.end_us - facts.connected_us < patience_us(
+        view.paths[0] if view.paths else None, path.planned
+    ):
+        return "too-late", ("The connection was over before a join could be.",)
+    return "no-answer", ("No event tells of it: its SYN was not answered, or never sent.",)
+
+
+def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
+    """What the kernel said of joins between the addresses of a path."""
+    if path.planned is None:
+        return ()
+    ends = {path.planned.client_address, path.planned.server_address}
+    said = [
+        one
+        for one in findings(plan, tables)
+        if one.flow == facts.view.name
+        and one.code == "JOIN_REFUSED"
+        and all(f" {address}" in one.what for address in ends)
+    ]
+    if said:
+        return tuple(_sentence(one.what, one.reasons) for one in said)
+    closed = facts.events.filter(
+        (pl.col("event") == "sub_closed")
+        & (pl.col("local_address") == path.planned.client_address)
+        & (pl.col("remote_address") == path.planned.server_address)
+    )
+    return ("The kernel closed it before it was established.",) if len(closed) else ()
+
+
+def _sentence(what: str, reasons: tuple[str, ...]) -> str:
+    counters = f" [{', '.join(reasons)}]" if reasons else ""
+    return f"{what[0].upper()}{what[1:]}{counters}."

@@ -1,0 +1,109 @@
+"""What an explanation says: the records that `plait explain --json` prints. A contract that scripts depend on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plait.explain.causes import Cause
+
+
+class Record(BaseModel):
+    """A closed, immutable record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+
+class Share(Record):
+    """One cause: its share of the time, and what it cost."""
+
+    cause: Cause
+    time: float
+    """Share of the flow's time, 0 to 1; the shares of a flow, and of a path, add up to 1."""
+    cost_bps: float | None = None
+    """How much more goodput there would have been in this time at the rate of the links; null: no link has a rate."""
+    where: tuple[str, ...] = ()
+    """Link directions, paths or hosts that it is about, the most affected first."""
+    reason: str | None = None
+    """Of `subflow-never`: limit, no-endpoint, no-add-addr, no-route, join-refused, fallback, no-answer, mptcp-off."""
+    since_us: int | None = None
+    """When it was first seen."""
+    evidence: tuple[str, ...] = ()
+    """What says so, a sentence each."""
+
+
+class PathAccount(Record):
+    """What one path gave, of what it could have given, and where its time went."""
+
+    path: str
+    subflows: tuple[int, ...] = ()
+    gave_bps: float
+    """Payload that subflows on it delivered, without what was sent again, over the flow's time."""
+    could_bps: float | None
+    """What the links of the path alone allow; null when they have no rate."""
+    shares: tuple[Share, ...]
+
+
+class Kernel(Record):
+    """The kernel's own accounting, summed over the sender's subflows and their lives (tcp_info), in us."""
+
+    lifetime_us: int
+    busy_us: int
+    rwnd_limited_us: int
+    sndbuf_limited_us: int
+
+
+class Moment(Record):
+    """Something to mark in a figure."""
+
+    t_us: int
+    cause: Cause
+    text: str
+
+
+class FlowExplanation(Record):
+    """Why one flow was as fast as it was."""
+
+    flow: str
+    flow_id: int
+    transport: str
+    start_us: int
+    end_us: int
+    completed: bool
+    goodput_bps: float | None
+    could_bps: float | None
+    """What its paths could give together, each on its own; null when a path has no limit."""
+    first: Cause | None
+    """What held it back most; null when nothing did that is worth naming."""
+    named: tuple[Cause, ...]
+    """All causes worth naming, the dearest first."""
+    shares: tuple[Share, ...]
+    """The dearest first; their times add up to 1."""
+    paths: tuple[PathAccount, ...]
+    kernel: Kernel | None
+    moments: tuple[Moment, ...] = ()
+    sentences: tuple[str, ...] = ()
+    """The paragraph."""
+
+
+class TrialExplanation(Record):
+    """All flows of one trial."""
+
+    case: str
+    trial: int
+    seed: int
+    flows: tuple[FlowExplanation, ...]
+    agree: int | None = None
+    """In how many completed trials of the case the first flow has the same cause first, this one included."""
+    trials: int | None = None
+
+
+class StudyExplanation(Record):
+    """What `plait explain --json` prints."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    scenario: str
+    cases: tuple[TrialExplanation, ...]
+    failed: tuple[str, ...] = ()
+    """Trials that failed and cannot be explained, with their reason."""

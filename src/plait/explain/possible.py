@@ -1,0 +1,36 @@
+"""What a flow could have had if neither limits nor endpoints were given: the paths that the plan leaves out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.explain.account import Possible
+from plait.plan.resolve import absent_subflows, resolve
+from plait.plan.slots import slots
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
+    from plait.scenario import Scenario
+
+
+def possible(scenario: Scenario, plan: Plan) -> dict[int, Possible]:
+    """Returns by a flow's number what the path manager was kept from; `scenario` is one case, `plan` its plan.
+
+    Empty where nothing is restricted. Raises ScenarioError when the scenario cannot be planned any more.
+    """
+    if not (scenario.mptcp.limits or scenario.mptcp.endpoints):
+        return {}
+    raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    mptcp = {key: value for key, value in raw.get("mptcp", {}).items() if key not in ("limits", "endpoints")}
+    free = resolve(type(scenario).model_validate({**raw, "mptcp": mptcp}), plan.seed)
+    lacks = absent_subflows(scenario)
+    found = {}
+    for flow, without, slot in zip(plan.flows, free.flows, slots(scenario), strict=True):
+        if flow.transport != "mptcp":
+            continue
+        known = {path.name for path in flow.paths}
+        further = tuple(path for path in without.paths if path.name not in known)
+        reasons = lacks[slot.entry]
+        if further:
+            found[flow.id] = Possible(further, reasons[0].reason if reasons else None)
+    return found

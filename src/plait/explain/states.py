@@ -1,0 +1,207 @@
+"""What each path of a flow waited for, slice by slice of its time: every microsecond gets exactly one cause.
+
+The kernel's accounting comes first. Of each slice it tells how long a subflow had data (busy), and how much of that it
+waited for the receiver's window (rwnd-limited) or had nothing left while its application waited for room
+(sndbuf-limited). The rest is told apart by the states at the two ends of the slice, each of which stands for a half.
+
+MPTCP keeps window and send buffer in the connection, and its subflows cannot see them. Linux calls a subflow
+sndbuf-limited whenever it has nothing left while the *connection's* application waits for room, also when what keeps
+the data back is the connection's window or the scheduler. So this time is told apart like idle time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plait.explain.causes import Cause
+from plait.explain.history import copies, work_causes
+from plait.explain.missing import patience_us, poor_initial
+from plait.plan.applications import Transfer
+
+if TYPE_CHECKING:
+    from plait.explain.facts import FlowFacts, PathFacts, Track
+
+Array = np.ndarray
+Where = tuple[str, ...]
+
+FULL_WINDOW = 0.85
+"""The connection's window counts as full when so much of it is in flight; of most windows a burst is left then."""
+WAITING_SHARE = 0.25
+"""What waits out of order at the receiver is to blame for a full window from this part of the window on."""
+CWND_USED = 0.9
+"""A subflow uses its congestion window when so much of it is in flight."""
+FULL_BUFFER = 0.6
+"""An application that waits for room wakes when a third of its buffer is free; so a full one holds two thirds."""
+
+
+@dataclass
+class PathTime:
+    """Where the time of one path went: microseconds by cause and place in each slice, and what was delivered."""
+
+    facts: PathFacts
+    used: Array
+    """The share of the path's rate that new payload took in each slice; NaN without a rate."""
+    time: dict[tuple[Cause, Where], Array] = field(default_factory=dict)
+
+    def add(self, cause: Cause, us: Array, where: Where = ()) -> None:
+        """Adds time to a cause."""
+        if np.any(us > 0):
+            key = (cause, where)
+            self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
+
+
+def path_time(facts: FlowFacts, path: PathFacts) -> PathTime:
+    """Returns where the time of one path went; its causes sum to the length of each slice."""
+    dt = np.diff(facts.edges)
+    out = PathTime(path, _used(facts, path, dt))
+    before = _overlap(facts.edges, facts.start_us, facts.connected_us)
+    out.add(Cause.TOO_SHORT, before, ("handshake",))
+    if not path.tracks:
+        out.add(Cause.SUBFLOW_NEVER, dt - before, (path.name,))
+        return out
+    work = np.zeros(len(dt))
+    for track in path.tracks:
+        one = PathTime(path, out.used)
+        work += _track(facts, path, track, one, dt - before) / len(path.tracks)
+        for (cause, where), us in one.time.items():
+            out.add(cause, us / len(path.tracks), where)
+    for cause, where, us in work_causes(facts, path, work, out.used):
+        out.add(cause, us, where)
+    _close(out, dt)
+    return out
+
+
+def _close(out: PathTime, dt: Array) -> None:
+    """Rounding of the kernel's jiffies and of samples is taken off, or added to what is not known."""
+    total = np.sum(list(out.time.values()), axis=0) if out.time else np.zeros(len(dt))
+    scale = np.where(total > dt, dt / np.maximum(total, 1e-9), 1.0)
+    for key in out.time:
+        out.time[key] = out.time[key] * scale
+    out.add(Cause.NOT_KNOWN, dt - total * scale)
+
+
+def _used(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
+    if not path.could_bps:
+        return np.full(len(dt), np.nan)
+    payload = np.zeros(len(dt))
+    for track in path.tracks:
+        payload += np.nan_to_num(track.grown("sent_bytes") - track.grown("retransmitted_bytes"))
+    rate = path.could_bps * facts.payload_ratio / 8e6
+    return np.asarray(np.clip(payload * (1 - copies(facts)) / np.maximum(rate * dt, 1e-9), 0, None))
+
+
+def _overlap(edges: Array, begin: float, end: float) -> Array:
+    return np.asarray(np.maximum(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0))
+
+
+def _track(facts: FlowFacts, path: PathFacts, track: Track, out: PathTime, rest: Array) -> Array:
+    """Adds the time in which one subflow was not there or had nothing to do; returns that in which it worked."""
+    edges = facts.edges
+    alive = np.minimum(
+        _overlap(edges, max(track.born_us, facts.connected_us), min(track.gone_us, edges[-1])), rest
+    )
+    if track.number != 0:
+        _before_birth(facts, path, track, out)
+    out.add(Cause.SUBFLOW_CLOSED, np.minimum(_overlap(edges, track.gone_us, edges[-1]), rest), (path.name,))
+    ways = (*path.planned.forward, *path.planned.backward) if path.planned is not None else ()
+    down = np.minimum(facts.network.down(ways) * np.diff(edges), alive)
+    out.add(Cause.PATH_DOWN, down, (path.name,))
+    alive = alive - down
+    busy, window, room = _accounted(track, alive)
+    where = (path.name,)
+    held = _window_cause(facts)
+    for half in (0, 1):
+        at = slice(half, facts.slices + half)
+        for cause, mask in held.items():
+            out.add(cause, window / 2 * mask[at], where)
+    idle = alive - busy + room
+    work = busy - window - room
+    waiting = _has_work(track)
+    reasons = _reasons(facts)
+    kept = np.zeros(facts.slices)
+    for half in (0, 1):
+        at, other = slice(half, facts.slices + half), slice(1 - half, facts.slices + 1 - half)
+        kept += work / 2 * waiting[at]
+        loose = work / 2 * ~waiting[at] + idle / 2
+        for cause, mask in reasons.items():
+            # Where one end has work for the path and the other has not, idle time is explained by the other.
+            chosen = np.where(waiting[at] & ~waiting[other], mask[other], mask[at])
+            out.add(cause, loose * chosen, where)
+    return kept
+
+
+def _accounted(track: Track, alive: Array) -> tuple[Array, Array, Array]:
+    """The kernel's busy, rwnd-limited and sndbuf-limited time in each slice, within what there is."""
+    busy = track.grown("busy_us")
+    busy = np.where(np.isnan(busy), alive, np.clip(busy, 0, alive))
+    window = np.clip(np.nan_to_num(track.grown("rwnd_limited_us")), 0, busy)
+    room = np.clip(np.nan_to_num(track.grown("sndbuf_limited_us")), 0, busy - window)
+    return busy, window, room
+
+
+def _has_work(track: Track) -> Array:
+    """Whether the subflow waits for its congestion window at each edge: it has data, or as much in flight as it may."""
+    full = track.at["unacked_segments"] >= CWND_USED * track.at["cwnd_segments"]
+    return np.asarray((track.at["notsent_bytes"] > 0) | full)
+
+
+def _window_cause(facts: FlowFacts) -> dict[Cause, Array]:
+    """Whether a full window is full of data that wait for others, at each edge."""
+    waits = facts.out_of_order >= WAITING_SHARE * np.nan_to_num(facts.window, nan=np.inf)
+    return {Cause.HEAD_OF_LINE: waits, Cause.RECEIVE_WINDOW: ~waits}
+
+
+def _reasons(facts: FlowFacts) -> dict[Cause, Array]:
+    """At each edge, why a subflow that could send has nothing to send. Exactly one is true."""
+    mptcp = facts.view.transport == "mptcp" and not facts.row.get("fallback")
+    unsent = np.nan_to_num(facts.unsent) > 0
+    closed = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
+    held = _window_cause(facts)
+    written = _all_written(facts)
+    blocked = np.nan_to_num(facts.send_memory) >= FULL_BUFFER * np.nan_to_num(facts.send_buffer, nan=np.inf)
+    if facts.view.greedy:
+        blocked = np.ones(len(blocked), dtype=bool)
+    blocked &= ~unsent & ~written
+    found = {
+        Cause.HEAD_OF_LINE: unsent & closed & held[Cause.HEAD_OF_LINE],
+        Cause.RECEIVE_WINDOW: unsent & closed & ~held[Cause.HEAD_OF_LINE],
+        Cause.SCHEDULER_IDLE_PATH: unsent & ~closed & mptcp,
+        Cause.NOT_KNOWN: unsent & ~closed & (not mptcp),
+        Cause.LAST_BYTES: ~unsent & written,
+        Cause.SEND_BUFFER: blocked,
+    }
+    found[Cause.SENDER_IDLE] = ~np.logical_or.reduce(list(found.values()))
+    return found
+
+
+def _all_written(facts: FlowFacts) -> Array:
+    """Whether the application had handed over its last byte, at each edge."""
+    flow = facts.view.flow
+    size = facts.row.get("sent_bytes")
+    none = np.zeros(len(facts.edges), dtype=bool)
+    if flow is None or not isinstance(flow.application, Transfer) or not isinstance(size, int):
+        return none
+    sent = np.sum(
+        [
+            np.nan_to_num(track.at["sent_bytes"] - track.at["retransmitted_bytes"])
+            for path in facts.paths
+            for track in path.tracks
+        ],
+        axis=0,
+    )
+    return np.asarray(sent - np.nan_to_num(facts.reinjected) >= size) if np.ndim(sent) else none
+
+
+def _before_birth(facts: FlowFacts, path: PathFacts, track: Track, out: PathTime) -> None:
+    """The time from the connection's handshake to the subflow's: as long as it takes, or longer."""
+    initial = facts.view.paths[0] if facts.view.paths else None
+    usual = facts.connected_us + patience_us(initial, path.planned)
+    poor = poor_initial(initial, path.planned)
+    early = _overlap(facts.edges, facts.connected_us, min(track.born_us, usual))
+    cause = Cause.INITIAL_PATH_POOR if poor else Cause.TOO_SHORT
+    out.add(cause, early, (initial.name,) if poor and initial is not None else ("handshake",))
+    late = _overlap(facts.edges, usual, track.born_us)
+    out.add(Cause.SUBFLOW_LATE, late, (path.name,))

@@ -1,0 +1,105 @@
+"""An explanation in a terminal of 80 columns: a paragraph a flow, then where its time went, then the evidence."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from plait.analysis.wording import MISSING, percent, rate
+from plait.explain.causes import HARMLESS
+from plait.report.terminal import PLAIN, WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.explain.model import FlowExplanation, Share, StudyExplanation, TrialExplanation
+
+BAR = 24
+LEAST_SHARE = 0.005
+"""Smaller shares are told together."""
+MOST_FLOWS = 12
+INDENT = (0, 0, 0, 2)
+
+
+def show_explanation(found: StudyExplanation, file: IO[str] | None = None) -> None:
+    """Prints an explanation to `file` (standard output); colours on a terminal only."""
+    console = Console(file=file or sys.stdout, highlight=False)
+    console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
+    plain = not console.encoding.lower().startswith("utf")
+    several = len(found.cases) > 1
+    for number, case in enumerate(found.cases):
+        if number:
+            console.print()
+        for text in _case(case, named=several):
+            words = Text(text.plain.translate(PLAIN).replace("\N{FULL BLOCK}", "#")) if plain else text
+            indent = len(words.plain) - len(words.plain.lstrip())
+            console.print(Padding(words[indent:], (0, 0, 0, indent)) if indent else words)
+    for line in found.failed:
+        console.print(Text(f"Not explained, because it failed: {line}", style="yellow"))
+
+
+def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:
+    if named:
+        yield Text(f"Case {case.case}", style="bold")
+    for number, flow in enumerate(case.flows[:MOST_FLOWS]):
+        if number:
+            yield Text("")
+        yield from _flow(flow)
+    if len(case.flows) > MOST_FLOWS:
+        yield Text(f"{len(case.flows) - MOST_FLOWS} further flows: name one with --flow.")
+    if case.trials is not None and case.trials > 1:
+        yield Text("")
+        yield Text(
+            f"This is trial {case.trial}; {case.agree} of {case.trials} trials looked at name the same cause first.",
+            style="dim",
+        )
+
+
+def _flow(flow: FlowExplanation) -> Iterator[Text]:
+    yield Text(" ".join(flow.sentences))
+    yield Text("")
+    yield Text(f"{'where the time went':<{BAR + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
+    small = [share for share in flow.shares if share.time < LEAST_SHARE]
+    for share in flow.shares:
+        if share not in small:
+            yield _line(share, named=share.cause in flow.named)
+    if small:
+        rest = sum(share.time for share in small)
+        yield Text(f"{'':<{BAR + 2}}{percent(rest, 2):>8}{MISSING:>14}  {len(small)} smaller", style="dim")
+    evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
+    if evidence:
+        yield Text("")
+        for line in dict.fromkeys(evidence):
+            yield Text(f"  {line}")
+    if flow.kernel is not None and flow.kernel.lifetime_us:
+        yield Text(f"  {_kernel(flow)}", style="dim")
+
+
+def _line(share: Share, *, named: bool) -> Text:
+    full = round(share.time * BAR)
+    cost = rate(share.cost_bps) if share.cost_bps and share.cause not in HARMLESS else MISSING
+    style = "bold" if named else ""
+    colour = "green" if share.cause in HARMLESS else "red" if named else "yellow"
+    line = Text()
+    line.append(f"{chr(0x2588) * full:<{BAR + 2}}", style=colour)
+    line.append(f"{percent(share.time, 2):>8}{cost:>14}  ")
+    line.append(share.cause, style=style)
+    return line
+
+
+def _kernel(flow: FlowExplanation) -> str:
+    kernel = flow.kernel
+    assert kernel is not None
+    parts = [
+        f"{percent(us / kernel.lifetime_us, 2)} {what}"
+        for us, what in (
+            (kernel.busy_us, "busy"),
+            (kernel.rwnd_limited_us, "of it rwnd-limited"),
+            (kernel.sndbuf_limited_us, "sndbuf-limited"),
+        )
+    ]
+    return f"The kernel's own accounting (tcp_info): {', '.join(parts)}."

@@ -41,15 +41,15 @@ sample: 20ms
 
 
 def on_the_sender(plan: Plan, kinds: set[str]) -> Plan:
-    """The plan with these qdiscs of `h1->h2` on h1's own interface, as emulators often have them."""
-    (out, _) = plan.links[0].directions
-    (own,) = (veth.a.ifname for veth in plan.network.veths if veth.a.netns == "h1")
+    """The plan with these qdiscs of all that leaves h1 on h1's own interfaces, as emulators often have them."""
+    directions = [one for link in plan.links for one in link.directions if one.source == "h1"]
+    own = {one.ifname: one.interface for one in directions}
 
     def moved(qdisc: Qdisc) -> Qdisc:
-        if qdisc.ifname != out.ifname or qdisc.options.kind not in kinds:
+        if qdisc.ifname not in own or qdisc.options.kind not in kinds:
             return qdisc
         root = {"parent": "root"} if qdisc.options.kind == "tbf" and "netem" not in kinds else {}
-        return qdisc.model_copy(update={"netns": "h1", "ifname": own, **root})
+        return qdisc.model_copy(update={"netns": "h1", "ifname": own[qdisc.ifname], **root})
 
     qdiscs = tuple(map(moved, plan.network.qdiscs))
     return plan.model_copy(update={"network": plan.network.model_copy(update={"qdiscs": qdiscs})})
@@ -92,3 +92,45 @@ def test_a_rate_on_the_sender_is_felt_before_its_queue_fills(trials: dict[str, R
 def test_a_queue_on_the_sender_holds_more_than_it_says(trials: dict[str, Ran]) -> None:
     """What netem has taken is no longer the sender's, and a packet there is a buffer of several segments."""
     assert longest_rtt_us(trials["all on the sender"]) > 1.3 * FULL_US
+
+
+TWO_PATHS = f"""
+title: Two paths of 10 and 50 ms
+network:
+  hosts: [h1, h2]
+  links:
+    h1-h2: {{rate: 10mbit, delay: 5ms, queue: {QUEUE}pkt}}
+    h1-h2#2: {{rate: 10mbit, delay: 25ms, queue: {QUEUE}pkt}}
+transport: mptcp
+traffic:
+  - bulk: {{from: h1, to: h2, duration: 10s}}
+sample: 20ms
+"""
+
+
+def of_the_longer_path(ran: Ran) -> tuple[int, int]:
+    """Its longest smoothed RTT after the first second, and its retransmissions."""
+    second = ran.series("subflows", side="client", local_address="10.0.1.1")
+    late = second.filter(pl.col("t_us") > 1_000_000)
+    return late["rtt_us"].max(), second["retransmitted_segments"].max()  # type: ignore[return-value]
+
+
+def test_mptcp_schedules_over_the_plans_queues_only_where_the_sender_does_not_hold_them(
+    engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The scheduler goes by what each subflow has queued and how fast that drains.
+
+    In the middle no RTT exceeds what the plan's queue can hold, and what is sent again is what the link has dropped.
+    With the same qdiscs on the sender's own interfaces a queue holds buffers of several segments, and neither is so.
+    """
+    plan = resolve(expand(parse(TWO_PATHS, "test.yaml"))[0].scenario, 1)
+    middle = run_plan(engine, plan, tmp_path_factory.mktemp("trial"))
+    moved = on_the_sender(plan, {"netem", "tbf", "pfifo"})
+    sender = run_plan(engine, moved, tmp_path_factory.mktemp("trial"))
+    most_us = 50_000 + (QUEUE + 2) * 1514 * 8 / 10
+    rtt_us, again = of_the_longer_path(middle)
+    assert rtt_us <= most_us + 10
+    assert again == middle.series("links", link="h1->h2#2")["overflow_packets"].max()
+    rtt_there_us, again_there = of_the_longer_path(sender)
+    assert rtt_there_us > 1.2 * most_us
+    assert again_there > 3 * max(again, 1)

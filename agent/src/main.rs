@@ -61,6 +61,6 @@ fn run_trial(plan: &'static plan::Plan, tables: &mut trial::Tables) -> error::Re
     enter_phase("network");
     let network = apply::apply(plan)?;
     enter_phase("traffic");
-    let prepared = traffic::prepare(&plan.flows, &network)?;
+    let prepared = traffic::prepare(plan, &network)?;
     trial::run(plan, network, prepared, tables)
 }

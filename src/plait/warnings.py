@@ -38,6 +38,7 @@ class Code(StrEnum):
     SHORT_TRANSFER = "short-transfer"
     QUEUE = "queue"
     DEAD_LINK = "dead-link"
+    TOO_LATE = "too-late"
 
 
 class Caution(BaseModel):

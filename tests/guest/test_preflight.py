@@ -42,6 +42,7 @@ def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
     assert "default" in inventory.schedulers
     assert inventory.sysctls["net/mptcp/checksum_enabled"].value == "0"
     everything = "sysctls: {net.ipv4.tcp_sack: 0, net.mptcp.close_timeout: 5, net.ipv4.tcp_rmem: [4096, 8192, 16384]}\n"
+    everything += "events: [{at: 1ms, sysctls: {h1: {net.ipv4.conf.h1-eth0.arp_filter: 1}}}]\n"
     names = ", ".join(inventory.congestion_controls)
     cases = expand(parse(LINKED % "" + everything + f"vary: {{congestion_control: [{names}]}}\n", "t.yaml"))
     refuse_what_is_missing(cases, engine.inventory)
@@ -54,6 +55,36 @@ def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
             "tcp: {congestion_control: cubix}\n",
             "",
             "t.yaml:10:7: tcp.congestion_control: this kernel has no congestion control 'cubix'; did you mean 'cubic'?",
+        ),
+        (
+            "events: [{at: 500ms, sysctls: {h2: {net.ipv4.tcp_sak: 0}}}]\n",
+            "",
+            "t.yaml:10:37: events.0.sysctls.h2.net.ipv4.tcp_sak: this kernel has no sysctl net.ipv4.tcp_sak; did you",
+        ),
+        (
+            "events: [{at: 500ms, sysctls: {h2: {net.ipv4.tcp_sack: yes}}}]\n",
+            "",
+            "t.yaml:10:37: events.0.sysctls.h2.net.ipv4.tcp_sack: the kernel does not take 'yes'",
+        ),
+        (
+            "events: [{at: 500ms, sysctls: {h2: {net.mptcp.scheduler: fastest}}}]\n",
+            "",
+            "events.0.sysctls.h2.net.mptcp.scheduler: this kernel has no MPTCP scheduler 'fastest'",
+        ),
+        (
+            "",
+            "scheduler: minrt",
+            "network.hosts.h1.scheduler: this kernel has no MPTCP scheduler 'minrt'; did you mean",
+        ),
+        (
+            "",
+            "congestion_control: qubic",
+            "network.hosts.h1.congestion_control: this kernel has no congestion control",
+        ),
+        (
+            "  - bulk: {from: h1, to: h2, duration: 1s, scheduler: blst}\n",
+            "",
+            "traffic.1.bulk.scheduler: this kernel has no MPTCP scheduler 'blst'",
         ),
         (
             "mptcp: {scheduler: fastest}\n",

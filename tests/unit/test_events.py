@@ -43,7 +43,10 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
     ("line", "expected"),
     [
         ("{down: a-b}", "t.yaml:11:5: events.0.at: this is missing; say when, such as at: 5s"),
-        ("{at: 5s}", "events.0: an event is one of down, cut, up, set, handover; here is none"),
+        (
+            "{at: 5s}",
+            "events.0: an event is one of down, cut, up, set, handover, endpoints, limits, sysctls; here is none",
+        ),
         ("{at: 5s, down: a-b, up: a-s}", "here are down and up; write an event for each"),
         ("{at: 5, down: a-b}", "events.0.at: 5 has no unit"),
         ("{at: 2h, down: a-b}", "events.0.at: '2h' is out of range"),

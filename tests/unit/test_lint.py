@@ -112,6 +112,27 @@ WRONG = [
     ("a transfer that cannot be over", TRANSFER, ("traffic.0.transfer.bytes=10MB", "until=5s"), Code.UNTIL),
     ("measured hardly ever", TWO, ("sample=2s",), Code.SAMPLE),
     ("less than a window", TRANSFER, (), Code.SHORT_TRANSFER),
+    (
+        "a limit when nobody looks any more",
+        TWO,
+        ("events=[{at: 2s, limits: {h1: {subflows: 0}}}]",),
+        Code.TOO_LATE,
+    ),
+    (
+        "a scheduler when all connections have theirs",
+        TWO,
+        ("events=[{at: 2s, sysctls: {h1: {net.mptcp.scheduler: redundant}}}]",),
+        Code.TOO_LATE,
+    ),
+    (
+        "an endpoint that comes after what it would connect to was announced",
+        TWO,
+        (
+            "mptcp.endpoints.h1=[]",
+            "events=[{at: 2s, endpoints: {h1: {add: {link: h1-s2, flags: [subflow]}}}}]",
+        ),
+        Code.NO_ROUTE,
+    ),
     # links
     ("a short queue", TWO, ("network.links.h1-s1.queue=3pkt",), Code.QUEUE),
     ("a short queue in bytes", TWO, ("network.links.s2-h2.queue=4KB",), Code.QUEUE),
@@ -150,6 +171,22 @@ def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> No
         (FUNNEL % ("rate: 2mbit", "rate: 3mbit"), ()),
         (TWO, ("mptcp.endpoints.h2=[{link: s2-h2, flags: [signal, backup]}]",)),
         (TWO, ("mptcp.limits.h1={subflows: 8, add_addr_accepted: 8}",)),
+        (
+            TWO,
+            (
+                "mptcp.endpoints.h2=[]",
+                "events=[{at: 2s, endpoints: {h2: {add: {link: s2-h2, flags: [signal]}}}}]",
+            ),
+        ),
+        (
+            ACCESS,
+            (
+                "mptcp.endpoints.c=[]",
+                "events=[{at: 2s, endpoints: {c: {add: {link: 'c-r#2', flags: [subflow]}}}}]",
+            ),
+        ),
+        (TWO, ("events=[{at: 2s, sysctls: {h1: {net.ipv4.tcp_sack: 0}}}]",)),
+        (TWO, ("traffic.0.bulk.start=3s", "events=[{at: 2s, limits: {h1: {subflows: 2}}}]")),
     ],
 )
 def test_what_is_as_it_should_be_gets_none(text: str, overrides: tuple[str, ...]) -> None:

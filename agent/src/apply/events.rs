@@ -1,48 +1,95 @@
-//! The plan's events as netlink messages, encoded before the trial begins: when the time comes, they are only sent.
+//! The plan's events as netlink messages and open files, made before the trial begins: when the time comes, they are
+//! only sent and written.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 
-use super::{Build, enter, links, routing, shaping, traces};
-use crate::error::{Attempt, Result};
-use crate::netlink::{Batch, Family, Socket};
-use crate::plan::{Action, Event};
+use super::{Build, enter, links, mptcp, open_sysctl, routing, shaping, traces};
+use crate::error::{Attempt, Error, Result};
+use crate::netlink::{Batch, Family, GenericFamily, Socket};
+use crate::plan::{Action, Event, SetSysctl};
 
 /// What is still to happen, in the order of time, and the sockets to make it happen.
 pub struct Schedule {
     steps: VecDeque<Step>,
     /// One in each namespace that a step concerns, by the namespace's place.
     sockets: BTreeMap<usize, Socket>,
+    /// The same for path managers.
+    managers: BTreeMap<usize, Socket>,
     traces: Vec<traces::Waiting>,
 }
 
 struct Step {
     event: &'static Event,
     sends: Vec<(usize, Batch)>,
+    /// For path managers, by the place of the namespace.
+    managed: Vec<(usize, Batch)>,
+    writes: Vec<(&'static SetSysctl, File)>,
 }
 
 impl Schedule {
     /// Encodes what each of `events` does. The calling thread ends in `home`.
-    pub(super) fn prepare(build: &mut Build, events: &'static [Event], home: &impl AsFd) -> Result<Self> {
+    pub(super) fn prepare(
+        build: &mut Build,
+        events: &'static [Event],
+        path_manager: Option<&GenericFamily>,
+        home: &impl AsFd,
+    ) -> Result<Self> {
         let traces = std::mem::take(&mut build.traces);
         let steps = VecDeque::with_capacity(events.len());
-        let mut schedule = Self { steps, sockets: BTreeMap::new(), traces };
+        let mut schedule = Self { steps, sockets: BTreeMap::new(), managers: BTreeMap::new(), traces };
         for place in schedule.traces.iter().map(|trace| trace.place).collect::<Vec<_>>() {
             schedule.open(build, place)?;
         }
         for event in events {
+            let (mut managed, mut writes) = (Vec::new(), Vec::new());
             for action in &event.actions {
-                add(build, action).attempt(|| what(event))?;
+                schedule
+                    .add(build, action, path_manager, &mut managed, &mut writes)
+                    .attempt(|| what(event))?;
             }
             let sends: Vec<_> = build.take_batches().collect();
             for (place, _) in &sends {
                 schedule.open(build, *place)?;
             }
-            schedule.steps.push_back(Step { event, sends });
+            schedule.steps.push_back(Step { event, sends, managed, writes });
         }
         enter(home)?;
         Ok(schedule)
+    }
+
+    fn add(
+        &mut self,
+        build: &mut Build,
+        action: &'static Action,
+        path_manager: Option<&GenericFamily>,
+        managed: &mut Vec<(usize, Batch)>,
+        writes: &mut Vec<(&'static SetSysctl, File)>,
+    ) -> Result<()> {
+        let netns = match action {
+            Action::ChangeQdisc(change) => return shaping::change_qdisc(build, &change.qdisc),
+            Action::SetDevice(device) => {
+                links::set_device(build, device)?;
+                return routing::add_routes(build, &device.routes);
+            }
+            Action::SetSysctl(set) => {
+                enter(&build.namespace(&set.netns)?.fd)?;
+                writes.push((set, open_sysctl(&set.path, &set.value)?));
+                return Ok(());
+            }
+            _ => action.host().unwrap_or_default(),
+        };
+        let family = path_manager.ok_or_else(|| Error::new(format!("{netns} is no host")))?;
+        let place = build.index(netns)?;
+        managed.extend(mptcp::event(build, action, family.id)?.map(|batch| (place, batch)));
+        if let Entry::Vacant(vacant) = self.managers.entry(place) {
+            enter(&build.namespaces[place].fd)?;
+            vacant.insert(Socket::open(Family::Generic)?);
+        }
+        Ok(())
     }
 
     fn open(&mut self, build: &Build, place: usize) -> Result<()> {
@@ -81,20 +128,20 @@ impl Schedule {
                 socket.apply(batch).attempt(|| what(step.event))?;
             }
         }
+        for (place, batch) in step.managed {
+            if let Some(socket) = self.managers.get_mut(&place) {
+                socket.apply(batch).attempt(|| what(step.event))?;
+            }
+        }
+        for (set, file) in step.writes {
+            file.write_all_at(set.value.as_bytes(), 0)
+                .attempt(|| format!("setting sysctl {} to {:?}", set.path, set.value))
+                .attempt(|| what(step.event))?;
+        }
         Ok(Some(step.event))
     }
 }
 
 fn what(event: &Event) -> String {
     format!("event {} of {} at {} us", event.name, event.subject, event.t_us)
-}
-
-fn add(build: &mut Build, action: &'static Action) -> Result<()> {
-    match action {
-        Action::ChangeQdisc(change) => shaping::change_qdisc(build, &change.qdisc),
-        Action::SetDevice(device) => {
-            links::set_device(build, device)?;
-            routing::add_routes(build, &device.routes)
-        }
-    }
 }

@@ -17,6 +17,7 @@ mod shaping;
 mod traces;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
@@ -94,7 +95,7 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     middlebox::add_middleboxes(&mut build, &network.middleboxes)?;
     enter(&home)?;
     let path_manager = mptcp::configure(&mut build, &network.mptcp)?;
-    let events = Schedule::prepare(&mut build, &plan.events, &home)?;
+    let events = Schedule::prepare(&mut build, &plan.events, path_manager.as_ref(), &home)?;
     Ok(Applied { namespaces: build.namespaces, home, path_manager, events, switches })
 }
 
@@ -189,11 +190,24 @@ pub fn address_family(address: IpAddr) -> u8 {
 
 /// Writes a file below /proc/sys of the calling thread's namespace.
 pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
-    let what = || format!("setting sysctl {path} to {value:?}");
+    std::fs::write(sysctl_file(path, value)?, value).attempt(|| sysctl_words(path, value))
+}
+
+/// Opens a file below /proc/sys of the calling thread's namespace, to write `value` later; it stays that namespace's.
+fn open_sysctl(path: &str, value: &str) -> Result<File> {
+    let file = sysctl_file(path, value)?;
+    File::options().write(true).open(file).attempt(|| sysctl_words(path, value))
+}
+
+fn sysctl_words(path: &str, value: &str) -> String {
+    format!("setting sysctl {path} to {value:?}")
+}
+
+fn sysctl_file(path: &str, value: &str) -> Result<String> {
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return Err(Error::because(what(), "not a path below /proc/sys"));
+        return Err(Error::because(sysctl_words(path, value), "not a path below /proc/sys"));
     }
-    std::fs::write(format!("/proc/sys/{path}"), value).attempt(what)
+    Ok(format!("/proc/sys/{path}"))
 }
 
 #[cfg(test)]

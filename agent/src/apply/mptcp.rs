@@ -1,13 +1,14 @@
-//! The MPTCP path manager: limits and endpoints.
+//! The MPTCP path manager: limits and endpoints, at first and as events change them.
 
 use std::net::IpAddr;
 
-use netlink_bindings::mptcp_pm;
+use netlink_bindings::mptcp_pm::{self, PushAddress};
+use netlink_bindings::traits::Pusher;
 
 use super::{Build, address_family};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Batch, GenericFamily};
-use crate::plan::{Endpoint, EndpointFlag, Mptcp};
+use crate::plan::{Action, ChangeEndpoint, Endpoint, EndpointFlag, Mptcp, RemoveEndpoint};
 
 const FAMILY: &str = "mptcp_pm";
 
@@ -32,42 +33,89 @@ pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<
 }
 
 fn batch(build: &Build, mptcp: &Mptcp, family: u16) -> Result<Batch> {
-    let netns = &mptcp.netns;
     let mut batch = Batch::default();
-    let mut limits = mptcp_pm::Request::new().op_set_limits_do();
-    limits.encode().push_rcv_add_addrs(mptcp.add_addr_accepted).push_subflows(mptcp.subflows);
-    batch.add_as(
-        &limits,
-        family,
-        format_args!(
-            "setting MPTCP limits of {netns} to {} subflows, {} accepted addresses",
-            mptcp.subflows, mptcp.add_addr_accepted
-        ),
-    );
+    set_limits(&mut batch, &mptcp.netns, (mptcp.subflows, mptcp.add_addr_accepted), family);
     for endpoint in &mptcp.endpoints {
-        let Endpoint { address, id, .. } = endpoint;
-        let what = format!("adding MPTCP endpoint {id} ({address}) in {netns}");
-        let mut request = mptcp_pm::Request::new().op_add_addr_do();
-        let mut attributes = request
-            .encode()
-            .nested_addr()
-            .push_family(u16::from(address_family(*address)))
-            .push_id(*id)
-            .push_flags(endpoint.flags.iter().fold(0, |flags, flag| flags | bit(*flag)));
-        if let Some(device) = &endpoint.device {
-            attributes = attributes.push_if_idx(build.ifindex(netns, device).attempt(|| &what)?);
-        }
-        attributes = match address {
-            IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
-            IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
-        };
-        if let Some(port) = endpoint.port {
-            attributes = attributes.push_port(port);
-        }
-        drop(attributes);
-        batch.add_as(&request, family, what);
+        add_endpoint(&mut batch, build, &mptcp.netns, endpoint, family)?;
     }
     Ok(batch)
+}
+
+/// What an event does to the path manager; None: it is about something else.
+pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Option<Batch>> {
+    let mut batch = Batch::default();
+    match action {
+        Action::SetLimits(limits) => {
+            set_limits(&mut batch, &limits.netns, (limits.subflows, limits.add_addr_accepted), family);
+        }
+        Action::AddEndpoint(add) => add_endpoint(&mut batch, build, &add.netns, &add.endpoint, family)?,
+        Action::ChangeEndpoint(change) => {
+            let ChangeEndpoint { netns, address, id, backup, fullmesh } = change;
+            let mut request = mptcp_pm::Request::new().op_set_flags_do();
+            let flags = [(*backup, EndpointFlag::Backup), (*fullmesh, EndpointFlag::Fullmesh)];
+            let flags = flags.into_iter().filter(|(on, _)| *on).fold(0, |flags, (_, flag)| flags | bit(flag));
+            // Without a family the kernel goes by the id, whatever port the endpoint has.
+            drop(request.encode().nested_addr().push_id(*id).push_flags(flags));
+            batch.add_as(
+                &request,
+                family,
+                format_args!("changing MPTCP endpoint {id} ({address}) in {netns}"),
+            );
+        }
+        Action::RemoveEndpoint(remove) => {
+            let RemoveEndpoint { netns, address, id } = remove;
+            let mut request = mptcp_pm::Request::new().op_del_addr_do();
+            let attributes = request.encode().nested_addr().push_id(*id);
+            drop(if *id == 0 { push_address(attributes, *address) } else { attributes });
+            batch.add_as(
+                &request,
+                family,
+                format_args!("removing MPTCP endpoint {id} ({address}) in {netns}"),
+            );
+        }
+        Action::ChangeQdisc(_) | Action::SetDevice(_) | Action::SetSysctl(_) => return Ok(None),
+    }
+    Ok(Some(batch))
+}
+
+fn set_limits(batch: &mut Batch, netns: &str, (subflows, accepted): (u32, u32), family: u16) {
+    let mut limits = mptcp_pm::Request::new().op_set_limits_do();
+    limits.encode().push_rcv_add_addrs(accepted).push_subflows(subflows);
+    let what =
+        format!("setting MPTCP limits of {netns} to {subflows} subflows, {accepted} accepted addresses");
+    batch.add_as(&limits, family, what);
+}
+
+fn add_endpoint(
+    batch: &mut Batch,
+    build: &Build,
+    netns: &str,
+    endpoint: &Endpoint,
+    family: u16,
+) -> Result<()> {
+    let Endpoint { address, id, .. } = endpoint;
+    let what = format!("adding MPTCP endpoint {id} ({address}) in {netns}");
+    let mut request = mptcp_pm::Request::new().op_add_addr_do();
+    let flags = endpoint.flags.iter().fold(0, |flags, flag| flags | bit(*flag));
+    let mut attributes = request.encode().nested_addr().push_id(*id).push_flags(flags);
+    if let Some(device) = &endpoint.device {
+        attributes = attributes.push_if_idx(build.ifindex(netns, device).attempt(|| &what)?);
+    }
+    attributes = push_address(attributes, *address);
+    if let Some(port) = endpoint.port {
+        attributes = attributes.push_port(port);
+    }
+    drop(attributes);
+    batch.add_as(&request, family, what);
+    Ok(())
+}
+
+fn push_address<P: Pusher>(attributes: PushAddress<P>, address: IpAddr) -> PushAddress<P> {
+    let attributes = attributes.push_family(u16::from(address_family(address)));
+    match address {
+        IpAddr::V4(v4) => attributes.push_addr4(v4.to_bits()),
+        IpAddr::V6(v6) => attributes.push_addr6(&v6.octets()),
+    }
 }
 
 /// `MPTCP_PM_ADDR_FLAG_*` of `linux/mptcp.h`.

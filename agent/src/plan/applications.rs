@@ -140,6 +140,8 @@ records! {
     #[derive(Default)]
     SocketOptions {
         #[serde(default)]
+        scheduler: Option<String>,
+        #[serde(default)]
         congestion_control: Option<String>,
         #[serde(default)]
         send_buffer: Option<usize>,

@@ -8,6 +8,8 @@ mod multipath;
 mod qdiscs;
 mod records;
 
+use std::net::IpAddr;
+
 use serde::Deserialize;
 
 pub use applications::{Application, Bulk, File, Gap, Loop, OnOff, Page, Request, Stream, Transfer, Udp};
@@ -91,6 +93,35 @@ pub enum Hook {
 pub enum Action {
     ChangeQdisc(ChangeQdisc),
     SetDevice(SetDevice),
+    AddEndpoint(AddEndpoint),
+    ChangeEndpoint(ChangeEndpoint),
+    RemoveEndpoint(RemoveEndpoint),
+    SetLimits(SetLimits),
+    SetSysctl(SetSysctl),
+}
+
+impl Action {
+    /// The host or router whose kernel is told something else, but for its links.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::AddEndpoint(add) => Some(&add.netns),
+            Self::ChangeEndpoint(change) => Some(&change.netns),
+            Self::RemoveEndpoint(remove) => Some(&remove.netns),
+            Self::SetLimits(limits) => Some(&limits.netns),
+            Self::SetSysctl(set) => Some(&set.netns),
+            Self::ChangeQdisc(_) | Self::SetDevice(_) => None,
+        }
+    }
+
+    /// Address and number of the endpoint that it is about.
+    pub fn endpoint(&self) -> Option<(IpAddr, u8)> {
+        match self {
+            Self::AddEndpoint(add) => Some((add.endpoint.address, add.endpoint.id)),
+            Self::ChangeEndpoint(change) => Some((change.address, change.id)),
+            Self::RemoveEndpoint(remove) => Some((remove.address, remove.id)),
+            Self::ChangeQdisc(_) | Self::SetDevice(_) | Self::SetLimits(_) | Self::SetSysctl(_) => None,
+        }
+    }
 }
 
 /// The segments of a TCP connection that a middlebox tells apart: those with SYN, with SYN and ACK, without either

@@ -29,6 +29,42 @@ records! {
         endpoints: Vec<Endpoint>,
     }
 
+    /// An endpoint comes.
+    AddEndpoint {
+        netns: String,
+        endpoint: Endpoint,
+    }
+
+    /// An endpoint gets other flags.
+    ChangeEndpoint {
+        netns: String,
+        address: IpAddr,
+        id: u8,
+        backup: bool,
+        fullmesh: bool,
+    }
+
+    /// An endpoint goes.
+    RemoveEndpoint {
+        netns: String,
+        address: IpAddr,
+        id: u8,
+    }
+
+    /// Other limits.
+    SetLimits {
+        netns: String,
+        subflows: u32,
+        add_addr_accepted: u32,
+    }
+
+    /// Another kernel setting.
+    SetSysctl {
+        netns: String,
+        path: String,
+        value: String,
+    }
+
     /// What arrives on `source` is changed, and leaves through `target`.
     Middlebox {
         netns: String,

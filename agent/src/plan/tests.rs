@@ -38,7 +38,16 @@ fn both_sides_of_the_plan_know_the_same_fields() {
     let mut python = python_records();
     let applications = ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp"];
     let qdisc_kinds = ["Netem", "Tbf", "Pfifo", "Bfifo", "Red", "PlaitRed", "Codel", "FqCodel", "PlaitTrace"];
-    for kind in ["ChangeQdisc", "SetDevice"].into_iter().chain(qdisc_kinds).chain(applications) {
+    let actions = [
+        "ChangeQdisc",
+        "SetDevice",
+        "AddEndpoint",
+        "ChangeEndpoint",
+        "RemoveEndpoint",
+        "SetLimits",
+        "SetSysctl",
+    ];
+    for kind in actions.into_iter().chain(qdisc_kinds).chain(applications) {
         // Here the discriminator belongs to the enum around the record.
         python.get_mut(kind).unwrap().remove("kind");
     }

@@ -84,6 +84,9 @@ impl PacketRing {
         if base == libc::MAP_FAILED {
             return Err(last_errno());
         }
+        // User-Mode Linux takes the ring's pages for somebody else's when a process forks and its child lets go of them.
+        // SAFETY: the range was mapped just now, and keeps its content.
+        check(unsafe { libc::madvise(base, BLOCK_BYTES * BLOCKS, libc::MADV_DONTFORK) })?;
         let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         // SAFETY: all zero is a valid sockaddr_ll, a structure of integers.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, connect as connect_to, shutdown};
 
-use super::sockets::address;
+use super::sockets::{Client, address};
 use super::{FlowState, Traffic, bytes, file, paced, request, udp};
 use crate::clock;
 use crate::error::describe;
@@ -34,20 +34,26 @@ pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
 }
 
 /// The client's thread: waits for the flow's start, connects, then plays its part.
-pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
+pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
     let begin_us = begin(traffic, flow);
     clock::sleep_until(begin_us);
     let start_us = clock::trial_us();
     flow.progress().start_us = Some(start_us);
     traffic.event(start_us, flow, "flow_start");
     let server = address(&flow.plan.server);
-    if let Err(errno) = connect_to(&socket, &server) {
-        let why = format!("connecting to {server}: {}", describe(errno));
-        for rider in traffic.riders(flow) {
-            fail(traffic, &traffic.flows[rider], why.clone());
+    let connected = client.at_start(flow.plan).map_err(|error| error.to_string()).and_then(|socket| {
+        let failed = |errno| format!("connecting to {server}: {}", describe(errno));
+        connect_to(&socket, &server).map(|()| socket).map_err(failed)
+    });
+    let socket = match connected {
+        Ok(socket) => socket,
+        Err(why) => {
+            for rider in traffic.riders(flow) {
+                fail(traffic, &traffic.flows[rider], why.clone());
+            }
+            return fail(traffic, flow, why);
         }
-        return fail(traffic, flow, why);
-    }
+    };
     let connected_us = clock::trial_us();
     traffic.event(connected_us, flow, "flow_connected");
     let socket = Arc::new(socket);

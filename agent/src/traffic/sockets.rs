@@ -1,16 +1,18 @@
 //! The sockets of the flows: made before the trial's zero, each in its own namespace, with all options set.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, listen, socket_with, sockopt,
 };
 
 use super::file;
-use crate::apply::{Applied, enter};
+use crate::apply::{Applied, enter, write_sysctl};
 use crate::error::{Attempt, Result};
-use crate::plan::{Application, Flow, Side, Transfer, Transport};
+use crate::plan::{Action, Application, Flow, Plan, Side, Transfer, Transport};
 use crate::sys;
 
 /// A flow whose sockets are made.
@@ -22,20 +24,44 @@ pub struct Prepared {
 /// The sockets of a flow.
 pub enum Sockets {
     /// A server that listens, and a client that could connect.
-    Connection { listener: OwnedFd, client: OwnedFd },
+    Connection { listener: OwnedFd, client: Client },
     /// Two bound sockets, of which the sender's is connected.
     Datagrams { receiver: OwnedFd, sender: OwnedFd },
     /// Those of the flow whose connection it shares.
     Shared,
 }
 
+/// The socket of a client.
+pub struct Client {
+    socket: OwnedFd,
+    /// Its namespace, where events change what the kernel notes of endpoints, limits and settings as it makes a socket.
+    changing: Option<OwnedFd>,
+}
+
+impl Client {
+    /// The socket, at the flow's start: where events change its host, one that the kernel makes now, as it would have
+    /// made one for a program that begins now. The calling thread may end in the client's namespace.
+    pub fn at_start(self, flow: &Flow) -> Result<OwnedFd> {
+        let Some(namespace) = self.changing else { return Ok(self.socket) };
+        drop(self.socket);
+        enter(&namespace)?;
+        bound(flow, &flow.client)
+    }
+}
+
+/// One socket at a time is made with a scheduler of its own: the kernel takes it from the namespace's setting.
+static CHOOSING: Mutex<()> = Mutex::new(());
+const SCHEDULER: &str = "net/mptcp/scheduler";
+
 /// What the socket of a UDP receiver holds unless the plan says otherwise: never less than what arrives at once.
 const DATAGRAM_BUFFER_BYTES: usize = 16 << 20;
 
 /// Makes the sockets of every flow. The calling thread ends in the namespace in which the agent began.
-pub fn prepare(flows: &'static [Flow], network: &Applied) -> Result<Vec<Prepared>> {
-    let mut prepared = Vec::with_capacity(flows.len());
-    for flow in flows {
+pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> {
+    let mut prepared = Vec::with_capacity(plan.flows.len());
+    let changing: BTreeSet<&str> =
+        plan.events.iter().flat_map(|event| &event.actions).filter_map(Action::host).collect();
+    for flow in &plan.flows {
         let what = || format!("preparing flow {} ({})", flow.id, flow.name);
         if let Application::Transfer(Transfer { file: Some(file), .. }) = &flow.application {
             file::check(file).attempt(what)?;
@@ -45,7 +71,7 @@ pub fn prepare(flows: &'static [Flow], network: &Applied) -> Result<Vec<Prepared
             Transport::Udp => datagrams(flow, network).attempt(what)?,
             _ => Sockets::Connection {
                 listener: server(flow, network).attempt(what)?,
-                client: bound(flow, &flow.client, network).attempt(what)?,
+                client: client(flow, network, &changing).attempt(what)?,
             },
         };
         prepared.push(Prepared { flow, sockets });
@@ -54,11 +80,23 @@ pub fn prepare(flows: &'static [Flow], network: &Applied) -> Result<Vec<Prepared
     Ok(prepared)
 }
 
+fn client(flow: &Flow, network: &Applied, changing: &BTreeSet<&str>) -> Result<Client> {
+    let namespace = &network.namespace(&flow.client.netns)?.fd;
+    enter(namespace)?;
+    let changing = changing.contains(flow.client.netns.as_str());
+    let changing = changing.then(|| namespace.try_clone()).transpose();
+    Ok(Client {
+        socket: bound(flow, &flow.client)?,
+        changing: changing.attempt(|| format!("keeping namespace {}", flow.client.netns))?,
+    })
+}
+
 /// The server listens on every address of its node, as servers do. For MPTCP it has to: the kernel takes a join to
 /// a further address only where something listens on it.
 fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     let side = &flow.server;
-    let socket = socket(flow, side, network)?;
+    enter(&network.namespace(&side.netns)?.fd)?;
+    let socket = socket(flow, side)?;
     let any = match side.address {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -76,28 +114,33 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
 }
 
 fn datagrams(flow: &Flow, network: &Applied) -> Result<Sockets> {
-    let receiver = bound(flow, &flow.server, network)?;
+    enter(&network.namespace(&flow.server.netns)?.fd)?;
+    let receiver = bound(flow, &flow.server)?;
     let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
     sockopt::set_socket_recv_buffer_size_force(&receiver, bytes)
         .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", flow.server.netns))?;
     sys::stamp_arrivals(&receiver).attempt(|| format!("asking for time stamps in {}", flow.server.netns))?;
-    let sender = bound(flow, &flow.client, network)?;
+    enter(&network.namespace(&flow.client.netns)?.fd)?;
+    let sender = bound(flow, &flow.client)?;
     let to = address(&flow.server);
     connect(&sender, &to).attempt(|| format!("choosing {to} as the receiver in {}", flow.client.netns))?;
     Ok(Sockets::Datagrams { receiver, sender })
 }
 
-/// A socket that is bound to the address of `side`.
-fn bound(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
-    let socket = socket(flow, side, network)?;
+/// A socket that is bound to the address of `side`, in whose namespace the thread is.
+fn bound(flow: &Flow, side: &Side) -> Result<OwnedFd> {
+    let socket = socket(flow, side)?;
     bind(&socket, &address(side)).attempt(|| format!("binding to {} in {}", address(side), side.netns))?;
     Ok(socket)
 }
 
-/// A socket of `side` with the congestion control and the buffers of `flow`.
-fn socket(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
-    enter(&network.namespace(&side.netns)?.fd)?;
-    let socket = open(flow.transport, side)?;
+/// A socket of `side` with the scheduler, the congestion control and the buffers of `flow`.
+fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
+    let socket = match &flow.socket.scheduler {
+        Some(name) => scheduled(name, || open(flow.transport, side))
+            .attempt(|| format!("choosing scheduler {name} in {}", side.netns))?,
+        None => open(flow.transport, side)?,
+    };
     if let Some(name) = &flow.socket.congestion_control {
         let what = || format!("choosing congestion control {name} in {}", side.netns);
         if flow.transport == Transport::Mptcp {
@@ -117,6 +160,17 @@ fn socket(flow: &Flow, side: &Side, network: &Applied) -> Result<OwnedFd> {
     }
     set_options(&socket, flow, side)?;
     Ok(socket)
+}
+
+/// What `make` makes while `name` is the namespace's scheduler.
+fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    let _alone = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = std::fs::read_to_string(format!("/proc/sys/{SCHEDULER}"))
+        .attempt(|| format!("reading sysctl {SCHEDULER}"))?;
+    write_sysctl(SCHEDULER, name)?;
+    let made = make();
+    write_sysctl(SCHEDULER, before.trim_end())?;
+    made
 }
 
 /// What else the plan asks of a socket.

@@ -11,7 +11,7 @@ pub use output::Tables;
 use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
-use crate::plan::{Application, Bulk, Plan, SideName, Transport, Udp};
+use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport, Udp};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::datapath_flows;
@@ -132,10 +132,13 @@ impl Trial<'_> {
     /// Does what the plan has for the time until `t_us`, and records it.
     fn carry_out_events(&mut self, t_us: i64) -> Result<()> {
         while let Some(event) = self.events.carry_out(t_us)? {
+            let endpoint = event.actions.iter().find_map(Action::endpoint);
             self.traffic.push_event(tables::Event {
                 t_us: Some(event.t_us),
                 node: Some(event.subject.as_str().into()),
                 event: Some(event.name.as_str().into()),
+                local_address: endpoint.map(|(address, _)| address.to_string().into()),
+                local_id: endpoint.map(|(_, id)| id.into()),
                 ..Default::default()
             });
         }

@@ -7,10 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from plait.plan.endpoints import Ends, PathManager
+    from plait.plan.endpoints import PathManager
     from plait.plan.flows import Entry
+    from plait.plan.moment import Ends, Moment
     from plait.plan.topology import Port
 
     Pair = tuple[Port, Port]
@@ -25,6 +26,7 @@ class Reason(StrEnum):
     NO_SIGNAL = "no-signal"
     NO_ENDPOINT = "no-endpoint"
     WRONG_SIDE = "wrong-side"
+    ONLY_ANNOUNCED = "only-announced"
 
 
 @dataclass(frozen=True)
@@ -47,22 +49,31 @@ def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> li
     wrong = list(_on_the_wrong_side(manager, ends, entries))
     left_out = [one for one in _left_out(manager, entry) if one.address not in {w.address for w in wrong}]
     limits = [] if manager.is_agent else list(_limits(manager, ends))
-    return [*limits, *_without_route(manager, ends), *wrong, *left_out]
+    return [*limits, *_without_route(manager, ends), *_behind_announcements(manager, ends), *wrong, *left_out]
 
 
 def _limits(manager: PathManager, ends: Ends) -> Iterator[Absent]:
-    subflows, accepted = manager.limits(ends.client)
-    announced = len(manager.announced(ends))
-    if announced > accepted:
-        where = ("mptcp", "limits", ends.client, "add_addr_accepted")
-        yield Absent(
-            Reason.ADD_ADDR_LIMIT, ends.client, None, where, {"limit": accepted, "needed": announced}
-        )
-    needed = len(manager.wanted(ends, accepted)) - 1
-    for host, limit in ((ends.client, subflows), (ends.server, manager.limits(ends.server)[0])):
-        if limit < needed:
-            where = ("mptcp", "limits", host, "subflows")
-            yield Absent(Reason.SUBFLOW_LIMIT, host, None, where, {"limit": limit, "needed": needed})
+    def announced(moment: Moment) -> int:
+        return len(moment.announced(ends))
+
+    def wanted(moment: Moment) -> int:
+        return len(moment.wanted(ends, moment.limits[ends.client][1])) - 1
+
+    yield from _below(manager, ends.client, Reason.ADD_ADDR_LIMIT, announced)
+    yield from _below(manager, ends.client, Reason.SUBFLOW_LIMIT, wanted)
+    yield from _below(manager, ends.server, Reason.SUBFLOW_LIMIT, wanted)
+
+
+def _below(
+    manager: PathManager, host: str, reason: Reason, needed: Callable[[Moment], int]
+) -> Iterator[Absent]:
+    """A limit of a host that is lower than what is needed, at the time when most is."""
+    place = int(reason is Reason.ADD_ADDR_LIMIT)
+    field = ("subflows", "add_addr_accepted")[place]
+    moments = [(needed(moment), moment.limits[host][place]) for moment in manager.undisturbed(host)]
+    most, limit = max((one for one in moments if one[1] < one[0]), default=(0, 0))
+    if most:
+        yield Absent(reason, host, None, ("mptcp", "limits", host, field), {"limit": limit, "needed": most})
 
 
 def _sides(ends: Ends) -> tuple[tuple[str, int, set[str], Reason], ...]:
@@ -77,11 +88,24 @@ def _without_route(manager: PathManager, ends: Ends) -> Iterator[Absent]:
     """Endpoints that were given, and of which no attempt can arrive."""
     attempts = manager.attempts(ends, len(manager.announced(ends)))
     for host, side, flags, _ in _sides(ends):
-        for i, own in enumerate(manager.given(host) or ()):
+        for where, own in manager.given(host) or ():
             if flags & set(own.flags) and own.port is not ends.initial[side]:
                 mine = [pair for pair in attempts if pair[side] is own.port]
                 if not any(map(manager.usable, mine)):
-                    yield Absent(Reason.NO_ROUTE, host, str(own.port.ip), ("mptcp", "endpoints", host, i))
+                    yield Absent(Reason.NO_ROUTE, host, str(own.port.ip), where)
+
+
+def _behind_announcements(manager: PathManager, ends: Ends) -> Iterator[Absent]:
+    """Endpoints that come in the course of a connection: the kernel connects them to its first address only.
+
+    Announcements that have arrived by then are not used again, except with `fullmesh` those that a subflow uses.
+    """
+    for event in manager.events:
+        own = event.own
+        if own is None or event.host != ends.client or own.port is ends.initial[0]:
+            continue
+        if {"subflow", "fullmesh"} & set(own.flags) and not manager.usable((own.port, ends.initial[1])):
+            yield Absent(Reason.ONLY_ANNOUNCED, ends.client, str(own.port.ip), event.where)
 
 
 def _left_out(manager: PathManager, entry: Entry) -> Iterator[Absent]:
@@ -93,7 +117,7 @@ def _left_out(manager: PathManager, entry: Entry) -> Iterator[Absent]:
         given = manager.given(host)
         if given is None:
             continue
-        named = {ends.initial[side], *(own.port for own in given if flags & set(own.flags))}
+        named = {ends.initial[side], *(own.port for _, own in given if flags & set(own.flags))}
         lost = {pair[side] for pair in entry.usable if not crossed.issuperset(manager.crossed(pair))}
         for port in sorted(lost - named, key=lambda port: port.ifname):
             yield Absent(reason, host, str(port.ip), ("mptcp", "endpoints", host))
@@ -110,9 +134,7 @@ def _on_the_wrong_side(manager: PathManager, ends: Ends, entries: Collection[Ent
         (ends.server, "subflow", ends.initial[1], connect),
         (ends.client, "signal", ends.initial[0], listen),
     ):
-        for i, own in enumerate(manager.given(host) or ()):
+        for where, own in manager.given(host) or ():
             useless = set(own.flags) - {"backup", "fullmesh"} == {flag} and own.port is not initial
             if useless and host not in others:
-                yield Absent(
-                    Reason.WRONG_SIDE, host, str(own.port.ip), ("mptcp", "endpoints", host, i, "flags")
-                )
+                yield Absent(Reason.WRONG_SIDE, host, str(own.port.ip), (*where, "flags"))

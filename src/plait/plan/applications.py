@@ -133,6 +133,8 @@ Application = Annotated[
 class SocketOptions(Record):
     """What a flow asks of both its sockets. None: the kernel's own choice, or the namespace's settings decide."""
 
+    scheduler: str | None = None
+    """Of MPTCP only. There is no socket option: the namespace's setting is this one while the socket is made."""
     congestion_control: str | None = None
     send_buffer: int | None = None
     receive_buffer: int | None = None

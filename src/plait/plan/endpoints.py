@@ -1,53 +1,26 @@
-"""MPTCP endpoints, limits, and the paths that the kernel's path manager makes of them. Pure.
+"""MPTCP endpoints and limits of all hosts, from the beginning of a trial to its end. Pure.
 
-The in-kernel path manager of the connecting side opens, beside the initial subflow from c0 to s0:
-- from each of its `subflow` endpoints to s0 (to every known address with `fullmesh`);
-- to each address that the other side announces (`signal`): from its `fullmesh` endpoints, or else from the
-  address that the main table chooses.
-A pair that cannot be routed fails at once and uses up no limit.
-
-With `subflows_per_path` the agent is the path manager: it opens the same pairs, several times each.
+What follows from those of one moment is in `moment.py`, how events change them in `host_events.py`. With
+`subflows_per_path` the agent is the path manager: it opens the same pairs, several times each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from plait.plan.multipath import Endpoint, Join, Mptcp
+from plait.plan import host_events
+from plait.plan.host_events import States
+from plait.plan.moment import MAX_ENDPOINTS, MAX_SUBFLOWS, Ends, Moment, Own
+from plait.plan.multipath import Join, Mptcp, SetSysctl
 from plait.scenario.settings import MAX_SUBFLOWS as MAX_JOINED
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
+    from plait.plan.host_events import HostEvent
     from plait.plan.routing import Routing
     from plait.plan.topology import Port, Topology
-    from plait.scenario.settings import EndpointSpec
 
     Pair = tuple[Port, Port]
-
-MAX_ENDPOINTS = 8
-MAX_SUBFLOWS = 8
-"""In addition to the initial one."""
-
-
-@dataclass(frozen=True)
-class Ends:
-    """Who connects to whom, and over which pair of interfaces first."""
-
-    client: str
-    server: str
-    initial: Pair
-
-
-@dataclass(frozen=True)
-class Own:
-    """An endpoint of a host, and the interface that has its address."""
-
-    port: Port
-    flags: tuple[str, ...]
-    id: int | None = None
-    listen: int | None = None
 
 
 class PathManager:
@@ -58,9 +31,17 @@ class PathManager:
         self._routing = routing
         self._settings = topology.scenario.mptcp
         hosts = topology.scenario.network.hosts
-        self._endpoints = {host: self._of(host, flows) for host in hosts}
-        self._limits = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
-        self._limits = {host: self._limit(host, flows) for host in hosts}
+        first = {host: host_events.numbered(self._of(host, flows)) for host in hosts}
+        states = States(topology, first)
+        most = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
+        self._moments = [Moment(routing, endpoints, most) for endpoints in states.endpoints]
+        limits = {host: self._limit(host, flows) for host in hosts}
+        self.events: list[HostEvent] = list(states.events(limits))
+        """What happens to hosts, in the order of time."""
+        self._moments = [
+            Moment(routing, endpoints, now)
+            for endpoints, now in zip(states.endpoints, states.limits(limits), strict=True)
+        ]
 
     @property
     def is_agent(self) -> bool:
@@ -69,79 +50,59 @@ class PathManager:
 
     def plan(self) -> list[Mptcp]:
         """What to set in each host that has endpoints, or to which a limit other than none applies."""
-        out: list[Mptcp] = []
         if self.is_agent:
-            return out
-        for host, endpoints in self._endpoints.items():
-            subflows, accepted = self._limits[host]
-            if not endpoints and not subflows and not accepted:
-                continue
-            used = {own.id for own in endpoints if own.id is not None}
-            free = (number for number in range(1, 256) if number not in used)
-            planned = tuple(
-                Endpoint(
-                    address=str(own.port.ip),
-                    id=next(free) if own.id is None else own.id,
-                    flags=own.flags,  # type: ignore[arg-type]  # checked by the scenario
-                    port=own.listen,
-                )
-                for own in endpoints
+            return []
+        first = self._moments[0]
+        return [
+            Mptcp(
+                netns=host,
+                subflows=first.limits[host][0],
+                add_addr_accepted=first.limits[host][1],
+                endpoints=tuple(host_events.planned(own) for own in endpoints),
             )
-            out.append(Mptcp(netns=host, subflows=subflows, add_addr_accepted=accepted, endpoints=planned))
-        return out
+            for host, endpoints in first.endpoints.items()
+            if endpoints or any(first.limits[host])
+        ]
 
     def pairs(self, ends: Ends) -> list[Pair]:
-        """The pairs of interfaces that a flow's subflows take, the initial one first."""
-        subflows, accepted = self._limits[ends.client]
-        subflows = min(subflows, self._limits[ends.server][0])
-        return self.wanted(ends, accepted)[: 1 + subflows]
+        """The pairs of interfaces that a flow's subflows take at some time, the initial one first."""
+        return list(dict.fromkeys(pair for moment in self._moments for pair in moment.pairs(ends)))
 
     def wanted(self, ends: Ends, accepted: int) -> list[Pair]:
         """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
-        pairs = [ends.initial, *filter(self.usable, self.attempts(ends, accepted))]
-        return list(dict.fromkeys(pairs))
+        found = (pair for moment in self._moments for pair in moment.wanted(ends, accepted))
+        return list(dict.fromkeys(found))
 
     def attempts(self, ends: Ends, accepted: int) -> list[Pair]:
         """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
-        mesh = [own.port for own in self._endpoints[ends.client] if "fullmesh" in own.flags]
-        plain = [
-            own.port
-            for own in self._endpoints[ends.client]
-            if "subflow" in own.flags and own.port not in mesh
-        ]
-        tried = [(port, ends.initial[1]) for port in (*plain, *mesh)]
-        for target in self.announced(ends)[:accepted]:
-            chosen = self._routing.reach.main_source(ends.client, target)
-            meshed = [(port, target) for port in mesh if port.ip.version == target.ip.version]
-            tried += meshed or ([(chosen, target)] if chosen is not None else [])
-        return [pair for pair in tried if pair[0].ip.version == pair[1].ip.version]
+        found = (pair for moment in self._moments for pair in moment.attempts(ends, accepted))
+        return list(dict.fromkeys(found))
 
     def announced(self, ends: Ends) -> list[Port]:
-        """The addresses that the server announces and to which there is no subflow from the beginning."""
-        s0 = ends.initial[1]
-        # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
-        families = (4,) if s0.ip.version == 4 else (4, 6)
-        return [
-            own.port
-            for own in self._endpoints[ends.server]
-            if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
-        ]
+        """The addresses that the server announces at some time."""
+        return list(dict.fromkeys(port for moment in self._moments for port in moment.announced(ends)))
+
+    def undisturbed(self, host: str) -> list[Moment]:
+        """The moments until an event sets the limits of a host: whoever does that knows what they are for."""
+        first = self._moments[0].limits[host]
+        others = (i for i, moment in enumerate(self._moments) if moment.limits[host] != first)
+        return self._moments[: next(others, None)]
 
     def is_backup(self, ends: Ends, pair: Pair) -> bool:
-        """Whether either end wants the subflow between them for times when there is no other."""
-        return any(
-            own.port is port and "backup" in own.flags
-            for host, port in zip((ends.client, ends.server), pair, strict=True)
-            for own in self._endpoints[host]
-        )
+        """Whether the subflow between them is for times when there is no other, whenever it is there."""
+        there = [moment for moment in self._moments if pair in moment.pairs(ends)] or self._moments[:1]
+        return all(moment.is_backup(ends, pair) for moment in there)
 
-    def limits(self, host: str) -> tuple[int, int]:
-        """(subflows, add_addr_accepted)."""
-        return self._limits[host]
+    def given(self, host: str) -> list[tuple[tuple[str | int, ...], Own]] | None:
+        """The endpoints that the scenario gives a host, now or later, each with its place; None: they are derived."""
+        if host not in self._settings.endpoints:
+            return None
+        here = (("mptcp", "endpoints", host, i) for i in range(len(self._settings.endpoints[host])))
+        return [*zip(here, self._moments[0].endpoints[host], strict=True), *self._added(host)]
 
-    def given(self, host: str) -> list[Own] | None:
-        """The endpoints that the scenario gives a host, by their places; None: they are derived."""
-        return self._endpoints[host] if host in self._settings.endpoints else None
+    def settings(self) -> list[SetSysctl]:
+        """The kernel settings that change."""
+        return [event.action for event in self.events if isinstance(event.action, SetSysctl)]
 
     def joins(self, ends: Ends) -> tuple[Join, ...]:
         """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
@@ -168,18 +129,25 @@ class PathManager:
 
     def usable(self, pair: Pair) -> bool:
         """Whether packets arrive, both ways."""
-        return self._routing.reach.round_trip(*pair) is not None
+        return self._moments[0].usable(pair)
 
     def crossed(self, pair: Pair) -> set[str]:
         """The directions of links that packets take on the way there; none when they do not arrive."""
         ways = self._routing.reach.round_trip(*pair)
         return {port.out for port in ways[0]} if ways is not None else set()
 
+    def _added(self, host: str) -> list[tuple[tuple[str | int, ...], Own]]:
+        """The endpoints that come later."""
+        return [
+            (event.where, event.own) for event in self.events if event.own is not None and event.host == host
+        ]
+
     def _of(self, host: str, flows: list[Ends]) -> list[Own]:
         """The endpoints of a host: as given, or derived from its part in the flows."""
         if host in self._settings.endpoints:
-            return [self._given(host, i, spec) for i, spec in enumerate(self._settings.endpoints[host])]
+            return host_events.given(self._topology, host)
         flags: dict[Port, set[str]] = {}
+        changed = host_events.changed_ports(self._topology, host)
         for ends in flows:
             for node, flag, initial in (
                 (ends.client, "subflow", ends.initial[0]),
@@ -187,7 +155,7 @@ class PathManager:
             ):
                 if node == host:
                     for port in self._topology.ports[host]:
-                        if port is not initial:
+                        if port is not initial or port in changed:
                             flags.setdefault(port, set()).add(flag)
         if len(flags) > MAX_ENDPOINTS:
             what = (
@@ -197,23 +165,22 @@ class PathManager:
             raise error_at(self._topology.scenario, [(("network", "hosts", host), what)])
         return [Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags]
 
-    def _given(self, host: str, i: int, spec: EndpointSpec) -> Own:
-        for port in self._topology.ports[host]:
-            by_address = spec.address is not None and ip_address(spec.address) == port.ip
-            if by_address or port.wired.key == spec.link:
-                return Own(port, tuple(spec.flags), spec.id, spec.port)
-        have = ", ".join(str(port.ip) for port in self._topology.ports[host])
-        what = f"{host} has no address {spec.address}; it has {have}"
-        raise error_at(self._topology.scenario, [(("mptcp", "endpoints", host, i, "address"), what)])
-
     def _limit(self, host: str, flows: list[Ends]) -> tuple[int, int]:
-        """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows."""
+        """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows, at any time."""
         given = self._settings.limits.get(host)
         mine = [ends for ends in flows if host in (ends.client, ends.server)]
-        subflows = max((len(self.pairs(ends)) - 1 for ends in mine), default=0)
+        subflows = max(
+            (
+                len(moment.pairs(ends)) - 1 + (moment.in_vain(ends) if host == ends.server else 0)
+                for moment in self._moments
+                for ends in mine
+            ),
+            default=0,
+        )
         accepted = max(
             (
-                sum("signal" in own.flags for own in self._endpoints[ends.server])
+                sum("signal" in own.flags for own in moment.endpoints[ends.server])
+                for moment in self._moments
                 for ends in mine
                 if ends.client == host
             ),

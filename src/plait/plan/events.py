@@ -3,7 +3,8 @@
 A link is followed through its states: its conditions, whether it is cut, whether it is down. An event is what
 differs between the qdiscs of the state before and those of the state after; which qdiscs there are never
 changes, so that no packet in them is lost. A rate that changes leaves the queue as long as it was: a queue is a
-piece of equipment, and a `bdp` is worked out once, or again when an event sets the queue.
+piece of equipment, and a `bdp` is worked out once, or again when an event sets the queue. What happens to hosts is
+worked out in `host_events.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan import links, shaping
+from plait.plan.host_events import OF_MPTCP, HostEvent
 from plait.plan.model import ChangeQdisc, Event, SetDevice
 from plait.plan.qdiscs import Netem, Tbf
 from plait.plan.traces import MAX_STEPS, Step, steps
@@ -19,6 +21,7 @@ from plait.scenario.links import Conditions
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
+    from plait.plan.endpoints import PathManager
     from plait.plan.model import Flow, Plan, Route, VethEnd
     from plait.plan.qdiscs import Qdisc
     from plait.plan.topology import Port, Topology, Wired
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 _NS_PER_US = 1000
 
 
-def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...], end: int) -> tuple[Event, ...]:
+def plan(
+    net: Topology, manager: PathManager, rtts: dict[str, int], routes: tuple[Route, ...], end: int
+) -> tuple[Event, ...]:
     """The events of a scenario and the steps of its traces up to `end` ns, in the order of their times.
 
     Raises ScenarioError where an event would need other qdiscs than those that the link has.
@@ -39,7 +44,13 @@ def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...], end: in
         for forward in (True, False):
             by_name[wired.name.direction(forward=forward)] = (wired, (forward,))
     found = []
-    for one in _in_time(net, end):
+    for one in _in_time(net, manager, end):
+        if isinstance(one, HostEvent):
+            at_us = one.at // _NS_PER_US
+            found.append(
+                Event(t_us=at_us, name=one.name, subject=one.host, text=one.text, actions=(one.action,))
+            )
+            continue
         if isinstance(one, Step):
             found.append(
                 _step(states.setdefault(one.port.wired.key, _Link(one.port.wired, rtts, routes)), one)
@@ -64,7 +75,11 @@ def plan(net: Topology, rtts: dict[str, int], routes: tuple[Route, ...], end: in
 
 
 def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
-    """The flows; those over links whose rate changes have no fixed rate that the links allow them, nor on that path."""
+    """The flows; those over links whose rate changes have no fixed rate that the links allow them, nor on that path.
+
+    Nor have those of MPTCP whose hosts' endpoints or limits change.
+    """
+    hosts = {event.subject for event in planned.events if event.name in OF_MPTCP}
     changing = _changing_rates(planned)
     out = []
     for flow in flows:
@@ -72,7 +87,8 @@ def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, 
             path.model_copy(update={"rate_bps": None}) if changing & set(path.forward) else path
             for path in flow.paths
         )
-        known = {} if paths == flow.paths else {"paths": paths, "ideal_rate_bps": None}
+        managed = flow.transport == "mptcp" and hosts & {flow.client.netns, flow.server.netns}
+        known = {} if paths == flow.paths and not managed else {"paths": paths, "ideal_rate_bps": None}
         out.append(flow.model_copy(update=known))
     return tuple(out)
 
@@ -93,10 +109,10 @@ def _changing_rates(planned: Plan) -> set[str]:
     return found
 
 
-def _in_time(net: Topology, end: int) -> list[Happening | Step]:
+def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | HostEvent | Step]:
     """Everything that happens; at one time first what traces say, then events as they are written."""
     ports = [port for wired in net.wires for port in wired.ports]
-    moves: list[Happening | Step] = []
+    moves: list[Step] = []
     for step in steps(ports, end):
         moves.append(step)
         if len(moves) > MAX_STEPS:
@@ -105,7 +121,9 @@ def _in_time(net: Topology, end: int) -> list[Happening | Step]:
                 "may take; give fewer rows, or end the trial earlier (until)"
             )
             raise error_at(net.scenario, [(("network", "links", step.port.wired.key, "trace"), what)])
-    return sorted([*moves, *happenings(net.scenario.events)], key=lambda one: one.at)
+    written: list[Happening | HostEvent] = [*happenings(net.scenario.events), *manager.events]
+    written.sort(key=lambda one: (one.at, str(one.where[1]).zfill(4)))  # the number of the event
+    return sorted([*moves, *written], key=lambda one: one.at)
 
 
 def _step(link: _Link, step: Step) -> Event:

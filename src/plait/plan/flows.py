@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 from plait.plan.application import PATIENCE_US, application
 from plait.plan.applications import SocketOptions, Udp
 from plait.plan.buckets import takes_tokens
-from plait.plan.endpoints import Ends, PathManager
 from plait.plan.maxflow import maximum_flow
 from plait.plan.model import Flow, Path, Side
+from plait.plan.moment import Ends
 from plait.plan.slots import copies, parts, slots, transport_of
 from plait.plan.topology import delay_ns
 from plait.scenario.source import error_at
@@ -22,6 +22,7 @@ from plait.scenario.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.plan.endpoints import PathManager
     from plait.plan.routing import Routing
     from plait.plan.slots import Slot
     from plait.plan.topology import Port, Topology
@@ -233,6 +234,7 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
     if not isinstance(spec, ConnectionSpec):
         return common
     of_tcp = {
+        "scheduler": spec.scheduler if transport == "mptcp" else None,
         "congestion_control": spec.congestion_control,
         "nodelay": spec.nodelay,
         "notsent_lowat": spec.notsent_lowat and int(spec.notsent_lowat),

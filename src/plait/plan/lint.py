@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plait.plan import lint_flows, lint_links, lint_subflows
+from plait.plan import lint_events, lint_flows, lint_links, lint_subflows
 from plait.plan.resolve import absent_subflows, resolve
 from plait.plan.seeds import trial_seed
 from plait.scenario.source import Source
@@ -37,6 +37,7 @@ def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
         *lint_subflows.lint(scenario, plan, absent),
         *lint_flows.lint(scenario, plan),
         *lint_links.lint(plan),
+        *lint_events.lint(scenario, plan),
     ]
     return _gathered(list({(one.code, one.where, one.message): one for one in found}.values()))
 

@@ -70,6 +70,14 @@ _WORDS = {
         "no packets travel both ways between its endpoint {address} and the other side: no subflow can come up there",
         "join them by links, or leave the endpoint out",
     ),
+    Reason.ONLY_ANNOUNCED: (
+        Code.NO_ROUTE,
+        (
+            "no packets travel both ways between its endpoint {address} and the other side's first address, and the "
+            "kernel does not use announcements again that came before the endpoint: no subflow will come up there"
+        ),
+        "let the other side announce anew: an event that adds its endpoint, at the same time or later",
+    ),
     Reason.NO_SIGNAL: (
         Code.NO_SIGNAL,
         "its address {address} is not announced: no subflow will use the links that lead to it alone",

@@ -16,7 +16,16 @@ from pydantic import ConfigDict, Field
 
 from plait.plan.applications import Application, SocketOptions
 from plait.plan.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
-from plait.plan.multipath import Join, Middlebox, Mptcp
+from plait.plan.multipath import (
+    AddEndpoint,
+    ChangeEndpoint,
+    Join,
+    Middlebox,
+    Mptcp,
+    RemoveEndpoint,
+    SetLimits,
+    SetSysctl,
+)
 from plait.plan.qdiscs import Distribution, Qdisc
 from plait.plan.record import IfName, Micros, Record
 from plait.plan.watching import Monitors, Program
@@ -174,18 +183,24 @@ class SetDevice(Record):
     routes: tuple[Route, ...] = ()
 
 
+Action = Annotated[
+    ChangeQdisc | SetDevice | AddEndpoint | ChangeEndpoint | RemoveEndpoint | SetLimits | SetSysctl,
+    Field(discriminator="kind"),
+]
+
+
 class Event(Record):
     """Something that is done to the network while the trial runs. All its actions happen at one virtual moment."""
 
     t_us: Micros
     """Events stand in the order of their times; those of one time happen in the order in which they stand."""
     name: str
-    """What is recorded in the table `events`: `link_down`, `link_set`, .."""
+    """What is recorded in the table `events`: `link_down`, `endpoint_add`, .."""
     subject: str
     """To what it happens, for the column `node` of that table: a link (`h1-s1`), a direction (`h1->s1`), a node."""
     text: str
     """In words, for marks in figures: `h1-s1: 2 Mbit/s`. Empty: nothing to mark (a step of a trace)."""
-    actions: tuple[Annotated[ChangeQdisc | SetDevice, Field(discriminator="kind")], ...]
+    actions: tuple[Action, ...]
 
 
 class LinkDirection(Record):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.plan.multipath import SetSysctl
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -31,6 +33,8 @@ def _algorithms(plan: Plan) -> Iterator[str]:
     for path, value in (pair for pairs in settings for pair in pairs):
         if path in _NAMES:
             yield value
-    yield from (
-        flow.socket.congestion_control for flow in plan.flows if flow.socket.congestion_control is not None
-    )
+    for flow in plan.flows:
+        yield from filter(None, (flow.socket.scheduler, flow.socket.congestion_control))
+    for action in (action for event in plan.events for action in event.actions):
+        if isinstance(action, SetSysctl) and action.path in _NAMES:
+            yield action.value

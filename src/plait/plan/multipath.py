@@ -1,4 +1,4 @@
-"""What belongs to MPTCP in a plan: endpoints, limits, joins, and the boxes that strip its options.
+"""What belongs to MPTCP in a plan: endpoints, limits, how events change them, joins, and boxes that strip its options.
 
 Part of the plan's contract (`model.py`); `agent/src/plan/multipath.rs` reads the same.
 """
@@ -33,6 +33,52 @@ class Mptcp(Record):
     subflows: int = Field(ge=0, le=8)
     add_addr_accepted: int = Field(ge=0, le=8)
     endpoints: tuple[Endpoint, ...] = ()
+
+
+class AddEndpoint(Record):
+    """Of an event: an endpoint comes. The kernel opens its subflows, or announces it, in live connections, too."""
+
+    kind: Literal["add_endpoint"] = "add_endpoint"
+    netns: str
+    endpoint: Endpoint
+
+
+class ChangeEndpoint(Record):
+    """Of an event: what an endpoint is from now on, as `ip mptcp endpoint change`; the kernel tells peers (MP_PRIO)."""
+
+    kind: Literal["change_endpoint"] = "change_endpoint"
+    netns: str
+    address: str
+    id: int = Field(ge=1, le=255)
+    backup: bool
+    fullmesh: bool
+
+
+class RemoveEndpoint(Record):
+    """Of an event: an endpoint goes, with its subflows. The id 0 stands for the initial subflow from the address."""
+
+    kind: Literal["remove_endpoint"] = "remove_endpoint"
+    netns: str
+    address: str
+    id: int = Field(ge=0, le=255)
+
+
+class SetLimits(Record):
+    """Of an event: limits for what the path manager does from now on; subflows that are there stay."""
+
+    kind: Literal["set_limits"] = "set_limits"
+    netns: str
+    subflows: int = Field(ge=0, le=8)
+    add_addr_accepted: int = Field(ge=0, le=8)
+
+
+class SetSysctl(Record):
+    """Of an event: a kernel setting of a namespace, by its path below /proc/sys."""
+
+    kind: Literal["set_sysctl"] = "set_sysctl"
+    netns: str
+    path: str
+    value: str
 
 
 class Middlebox(Record):

@@ -28,6 +28,7 @@ from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
 from plait.plan.slots import slots, total
 from plait.scenario.check import MAX_LINKS
+from plait.scenario.nodes import Host
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         machine=Machine(
             memory_mib=memory,
             syscall_ns=system_call_ns(scenario),
-            sysctls=sysctls.of_kernel(memory, namespaces, planned_flows),
+            sysctls=sysctls.of_kernel(memory, namespaces, planned_flows, manager.settings()),
         ),
         sample_interval_us=scenario.sample.us,
         end_us=0,
@@ -132,13 +133,13 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         monitors=watched,
         programs=programs(scenario),
     )
-    return _with_events(plan, net, rtts), lacking
+    return _with_events(plan, net, manager, rtts), lacking
 
 
-def _with_events(plan: Plan, net: Topology, rtts: dict[str, int]) -> Plan:
+def _with_events(plan: Plan, net: Topology, manager: PathManager, rtts: dict[str, int]) -> Plan:
     """The plan with what happens until the latest end that any seed gives it, and the tables that all of it needs."""
     end_us = _end_us(net.scenario, plan, plan.flows) + MAX_START_JITTER_US
-    happening = events.plan(net, rtts, plan.network.routes, end_us * 1000)
+    happening = events.plan(net, manager, rtts, plan.network.routes, end_us * 1000)
     tables = distributions(plan.network.qdiscs, happening)
     network = plan.network.model_copy(update={"distributions": tables})
     return plan.model_copy(update={"network": network, "events": happening})
@@ -225,7 +226,8 @@ def _namespaces(net: Topology) -> tuple[Namespace, ...]:
         base = sysctls.of_node(scenario, role, ipv6=ipv6)
         common = sysctls.given(scenario.sysctls) if role == "host" else []
         for name, options in nodes.items():
-            own = sysctls.given(getattr(options, "sysctls", {}))
+            own = sysctls.of_host(options) if isinstance(options, Host) else []
+            own += sysctls.given(getattr(options, "sysctls", {}))
             out.append(Namespace(name=name, role=role, sysctls=sysctls.merged(base, common, own)))  # type: ignore[arg-type]
     wire = sysctls.of_node(scenario, "wire", ipv6=False)
     return (*out, Namespace(name=topology.WIRE, role="wire", sysctls=tuple(wire)))

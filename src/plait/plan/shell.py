@@ -11,7 +11,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from plait.plan import middlebox, ovs
-from plait.plan.model import ChangeQdisc
+from plait.plan.model import ChangeQdisc, SetDevice
+from plait.plan.multipath import (
+    AddEndpoint,
+    ChangeEndpoint,
+    RemoveEndpoint,
+    SetLimits,
+    SetSysctl,
+)
 from plait.plan.shell_command import command_in
 from plait.plan.shell_conditions import conditions, qdisc_command
 from plait.plan.shell_traffic import traffic
@@ -20,8 +27,8 @@ from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Network, Plan, Route, SetDevice, Veth, VethEnd
-    from plait.plan.multipath import Mptcp
+    from plait.plan.model import Action, Network, Plan, Route, Veth, VethEnd
+    from plait.plan.multipath import Endpoint, Mptcp
 
 _ABOUT = """\
 #!/bin/sh
@@ -85,7 +92,11 @@ def _kernel(plan: Plan) -> Iterator[str]:
 
 
 def _dotted(path: str) -> str:
-    return quote(path.replace("/", "."))
+    return quote(_plain(path))
+
+
+def _plain(path: str) -> str:
+    return path.replace("/", ".")
 
 
 def _namespaces(network: Network) -> Iterator[str]:
@@ -93,7 +104,7 @@ def _namespaces(network: Network) -> Iterator[str]:
         name = quote(namespace.name)
         yield f"ip netns add {name}"
         for path, value in namespace.sysctls:
-            yield f"ip netns exec {name} sysctl -qw {quote(path.replace('/', '.') + '=' + value)}"
+            yield f"ip netns exec {name} sysctl -qw {quote(_plain(path) + '=' + value)}"
         yield f"ip -n {name} link set lo up"
 
 
@@ -191,12 +202,14 @@ def _mptcp(network: Network) -> Iterator[str]:
 
 def _endpoints(manager: Mptcp) -> Iterator[str]:
     for endpoint in manager.endpoints:
-        words: list[object] = [endpoint.address]
-        words += ["dev", endpoint.device] if endpoint.device is not None else []
-        words += ["port", endpoint.port] if endpoint.port is not None else []
-        yield command_in(
-            manager.netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags
-        )
+        yield _endpoint(manager.netns, endpoint)
+
+
+def _endpoint(netns: str, endpoint: Endpoint) -> str:
+    words: list[object] = [endpoint.address]
+    words += ["dev", endpoint.device] if endpoint.device is not None else []
+    words += ["port", endpoint.port] if endpoint.port is not None else []
+    return command_in(netns, "ip", "mptcp", "endpoint", "add", *words, "id", endpoint.id, *endpoint.flags)
 
 
 def _events(plan: Plan) -> Iterator[str]:
@@ -206,10 +219,28 @@ def _events(plan: Plan) -> Iterator[str]:
             yield from (f"#   {line}" for line in _action(action))
 
 
-def _action(action: ChangeQdisc | SetDevice) -> Iterator[str]:
-    if isinstance(action, ChangeQdisc):
-        yield from qdisc_command("change", action.qdisc)
-        return
+def _action(action: Action) -> Iterator[str]:
+    match action:
+        case ChangeQdisc():
+            yield from qdisc_command("change", action.qdisc)
+        case SetDevice():
+            yield from _device(action)
+        case SetSysctl():
+            yield f"ip netns exec {quote(action.netns)} sysctl -qw {quote(_plain(action.path) + '=' + action.value)}"
+        case SetLimits():
+            limits = ("subflow", action.subflows, "add_addr_accepted", action.add_addr_accepted)
+            yield command_in(action.netns, "ip", "mptcp", "limits", "set", *limits)
+        case AddEndpoint():
+            yield _endpoint(action.netns, action.endpoint)
+        case ChangeEndpoint():
+            flags = [flag if getattr(action, flag) else f"no{flag}" for flag in ("backup", "fullmesh")]
+            yield command_in(action.netns, "ip", "mptcp", "endpoint", "change", "id", action.id, *flags)
+        case RemoveEndpoint():
+            address = (action.address,) if action.id == 0 else ()
+            yield command_in(action.netns, "ip", "mptcp", "endpoint", "delete", "id", action.id, *address)
+
+
+def _device(action: SetDevice) -> Iterator[str]:
     device = ("dev", action.ifname)
     yield command_in(action.netns, "ip", "link", "set", *device, "up" if action.up else "down")
     for address in action.addresses:

@@ -128,6 +128,7 @@ def _unsaid(flow: Flow) -> Iterator[str]:
     given = [
         f"{name} {value}"
         for name, value in (
+            ("net.mptcp.scheduler, while it makes its sockets, to", options.scheduler),
             ("SO_SNDBUF", options.send_buffer),
             ("SO_RCVBUF", options.receive_buffer),
             ("SO_MARK", options.mark),

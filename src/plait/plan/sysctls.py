@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plait.plan.model import Flow, Namespace
+    from plait.plan.multipath import SetSysctl
     from plait.scenario import model
+    from plait.scenario.nodes import Host
 
 Setting = tuple[str, str]
 _PAGE = 4096
 DEFAULT_BUFFER_MAX = 212_992
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
+SCHEDULER = "net/mptcp/scheduler"
 HASH_SEED = "net/ipv4/fib_multipath_hash_seed"
 """Of both families. Without it, all routers of one kernel would have one seed, and choose alike."""
 _DERIVED = "derived"
@@ -31,8 +34,10 @@ def path(name: str) -> str:
     return name if "/" in name else name.replace(".", "/")
 
 
-def of_kernel(memory_mib: int, namespaces: Iterable[Namespace], flows: Iterable[Flow]) -> tuple[Setting, ...]:
-    """Settings that exist once for all namespaces: as much as these namespaces and flows need."""
+def of_kernel(
+    memory_mib: int, namespaces: Iterable[Namespace], flows: Iterable[Flow], later: Iterable[SetSysctl]
+) -> tuple[Setting, ...]:
+    """Settings that exist once for all namespaces: as much as these namespaces, flows and later settings need."""
     pages = memory_mib * 2**20 // _PAGE
     flows = list(flows)
     asked = [
@@ -44,6 +49,7 @@ def of_kernel(memory_mib: int, namespaces: Iterable[Namespace], flows: Iterable[
     largest = max([DEFAULT_BUFFER_MAX, *asked])
     used = {value for space in namespaces for name, value in space.sysctls if name == CONGESTION_CONTROL}
     used |= {flow.socket.congestion_control for flow in flows if flow.socket.congestion_control is not None}
+    used |= {setting.value for setting in later if setting.path == CONGESTION_CONTROL}
     return (
         # TCP's memory is bounded by the trial's own (which is ample), not by a default for its kernel's size
         ("net/ipv4/tcp_mem", f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
@@ -83,6 +89,12 @@ def of_node(scenario: model.Scenario, role: str, *, ipv6: bool) -> list[Setting]
     return settings
 
 
+def of_host(host: Host) -> list[Setting]:
+    """What a host has of its own in place of what all have."""
+    own = ((SCHEDULER, host.scheduler), (CONGESTION_CONTROL, host.congestion_control))
+    return [(name, value) for name, value in own if value is not None]
+
+
 def _ipv6(*, on: bool) -> tuple[Setting, ...]:
     """Off where unused: its solicitations and reports would be on the links. On: without waiting for duplicates."""
     if not on:
@@ -120,7 +132,7 @@ def _tcp(scenario: model.Scenario) -> list[Setting]:
         # a flow must not start from what an earlier flow to the same host has learned
         ("net/ipv4/tcp_no_metrics_save", "1"),
         ("net/mptcp/enabled", "1"),
-        ("net/mptcp/scheduler", scenario.mptcp.scheduler),
+        (SCHEDULER, scenario.mptcp.scheduler),
         *_path_manager(scenario),
         *_cap(scenario),
     ]

@@ -86,9 +86,22 @@ def _walk(value: object, where: Where = ()) -> Iterator[Field]:
 def _settings(fields: Iterable[Field]) -> Iterator[tuple[Where, str, str]]:
     """Every sysctl that is given anywhere: its place, path and value."""
     for where, value in fields:
-        if where[-1] == "sysctls" and isinstance(value, dict):
+        if not isinstance(value, dict):
+            continue
+        if where[-1] == "sysctls" and where[0] != "events":
             for name, text in value.items():
                 yield (*where, name), sysctls.path(name), str(text)
+        elif where[0] == "events" and where[-2:-1] == ("sysctls",):
+            for name, text in value.items():
+                yield (*where, name), _of_any_interface(sysctls.path(name)), str(text)
+
+
+def _of_any_interface(path: str) -> str:
+    """In the course of a trial there are interfaces; what is known of all of them is the default's."""
+    parts = path.split("/")
+    if parts[2:3] == ["conf"] and len(parts) > 4:
+        parts[3] = "default"
+    return "/".join(parts)
 
 
 def _algorithms(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plait.scenario.check_conditions import bucket_mistakes, condition_mistakes, queue_mistakes
 from plait.scenario.check_events import check_events
 from plait.scenario.check_traffic import check_traffic
+from plait.scenario.host_events import check_host_events
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.wording import nearest
 
@@ -42,6 +43,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += check_traffic(scenario, links_of)
     found += _monitors(scenario)
     found += check_events(scenario, names)
+    found += check_host_events(scenario, links_of)
     found += _programs(scenario)
     return found
 

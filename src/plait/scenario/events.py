@@ -6,6 +6,8 @@ events:
   - {at: 8s, up: h1-s1}                         both are undone
   - {at: 9s, set: {h1-s1: {rate: 2mbit}}}       other conditions
   - {at: 12s, handover: {from: h1-ap1, to: h1-ap2, gap: 50ms}}
+
+What happens to hosts (endpoints, limits, sysctls) is in `host_events.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from plait.scenario.host_events import EndpointsByHost, LimitsByHost, SysctlsByNode
 from plait.scenario.links import Conditions
 from plait.scenario.parts import Part, Start, listed
 from plait.units import Duration
@@ -91,6 +94,12 @@ class EventSpec(Part):
     set: Annotated[dict[str, Change], Field(min_length=1)] | None = None
     """By link, the conditions that it gets."""
     handover: Handover | None = None
+    endpoints: EndpointsByHost | None = None
+    """By host, MPTCP endpoints that come, go, or get other flags."""
+    limits: LimitsByHost | None = None
+    """By host, other MPTCP limits: for what the path manager does from then on."""
+    sysctls: SysctlsByNode | None = None
+    """By host or router, kernel settings."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> EventSpec:

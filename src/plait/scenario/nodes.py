@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.links import SharedBucket
-from plait.scenario.parts import Part, Sysctls
+from plait.scenario.parts import Keyword, Part, Sysctls
 
 Families = Literal["ipv4", "ipv6", "dual"]
+SCHEDULER, CONGESTION_CONTROL = "net.mptcp.scheduler", "net.ipv4.tcp_congestion_control"
 
 
 def _listed(value: object) -> object:
@@ -33,8 +34,8 @@ class GivenRoute(Part):
     """The next router: its name, an address of it, or the link to it."""
 
 
-class Host(Part):
-    """A host: addresses by link, and kernel settings of its own."""
+class Node(Part):
+    """What hosts and routers have: addresses by link, kernel settings and routes of their own."""
 
     addresses: dict[str, Addresses] = {}
     """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`, or one of each family in a list. Others are
@@ -46,6 +47,22 @@ class Host(Part):
     """A token bucket that its interfaces share: a cloud instance's burst allowance."""
 
 
+class Host(Node):
+    """A host: it runs applications, and does not forward."""
+
+    scheduler: Keyword | None = None
+    """Of its MPTCP connections. Default: mptcp.scheduler."""
+    congestion_control: Keyword | None = None
+    """Of its TCP connections and subflows. Default: tcp.congestion_control."""
+
+    @model_validator(mode="after")
+    def _said_once(self) -> Host:
+        for field, name in (("scheduler", SCHEDULER), ("congestion_control", CONGESTION_CONTROL)):
+            if getattr(self, field) is not None and {name, name.replace(".", "/")} & set(self.sysctls):
+                raise ValueError(f"{field} and the sysctl {name} are the same; give one of them")
+        return self
+
+
 class Switch(Part):
     """A switch: a Linux bridge without spanning tree, or a datapath of Open vSwitch."""
 
@@ -54,7 +71,7 @@ class Switch(Part):
     the best ways between switches, also where those form cycles."""
 
 
-class Router(Host):
+class Router(Node):
     """A router: it forwards, as the network's `routing` says."""
 
     nat: list[str] = []

@@ -35,6 +35,14 @@ class EndpointSpec(Part):
             raise ValueError("an endpoint has either a link or an address; give exactly one of them")
         if "port" in self.model_fields_set and "signal" not in self.flags:
             raise ValueError("a port needs the flag signal; add it, or leave the port out")
+        if "port" in self.model_fields_set and "subflow" in self.flags:
+            raise ValueError(
+                "a port is announced, and the flag subflow connects from any; leave one of them out"
+            )
+        if {"signal", "fullmesh"} <= set(self.flags):
+            raise ValueError(
+                "the kernel takes fullmesh for what connects, signal for what is announced; not both"
+            )
         return self
 
 

@@ -130,8 +130,10 @@ class ConnectionSpec(FlowSpec):
 
     transport: Transport | Annotated[list[Transport], Field(min_length=1, max_length=MAX_USERS)] | None = None
     """Default: the scenario's. A list: users, or the flows of a count, take these in turn."""
+    scheduler: Keyword | None = None
+    """Where the flow is MPTCP, of both sides. Default: the host's."""
     congestion_control: Keyword | None = None
-    """Default: tcp.congestion_control."""
+    """Default: the host's."""
     nodelay: bool = False
     """TCP_NODELAY: small segments do not wait for acknowledgements (Nagle's algorithm is off)."""
     notsent_lowat: Unsent | None = None
@@ -150,6 +152,8 @@ class ConnectionSpec(FlowSpec):
     def _turns(self) -> ConnectionSpec:
         if isinstance(self.transport, list) and self.users is None and self.count == 1:
             raise ValueError("a list of transports is for users, or for a count; write one transport")
+        if self.scheduler is not None and self.transport == "tcp":
+            raise ValueError("TCP has no scheduler; leave it out, or let the flow be MPTCP")
         return self
 
 

@@ -108,6 +108,20 @@ def test_two_layers_fill_the_36_ports_of_the_published_switches() -> None:
     assert Counter(map(frozenset, ends(net)))[frozenset(("e1", "c2"))] == 9
 
 
+def test_two_layers_are_openflow_switches_or_routers_with_ecmp() -> None:
+    small = "generator: two-layer-tree, edges: 2, parallel: 2, hosts_per_edge: 1"
+    switched, routed = plan_of(text(small)), plan_of(text(f"{small}, forwarding: ecmp"))
+    assert {path.netns for path in switched.network.datapaths} == {"c1", "c2", "e1", "e2"}
+    assert not any(node.role == "router" for node in switched.network.namespaces)
+    assert not routed.network.datapaths
+    assert {node.name for node in routed.network.namespaces if node.role == "router"} == {
+        "c1",
+        "c2",
+        "e1",
+        "e2",
+    }
+
+
 def test_n_paths_are_disjoint_and_have_their_own_conditions() -> None:
     plan = plan_of(
         text("generator: n-paths, n: 3, rates: [1mbit, 2mbit, 3mbit], delays: [10ms, 21ms, 33ms], losses: 1%")
@@ -154,6 +168,26 @@ def test_khalili_a_has_the_capacities_of_the_paper(n1: int, n2: int) -> None:
     assert {path.base_rtt_us for flow in plan.flows for path in flow.paths} == {80_000}
 
 
+@pytest.mark.parametrize(("n1", "expected"), [(10, (25, 50, 100)), (30, (75, 150, 300)), (1, (2, 5, 10))])
+def test_khalilis_bottlenecks_have_the_published_red_scaled_with_their_rate(
+    n1: int, expected: tuple[int, ...]
+) -> None:
+    plan = plan_of(text(f"generator: khalili-a, n1: {n1}"))
+    managed = [qdisc.options for qdisc in plan.network.qdiscs if qdisc.options.kind == "plait_red"]
+    curves = [
+        (red.weight_log, tuple((at / 256, round(share / (2**32 - 1), 6)) for at, share in red.points))
+        for red in managed
+    ]
+    scaled = [(0, tuple(zip(counts, (0, 0.1, 1), strict=True))) for counts in (expected, (25, 50, 100))]
+    assert sorted(curves) == sorted(scaled * 2), "the server's link and the access point's, both ways"
+
+
+def test_khalilis_bottlenecks_may_drop_at_the_tail_instead() -> None:
+    plan = plan_of(text("generator: khalili-a, aqm: droptail, queue: 33pkt"))
+    queues = {d.name: d.queue_packets for link in plan.links for d in link.directions if d.rate_bps}
+    assert queues == dict.fromkeys(("server1->core", "core->server1", "core->ap", "ap->core"), 33)
+
+
 def test_khalili_b_leads_every_path_over_the_bottlenecks_that_its_rates_demand() -> None:
     plan = plan_of(text("generator: khalili-b"))
     crossed = {
@@ -181,6 +215,29 @@ def test_topology_a_has_as_many_subflows_as_asked_one_of_them_shared() -> None:
     flow = plan.flows[0]
     assert len(flow.paths) == 5
     assert ["core->ap" in path.forward for path in flow.paths] == [False] * 4 + [True]
+    assert {path.netns for path in plan.network.datapaths} == {"own1", "own2", "own3", "own4", "ap"}
+
+
+def test_behind_nat_only_what_leaves_for_the_outside_is_translated() -> None:
+    plan = plan_of(text("generator: behind-nat"))
+    (nat,) = plan.network.nats
+    assert nat.netns == "nat"
+    assert len(nat.outside) == 1
+    assert ["ns1->nat" in path.forward for path in plan.flows[0].paths] == [False, False, True]
+    assert said(text("generator: behind-nat", "traffic: [{bulk: {from: tracker, to: ns1, duration: 1s}}]"))
+
+
+def test_a_regions_interfaces_share_a_bucket_where_mptcp_brought_nothing() -> None:
+    assert not plan_of(text("generator: regions, region: us-west-2")).buckets
+    inward, outward = plan_of(text("generator: regions, region: ap-northeast-1")).buckets
+    assert {len(bucket.directions) for bucket in (inward, outward)} == {2}
+    assert (inward.peak_bps, inward.baseline_bps, inward.burst_bytes) == (
+        116_000_000,
+        29_000_000,
+        225_000_000,
+    )
+    (own, _) = plan_of(text("generator: regions, rate: 8mbit, burst: 1MB, baseline: 1mbit")).buckets
+    assert (own.peak_bps, own.baseline_bps, own.burst_bytes) == (16_000_000, 1_000_000, 1_000_000)
 
 
 # a person's own fields
@@ -342,6 +399,8 @@ def test_the_seed_of_a_permutation_varies() -> None:
         ("generator: dumbbell, n: 3, access_delays: [1ms, 2ms]", "", "there are 2 values for 3 pairs"),
         ("generator: two-layer-tree, parallel: 1000", "", "a network has at most 4096"),
         ("generator: two-layer-tree, edges: 1, hosts_per_edge: 1", "", "a network needs two"),
+        ("generator: khalili-a, queue: 33pkt", "", "network.queue: red has thresholds of its own"),
+        ("generator: regions, baseline: 1mbit", "", "network.baseline: fixed-10m has no bucket"),
         ("generator: regions, region: us-west-3", "", "did you mean 'us-west-2'?"),
         ("generator: behind-nat, local_delays: [1ms, 2ms, 3ms]", "", "there are 3 values for 2 local paths"),
         ("generator: n-paths", "vary: {network.n: [2, 12]}", "vary.network.n.1: network.n: 12 is out of range"),

@@ -19,7 +19,7 @@ MEANT: dict[str, set[Code]] = {
     "khalili-b": {Code.SHARED_BOTTLENECK},
     "simult-flows": {Code.QUEUE},  # short queues are what the kernel's self-test has
     "topology-a": {Code.SHARED_BOTTLENECK, Code.SAME_PATH},
-    "regions": {Code.SHARED_BOTTLENECK},  # an instance's allowance is shared by its interfaces
+    "two-layer-tree": {Code.SINGLE_PATH},
     "window-size": {Code.RECEIVE_BUFFER, Code.SEND_BUFFER},  # buffers that are too small are what varies
 }
 

@@ -320,6 +320,8 @@ records! {
         #[serde(default)]
         background: bool,
         #[serde(default)]
+        group: Option<String>,
+        #[serde(default)]
         socket: SocketOptions,
         #[serde(default)]
         joins: Vec<Join>,

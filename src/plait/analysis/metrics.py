@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.messages import message_metrics
 from plait.analysis.paths import path_name
@@ -53,7 +54,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         for flow in plan.flows:
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
             metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
-    return metrics
+    return metrics | group_metrics(plan, metrics)
 
 
 def _windows(

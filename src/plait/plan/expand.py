@@ -60,7 +60,9 @@ def expand(scenario: Scenario) -> list[Case]:
     Raises ScenarioError for a value that its field does not take, a baseline that is no case, too many cases.
     """
     found = rows(scenario)
-    raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline"})
+    raw = scenario.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "published"}
+    )
     values: dict[str, dict[int, object]] = {}
     for row in found:
         for key, one in row.items():

@@ -171,6 +171,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
             connection=first if carried else None,
             user=slot.user,
             background=spec.background,
+            group=spec.group,
             socket=_socket(entry, transport),
             joins=manager.joins(entry.ends) if transport == "mptcp" and not carried else (),
             paths=paths,

@@ -318,6 +318,8 @@ class Flow(Record):
     """Whose flow it is; fairness is told between users."""
     background: bool = False
     """Present, but not part of the figures of the trial as a whole."""
+    group: str | None = None
+    """The mean of each group is told."""
     socket: SocketOptions = SocketOptions()
     joins: tuple[Join, ...] = ()
     """What the agent adds to the initial subflow, in this order; empty where the kernel's path manager acts."""

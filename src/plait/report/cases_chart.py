@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import CaseSummary
+    from plait.analysis.published import Published
     from plait.analysis.summarise import CaseRows
 
 Spec = dict[str, Any]
@@ -82,10 +83,15 @@ def scale_of(metric: str, largest: float) -> tuple[float, str]:
     return next(((factor, unit) for factor, unit in units if largest >= factor), units[-1])
 
 
-def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str) -> Spec | None:
+def cases_spec(
+    rows: Sequence[CaseRows],
+    summaries: Sequence[CaseSummary],
+    metric: str,
+    published: Published | None = None,
+) -> Spec | None:
     """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.
 
-    Of very many cases it shows the first ones; the table has all.
+    Of very many cases it shows the first ones; the table has all. Diamonds mark what was published.
     """
     rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
     names = labels(summaries)
@@ -93,7 +99,9 @@ def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metri
     if not values:
         return None
     ideals = _ideals(summaries) if metric == "goodput_bps" else {}
-    largest = max([*values, *ideals.values()])
+    known = {} if published is None else {case.name: published.of(case.settings) for case in summaries}
+    others = {name: value for name, value in known.items() if value is not None}
+    largest = max([*values, *ideals.values(), *others.values()])
     divisor, unit = scale_of(metric, largest)
     look = _Look(
         names, choices(summaries), metric, divisor, largest / divisor * 0.6, largest / divisor * 1.04
@@ -127,7 +135,24 @@ def cases_spec(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metri
             _trial_layer(rows, look),
             _interval_layer(summaries, look),
             _mean_layer(summaries, look),
+            *([_published_layer(others, look)] if others else []),
         ],
+    }
+
+
+def _published_layer(others: dict[str, float], look: _Look) -> Spec:
+    data = [
+        {"case": look.names[name], "x": value / look.divisor, "shown": show(look.metric, value)}
+        for name, value in others.items()
+    ]
+    return {
+        "data": {"values": data},
+        "mark": {"type": "point", "shape": "diamond", "size": 90, "filled": False, "stroke": "@ink"},
+        "encoding": {
+            "y": {"field": "case"},
+            "x": {"field": "x"},
+            "tooltip": [{"field": "case", "title": "case"}, {"field": "shown", "title": "published"}],
+        },
     }
 
 

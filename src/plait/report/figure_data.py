@@ -11,6 +11,7 @@ from plait.report.cases_chart import MOST_CASES
 from plait.report.delay_chart import FIGURES
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.figures import NAMES, SIDE_BY_SIDE, panel_of
+from plait.report.group_chart import FIGURE, observations
 from plait.report.time_charts import lines
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def figure_data(
             # The figure of very many cases shows the first; a sweep is one of all.
             most = None if name.endswith("-sweep") else MOST_CASES
             found[name] = _cases(study, summary, CASE_FIGURES[name], most)
+        elif name == FIGURE:
+            found[name] = _groups(study, summary)
         elif name in DELAYS:
             found[name] = _distribution(shown, DELAYS[name])
         elif name in kinds:
@@ -65,6 +68,19 @@ def _cases(study: StudyData, summary: Summary, metric: str, most: int | None) ->
         if stats is not None and stats.mean is not None:
             low, high = stats.ci95 or (None, None)
             rows.append([*head, "mean", "", "", _number(stats.mean), _number(low), _number(high)])
+    return _text(rows)
+
+
+def _groups(study: StudyData, summary: Summary) -> str:
+    """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
+    settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
+    head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
+    given = {case.name: [case.settings.get(name, "") for name in settings] for case in summary.cases}
+    rows: list[list[Any]] = [head]
+    for one in observations(study.cases, summary.cases, study.about.published):
+        value = [_number(one.get(name)) for name in ("goodput_bps", "low", "high")]
+        trial = [one.get(name, "") for name in ("trial", "seed")]
+        rows.append([one["case"], *given[one["case"]], one["group"], one["what"], *trial, *value])
     return _text(rows)
 
 

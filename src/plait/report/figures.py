@@ -8,6 +8,7 @@ from plait.analysis.judged import JUDGED, primary_metric
 from plait.analysis.wording import micros, plain, rate
 from plait.report.cases_chart import SCHEMA, cases_spec
 from plait.report.delay_chart import delay_figures
+from plait.report.group_chart import FIGURE, group_spec
 from plait.report.layout import distinct_paths
 from plait.report.network import DrawnPath, draw, link_label
 from plait.report.sweep_chart import sweep_of, sweep_spec
@@ -55,12 +56,16 @@ def static_figures(
 def case_figures(study: StudyData, summary: Summary) -> dict[str, Spec]:
     """Return the figures over cases: goodput, completion time when there were transfers; for a sweep, against it."""
     found = {}
+    grouped = group_spec(study.cases, summary.cases, study.about.published)
+    if grouped is not None:
+        found[FIGURE] = grouped
     sweep = sweep_of(summary.cases)
     figures = [(judged.figure, metric) for metric, judged in JUDGED.items()]
     for name, metric in sorted(figures, key=lambda entry: entry[1] != primary_metric(summary)):
         if sweep is not None and (spec := sweep_spec(study.cases, summary.cases, metric, sweep)) is not None:
             found[f"{name}-sweep"] = spec
-        if (spec := cases_spec(study.cases, summary.cases, metric)) is not None:
+        published = study.about.published if metric == "goodput_bps" else None
+        if (spec := cases_spec(study.cases, summary.cases, metric, published)) is not None:
             found[name] = spec
     return found
 

@@ -61,8 +61,8 @@ def chart(name: str, *, over_time: bool = False) -> str:
     return f'<div class="chart{" over-time" * over_time}" data-figure="{escape(name)}"></div>'
 
 
-def by_case(names: Sequence[str], summary: Summary) -> str:
-    """Return the section of the figures with a line per case."""
+def by_case(names: Sequence[str], summary: Summary, source: str = "") -> str:
+    """Return the section of the figures with a line per case; `source` is of the figures that were published."""
     if not names:
         return ""
     intervals = any(
@@ -76,6 +76,8 @@ def by_case(names: Sequence[str], summary: Summary) -> str:
         (stats := case.metrics.get("ideal_goodput_bps")) is not None and stats.n for case in summary.cases
     ):
         note += "; the thin grey line is what the links allow"
+    if source:
+        note += f"; diamonds are the published figures ({source})"
     if len(summary.cases) > MOST_CASES:
         note += f"; the first {MOST_CASES} of {len(summary.cases)} cases"
     title = "Goodput by case" if len(names) == 1 and names[0] == "goodput" else "By case"
@@ -131,6 +133,7 @@ def table(rows: Sequence[Row]) -> str:
         ("Case", "case", lambda row: escape(row.label)),
         ("Trials", "n", lambda row: escape(row.trials)),
         ("Completion time", "n", lambda row: escape(row.completion)),
+        *((escape(title), "n", _group(i)) for i, title in enumerate(_groups(rows))),
         ("Goodput", "n", _goodput),
         *(
             (title.capitalize() if title[1].islower() else title, "n", _further(i))
@@ -172,10 +175,23 @@ def flows(found: Sequence[tuple[str, list[str]]], cases: Sequence[Row]) -> str:
     )
 
 
+def _groups(rows: Sequence[Row]) -> list[str]:
+    return [f"{group}, each" for group, _, _ in rows[0].groups] if rows else []
+
+
+def _group(number: int) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        _, text, published = row.groups[number]
+        return escape(text) + (f"<small>published {escape(published)}</small>" if published else "")
+
+    return cell
+
+
 def _goodput(row: Row) -> str:
     if row.goodput == MISSING:
         return MISSING
-    return escape(row.goodput) + (f"<small>{escape(row.goodput_range)}</small>" if row.goodput_range else "")
+    more = [row.goodput_range, f"published {row.published}" if row.published else ""]
+    return escape(row.goodput) + "".join(f"<small>{escape(words)}</small>" for words in more if words)
 
 
 def _against(row: Row) -> str:
@@ -271,6 +287,8 @@ TERMS = {
     "connect(); transfers until the last byte was read.",
     "What the links allow": "The rate of all paths together, less Ethernet, IP, TCP and MPTCP headers of full "
     "segments: 1448 of 1514 bytes for TCP, 1424 of 1514 for MPTCP, at an MTU of 1500.",
+    "Published": "What others have measured in the same experiment, as the scenario says it, and how far the mean "
+    "here is from it.",
     "95 % interval": "Student's t interval of the mean. There is none for one trial, nor when all trials are alike.",
     "Against baseline": "Ratio of the mean goodputs over trials with the same seed.",
     "Aggregation benefit": "1: all capacity beyond the best path is used; 0: as good as the best path alone; below "

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.observe import REMEDIES, Observation, cautions, observe
 from plait.analysis.precision import wide
+from plait.analysis.published import Published, published_in
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import percent
 from plait.dataset.digest import study_digest, trial_digest
@@ -70,6 +71,11 @@ class StudyFile(_Part):
     def heading(self) -> str:
         """What to call the study."""
         return self.title or self.name or "Study"
+
+    @property
+    def published(self) -> Published:
+        """What others have published of the same."""
+        return published_in(self.scenario)
 
 
 @dataclass(frozen=True)

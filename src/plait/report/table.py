@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.analysis.groups import group_names
+from plait.analysis.published import Published
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
 from plait.report.cases_chart import labels
 from plait.report.headline import matched
@@ -54,6 +56,10 @@ class Row:
     retransmits: str
     rtt: str
     jain: str
+    groups: tuple[tuple[str, str, str], ...]
+    """Of each group of flows its name, what each of its flows gets, and what was published of it (or nothing)."""
+    published: str
+    """What was published of all flows together; empty without."""
     more: tuple[tuple[str, str], ...]
     """What only some kinds of traffic have, by the heading of its column."""
 
@@ -63,14 +69,22 @@ class Row:
         return " / ".join(f"{value * 100:.0f}" for _, value in self.shares) or MISSING
 
 
-def rows(summary: Summary) -> list[Row]:
+def rows(summary: Summary, published: Published | None = None) -> list[Row]:
     """Return a row for every case."""
     names = labels(summary.cases)
     compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
-    return [_row(case, names, compared.get(case.name)) for case in summary.cases]
+    groups = group_names(name for case in summary.cases for name in case.metrics)
+    known = published or Published()
+    return [_row(case, names, compared.get(case.name), groups, known) for case in summary.cases]
 
 
-def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -> Row:
+def _row(
+    case: CaseSummary,
+    names: dict[str, str],
+    against: Comparison | None,
+    groups: dict[str, str],
+    published: Published,
+) -> Row:
     def mean(metric: str) -> float | None:
         found = case.metrics.get(metric)
         return None if found is None else found.mean
@@ -100,6 +114,11 @@ def _row(case: CaseSummary, names: dict[str, str], against: Comparison | None) -
         retransmits=show("retransmits", mean("retransmits")),
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
+        groups=tuple(
+            (group, _interval(case, metric), _beside(published.of(case.settings, group), mean(metric)))
+            for group, metric in groups.items()
+        ),
+        published=_beside(published.of(case.settings), mean("steady_goodput_bps") or mean("goodput_bps")),
         more=tuple((title, show(metric, mean(metric))) for title, metric in MORE),
     )
 
@@ -110,6 +129,14 @@ def flow_rows(summary: Summary) -> list[tuple[str, list[str]]]:
         name.removesuffix(FLOW) for case in summary.cases for name in case.metrics if name.endswith(FLOW)
     )
     return [(name, [_interval(case, f"{name}{FLOW}") for case in summary.cases]) for name in names]
+
+
+def _beside(published_bps: float | None, mean_bps: float | None) -> str:
+    """Return what was published, and the change from there to what was measured; nothing when nothing was."""
+    if published_bps is None:
+        return ""
+    text = show("goodput_bps", published_bps)
+    return text if mean_bps is None else f"{text}, {change(mean_bps / published_bps)}"
 
 
 def _interval(case: CaseSummary, metric: str) -> str:

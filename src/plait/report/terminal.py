@@ -97,12 +97,18 @@ def _further(number: int) -> Callable[[Row], str]:
     return lambda row: row.more[number][1]
 
 
+def _group(number: int) -> Callable[[Row], str]:
+    """Return what reads the goodput of each flow of a group."""
+    return lambda row: row.groups[number][1]
+
+
 def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) -> Table:
     """Return the table without columns in which nothing was measured, and without the last where there is no room."""
     table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
         ("completion", lambda row: row.completion),
+        *((group, _group(number)) for number, (group, _, _) in enumerate(found[0].groups)),
         ("goodput", lambda row: row.goodput),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
         ("of ideal", lambda row: row.efficiency),

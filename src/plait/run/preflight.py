@@ -71,7 +71,7 @@ def _add(found: dict[str, Mistake], case: Case, where: Where, what: str) -> None
 
 
 def _given(case: Case) -> dict[str, object]:
-    left_out = {"vary", "title", "description"}
+    left_out = {"vary", "title", "description", "published"}
     return case.scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
 
 

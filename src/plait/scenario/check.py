@@ -10,6 +10,7 @@ from plait.scenario.check_events import check_events
 from plait.scenario.check_traffic import check_traffic
 from plait.scenario.host_events import check_host_events
 from plait.scenario.names import LinkName, is_address, read_link_name
+from plait.scenario.published import check_published
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += check_events(scenario, names)
     found += check_host_events(scenario, links_of)
     found += _programs(scenario)
+    found += check_published(scenario)
     return found
 
 

@@ -42,6 +42,7 @@ from plait.scenario.parts import (
     optional,
 )
 from plait.scenario.programs import Program
+from plait.scenario.published import Published
 from plait.scenario.repeat import Repeat
 from plait.scenario.settings import MptcpSettings, TcpSettings
 from plait.scenario.traffic import Measure, Traffic
@@ -126,6 +127,8 @@ class Scenario(Part):
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
     measure: Measure | None = None
     """The part of each flow over which its steady goodput is measured as well."""
+    published: Published | None = None
+    """What others have published of the same experiment, to be shown beside what is measured."""
 
     _written: Written | None = PrivateAttr(default=None)
     _source: "Source | None" = PrivateAttr(default=None)  # private: pydantic never reads the type

@@ -183,7 +183,7 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
 def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
     """What is wrong with single values under `vary` (validated, with ranges written out)."""
     found: list[Found] = []
-    base = {key: value for key, value in raw.items() if key not in ("vary", "baseline")}
+    base = {key: value for key, value in raw.items() if key not in ("vary", "baseline", "published")}
     for here, key, values in tried(vary):
         path = Scenario.SHORTHANDS.get(key, key)
         if (field := path.split(".")[0]) in _NOT_VARIED:
@@ -203,7 +203,7 @@ def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
     return found
 
 
-_NOT_VARIED = ("vary", "baseline", "repeat", "seed", "title", "description")
+_NOT_VARIED = ("vary", "baseline", "repeat", "seed", "title", "description", "published")
 
 
 def _sorted(mistakes: list[Mistake]) -> list[Mistake]:

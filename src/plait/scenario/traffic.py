@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.parts import Buffer, Keyword, Length, Part, Start, StartJitter, Transport, Whole
+from plait.scenario.published import GROUP
 from plait.scenario.spans import Gap, Moment
 from plait.units import Duration, Rate, Size
 
@@ -85,6 +86,8 @@ class FlowSpec(Part):
     """The starts of users, or of the flows of a count, are spread evenly over so long."""
     background: bool = False
     """Present, but not part of the figures of the study as a whole."""
+    group: Annotated[str, Field(max_length=40, pattern=GROUP)] | None = None
+    """The report tells what each flow of a group gets in the mean."""
     via: str | None = None
     """The initial path: a link of the connecting host, or the address to connect to. Default: the first."""
     paths: Annotated[list[list[str]], Field(max_length=9), BeforeValidator(_paths)] = []

@@ -1,8 +1,8 @@
-"""Two access networks of one device: a phone, a home with two lines, hosts behind a gateway, instances of a cloud."""
+"""Two access networks of one device: a phone, a home with two lines, hosts behind a gateway."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -119,7 +119,9 @@ def _listed(value: object) -> object:
 class BehindNat(Generator):
     """Hosts `ns1` and `ns2`: local paths through routers `r1`, `r2`, .., and one through their default gateway `nat`.
 
-    The gateway stands for the global Internet: a low rate, and a long delay.
+    The gateway stands for the global Internet, of a low rate and a long delay, and translates addresses: `tracker` is
+    a host outside, which sees both hosts under the gateway's address and cannot connect to them. Between `ns1` and
+    `ns2`, both inside, the gateway only forwards.
     """
 
     SIZE: ClassVar[str] = "local_paths"
@@ -135,6 +137,8 @@ class BehindNat(Generator):
     global_rate: Rate = Rate.parse("5mbit")
     global_delay: Delay = Delay.parse("50ms")
     """One way, from host to host; each of the gateway's two links has half of it."""
+    tracker_delay: Delay = Delay.parse("10ms")
+    """One way, between the gateway and the host outside."""
 
     def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
         """A list of delays has one value, or one for each local path."""
@@ -147,14 +151,15 @@ class BehindNat(Generator):
         return [(("local_delays",), what)]
 
     def count_links(self) -> int:
-        """Two for each path."""
-        return 2 * self.local_paths + 2
+        """Two for each path, and the one outside."""
+        return 2 * self.local_paths + 3
 
     def describe(self) -> Description:
         """The first local path is the initial one; `via: ns1-nat` chooses the global one."""
         out = Description()
-        out.add_hosts("ns1", "ns2")
-        out.add_routers(*(f"r{i + 1}" for i in range(self.local_paths)), "nat")
+        out.add_hosts("ns1", "ns2", "tracker")
+        out.add_routers(*(f"r{i + 1}" for i in range(self.local_paths)))
+        out.add_routers("nat", nat=["nat-tracker"])
         for i in range(self.local_paths):
             whole = int(self.local_delays[i if len(self.local_delays) > 1 else 0])
             out.join("ns1", f"r{i + 1}", rate=self.local_rate, delay=Delay(whole // 2))
@@ -162,70 +167,5 @@ class BehindNat(Generator):
         whole = int(self.global_delay)
         out.join("ns1", "nat", rate=self.global_rate, delay=Delay(whole // 2))
         out.join("nat", "ns2", rate=self.global_rate, delay=Delay(whole - whole // 2))
-        return out
-
-
-class Region(NamedTuple):
-    """What joins a client with instances of a region: of each of two paths, and of the instance as a whole."""
-
-    rate: str
-    delay: str
-    cap: str | None
-    """The instance's baseline rate, where both interfaces together had no more than one; None where they had twice."""
-    published: tuple[float, float] | None
-    """Goodput in Mbit/s by TCP and by MPTCP, mean of ten transfers of 45 MB; None where none is at hand."""
-
-
-REGIONS: dict[str, Region] = {
-    "fixed-10m": Region("10mbit", "500us", None, (9.4, 18.4)),
-    "ap-northeast-1": Region("58mbit", "3ms", "60mbit", (55.5, 55.7)),
-    "us-west-2": Region("14600kbit", "55ms", None, (13.9, 26.3)),
-    "us-east-1": Region("9500kbit", "80ms", None, (8.9, 19.7)),
-    "sa-east-1": Region("16100kbit", "130ms", "16500kbit", (15.2, 14.5)),
-    "ap-southeast-1": Region("20mbit", "35ms", None, None),
-    "ap-south-1": Region("15mbit", "65ms", None, None),
-    "ap-southeast-2": Region("15mbit", "55ms", None, None),
-    "eu-central-1": Region("10mbit", "115ms", None, None),
-    "eu-west-1": Region("10mbit", "105ms", None, None),
-}
-"""By the cloud's name. Rates of a path are those with which TCP reaches the published goodput. Where none is at
-hand, and for all delays (half of usual round-trip times from Japan), the conditions are assumptions, to be replaced by
-what was measured."""
-RegionName = Literal[
-    "fixed-10m", "ap-northeast-1", "us-west-2", "us-east-1", "sa-east-1", "ap-southeast-1", "ap-south-1",
-    "ap-southeast-2", "eu-central-1", "eu-west-1",
-]  # fmt: skip
-
-
-class Regions(Generator):
-    """A `client` with two interfaces, and a `server` in a region of a cloud, joined by two Internet paths.
-
-    The paths have the region's rate and delay; where the published measurement saw no gain, they share the instance's.
-    """
-
-    SIZE: ClassVar[str] = "region"
-    TRAFFIC: ClassVar[list[Options]] = [{"transfer": {"from": "client", "to": "server", "bytes": "45MB"}}]
-
-    generator: Literal["regions"] = "regions"
-    region: RegionName = "fixed-10m"
-    rate: Rate | None = None
-    """Of each path; without, the region's."""
-    delay: Delay | None = None
-    """One way; without, the region's."""
-    cap: Rate | None = None
-    """Of the instance, both interfaces together; without, the region's, if it has one."""
-
-    def count_links(self) -> int:
-        """Two paths and the instance's link."""
-        return 3
-
-    def describe(self) -> Description:
-        """Both paths meet before the instance's link."""
-        region = REGIONS[self.region]
-        out = Description()
-        out.add_hosts("client", "server")
-        out.add_routers("internet")
-        for _ in range(2):
-            out.join("client", "internet", rate=self.rate or region.rate, delay=self.delay or region.delay)
-        out.join("internet", "server", rate=self.cap or region.cap)
+        out.join("nat", "tracker", delay=self.tracker_delay)
         return out

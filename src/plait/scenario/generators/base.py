@@ -50,7 +50,7 @@ def _text(value: object) -> object:
     """A quantity as it is written in a file."""
     if isinstance(value, dict):
         return {key: _text(inner) for key, inner in value.items() if inner is not None}
-    return value if isinstance(value, (str, bool)) or value is None else str(value)
+    return value if value is None or type(value) in (str, bool, int) else str(value)
 
 
 class Generator(Part):

@@ -3,6 +3,11 @@
 Users download; `multi*` (or `blue*`) are those with two paths. Capacities are written as in the paper: n users times c
 for each of them. The bottlenecks' round-trip time without queues is twice `delay` (80 ms); with the random early
 detection of the test bed, which holds a queue of 50 to 60 packets at 10 Mbit/s, it is the paper's 150 ms.
+
+Random early detection as the draft describes it (draft-khalili-mptcp-performance-issues-06): at 10 Mbit/s nothing is
+dropped up to 25 packets, then linearly up to 10 % at 50 packets, and linearly up to everything at 100; thresholds are
+proportional to the rate. It acts on the queue as it is: the draft has no average, and with the usual one (512 packets)
+shares were measured that are not the published ones.
 """
 
 from __future__ import annotations
@@ -17,6 +22,15 @@ from plait.units import Queue, Rate
 
 Users = Annotated[Whole, Field(ge=1)]
 _DOWNLOAD: dict[str, Any] = {"duration": "120s", "reverse": True}
+_RED = ((25, "0%"), (50, "10%"), (100, "100%"))
+"""Packets at 10 Mbit/s, and the probability with which one that arrives then is dropped."""
+
+
+def _flows(group: str, sender: str, receivers: str, **options: Any) -> Options:
+    """Downloads of a group of users from one server."""
+    return {
+        "pairs": {"from": sender, "to": receivers, "each": {"bulk": {**_DOWNLOAD, **options, "group": group}}}
+    }
 
 
 class _Khalili(Generator):
@@ -34,11 +48,15 @@ class _Khalili(Generator):
     """Capacity of the second bottleneck for each user of type 2."""
     delay: Delay = Delay.parse("40ms")
     """One way, of every path."""
+    aqm: Literal["red", "droptail"] = "red"
+    """Of both bottlenecks: random early detection as in the test bed, or none."""
     queue: Queue | None = None
-    """Of both bottlenecks; without, 100 packets for every 10 Mbit/s, as in the test bed."""
+    """Of both bottlenecks, with `droptail`; without, 100 packets for every 10 Mbit/s."""
 
     def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
         """A capacity is a rate that a link can have."""
+        if self.queue is not None and self.aqm == "red":
+            return [(("queue",), "red has thresholds of its own; leave queue out, or write aqm: droptail")]
         for count, rate in (("n1", "c1"), ("n2", "c2")):
             try:
                 self._capacity(getattr(self, count), getattr(self, rate))
@@ -52,8 +70,15 @@ class _Khalili(Generator):
     def _bottleneck(self, users: int, each: Rate) -> Options:
         """Rate and queue of a bottleneck, the same in both directions."""
         rate = self._capacity(users, each)
-        scaled = Queue.parse(f"{max(10, round(100 * int(rate) / 10_000_000))}pkt")
-        return {"rate": rate, "queue": self.queue or scaled}
+        scale = int(rate) / 10_000_000
+        points: dict[int, str] = {}
+        for packets, share in _RED:
+            points[max(round(packets * scale), max(points, default=0) + 1)] = share
+        whole = Queue.parse(f"{max(10, *points)}pkt")
+        if self.aqm == "droptail":
+            return {"rate": rate, "queue": self.queue or whole}
+        curve = {f"{packets}pkt": share for packets, share in points.items()}
+        return {"rate": rate, "queue": whole, "aqm": {"red": {"points": curve, "weight_log": 0}}}
 
 
 class KhaliliA(_Khalili):
@@ -64,45 +89,70 @@ class KhaliliA(_Khalili):
     """
 
     TRAFFIC: ClassVar[list[Options]] = [
-        {"pairs": {"from": "server1", "to": "multi*", "each": {"bulk": _DOWNLOAD}}},
-        {"pairs": {"from": "server2", "to": "single*", "each": {"bulk": {**_DOWNLOAD, "transport": "tcp"}}}},
+        _flows("type1", "server1", "multi*"),
+        _flows("type2", "server2", "single*", transport="tcp"),
     ]
 
     generator: Literal["khalili-a"] = "khalili-a"
 
-    def _private_paths(self) -> int:
-        return 1
-
     def count_links(self) -> int:
         """Two servers, the access point, and the users' paths."""
-        return 3 + self.n1 * (self._private_paths() + 1) + self.n2
+        return 3 + 2 * self.n1 + self.n2
 
     def describe(self) -> Description:
         """The users' private links come first: their initial path."""
+        out = self._common()
+        out.add_switches("ap")
+        for user in _numbered("multi", self.n1):
+            out.join("core", user)
+        self._shared(out)
+        return out
+
+    def _common(self) -> Description:
+        """Servers, users and what is between the servers and the access points."""
         out = Description()
         out.add_hosts("server1", "server2", *_numbered("multi", self.n1), *_numbered("single", self.n2))
-        out.add_switches("ap")
         out.add_routers("core")
         out.join("server1", "core", delay=self.delay, **self._bottleneck(self.n1, self.c1))
         out.join("server2", "core", delay=self.delay)
         out.join("core", "ap", **self._bottleneck(self.n2, self.c2))
-        for user in _numbered("multi", self.n1):
-            for _ in range(self._private_paths()):
-                out.join("core", user)
+        return out
+
+    def _shared(self, out: Description) -> None:
+        """Everybody's links to the shared access point."""
         for user in (*_numbered("multi", self.n1), *_numbered("single", self.n2)):
             out.join("ap", user)
-        return out
 
 
 class TopologyA(KhaliliA):
-    """Khalili's scenario A with more private paths: `multi*` have n subflows, one of them through the shared `ap`."""
+    """Khalili's scenario A with more private paths: `multi*` have n subflows, one of them through the shared `ap`.
 
-    generator: Literal["topology-a"] = "topology-a"  # type: ignore[assignment]  # the same network under another name
+    The access points are OpenFlow switches: `ap`, and `own1`, `own2`, .. of the MPTCP users alone.
+    """
+
+    generator: Literal["topology-a"] = "topology-a"  # type: ignore[assignment]  # the same network, extended
+    aqm: Literal["red", "droptail"] = "droptail"
     subflows: Annotated[Whole, Field(ge=2, le=MAX_PATHS)] = 3
     """Of each user of type 1: all but one are private."""
+    openflow: Literal["multipath", "learning"] = "multipath"
+    """How the access points forward: by flows of the plan, or by what they learn."""
 
-    def _private_paths(self) -> int:
-        return self.subflows - 1
+    def count_links(self) -> int:
+        """Two servers, the access points, and the users' paths."""
+        return 3 + (self.subflows - 1) + self.n1 * self.subflows + self.n2
+
+    def describe(self) -> Description:
+        """The private access points come first: the initial path of `multi*` is through `own1`."""
+        out = self._common()
+        own = _numbered("own", self.subflows - 1)
+        out.add_switches(*own, "ap", openflow=self.openflow)
+        for access in own:
+            out.join("core", access)
+        for user in _numbered("multi", self.n1):
+            for access in own:
+                out.join(access, user)
+        self._shared(out)
+        return out
 
 
 class KhaliliB(_Khalili):
@@ -114,8 +164,8 @@ class KhaliliB(_Khalili):
     """
 
     TRAFFIC: ClassVar[list[Options]] = [
-        {"pairs": {"from": "server1", "to": "blue*", "each": {"bulk": _DOWNLOAD}}},
-        {"pairs": {"from": "server2", "to": "red*", "each": {"bulk": _DOWNLOAD}}},
+        _flows("blue", "server1", "blue*"),
+        _flows("red", "server2", "red*"),
     ]
 
     generator: Literal["khalili-b"] = "khalili-b"
@@ -157,8 +207,8 @@ class KhaliliC(_Khalili):
     """Scenario C: `multi*` have access points `ap1` (n1 * c1, their own) and `ap2` (n2 * c2), `single*` only `ap2`."""
 
     TRAFFIC: ClassVar[list[Options]] = [
-        {"pairs": {"from": "server", "to": "multi*", "each": {"bulk": _DOWNLOAD}}},
-        {"pairs": {"from": "server", "to": "single*", "each": {"bulk": {**_DOWNLOAD, "transport": "tcp"}}}},
+        _flows("multipath", "server", "multi*"),
+        _flows("tcp", "server", "single*", transport="tcp"),
     ]
 
     generator: Literal["khalili-c"] = "khalili-c"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.generators.access import BehindNat, Regions, TwoWans, WifiCellular
+from plait.scenario.generators.access import BehindNat, TwoWans, WifiCellular
 from plait.scenario.generators.khalili import KhaliliA, KhaliliB, KhaliliC, TopologyA
 from plait.scenario.generators.paths import Dumbbell, NPaths
+from plait.scenario.generators.regions import Regions
 from plait.scenario.generators.trees import FatTree, TwoLayerTree
 
 if TYPE_CHECKING:

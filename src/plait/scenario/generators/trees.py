@@ -73,7 +73,10 @@ class FatTree(Generator):
 
 
 class TwoLayerTree(Generator):
-    """Two layers with several parallel links between each edge (`e1`) and core switch (`c1`); hosts `e1h1`, .."""
+    """Two layers with several parallel links between each edge (`e1`) and core switch (`c1`); hosts `e1h1`, ..
+
+    The switches are OpenFlow switches with flows of the plan's own; or, on wish, routers with ECMP.
+    """
 
     SIZE: ClassVar[str] = "edges"
     TRAFFIC: ClassVar[list[Options]] = _PERMUTATION
@@ -85,6 +88,8 @@ class TwoLayerTree(Generator):
     """Links between each edge and core switch."""
     hosts_per_edge: Annotated[Whole, Field(ge=1)] = 18
     """18 fill the 36 ports of the published example: 2 times 9 links up, 18 down."""
+    forwarding: Literal["openflow", "ecmp"] = "openflow"
+    """OpenFlow switches, all hosts in one subnet; or routers with ECMP, each link a subnet of its own."""
     rate: Rate = Rate.parse("100mbit")
     """Of every link."""
     delay: Delay = Delay.parse("100us")
@@ -109,7 +114,11 @@ class TwoLayerTree(Generator):
         edges = [f"e{i + 1}" for i in range(self.edges)]
         cores = [f"c{i + 1}" for i in range(self.cores)]
         out.add_hosts(*(f"{edge}h{i + 1}" for edge in edges for i in range(self.hosts_per_edge)))
-        out.add_routers(*cores, *edges)
+        if self.forwarding == "openflow":
+            out.add_switches(*cores, *edges, openflow="multipath")
+        else:
+            out.add_routers(*cores, *edges)
+            out.more["routing"] = {"ecmp": True}
         for edge in edges:
             for i in range(self.hosts_per_edge):
                 out.join(f"{edge}h{i + 1}", edge, **alike)
@@ -117,5 +126,4 @@ class TwoLayerTree(Generator):
             for core in cores:
                 for _ in range(self.parallel):
                     out.join(edge, core, **alike)
-        out.more["routing"] = {"ecmp": True}
         return out

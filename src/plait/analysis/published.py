@@ -1,0 +1,43 @@
+"""What others have published, as the scenario in study.json says it, for each case. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plait.units import Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Published:
+    """Figures by case and group, and where they come from; without any, nothing was published."""
+
+    source: str = ""
+    values: tuple[tuple[dict[str, str], dict[str | None, float]], ...] = ()
+    """Settings, and bit/s by group (None: all flows together)."""
+
+    def of(self, settings: Mapping[str, Any], group: str | None = None) -> float | None:
+        """Return the goodput that was published for a case, in bit/s; the last of several; None without any."""
+        found = None
+        for meant, goodput in self.values:
+            if all(str(settings.get(name)) == value for name, value in meant.items()) and group in goodput:
+                found = goodput[group]
+        return found
+
+
+def published_in(scenario: Any) -> Published:
+    """Return what the scenario of a study says; it was checked when the study was run."""
+    given = scenario.get("published") if isinstance(scenario, dict) else None
+    if not isinstance(given, dict):
+        return Published()
+    values = []
+    for entry in given["values"]:
+        goodput = {**entry.get("each", {}), None: entry.get("goodput")}
+        settings = {str(name): str(value) for name, value in entry.get("case", {}).items()}
+        values.append(
+            (settings, {group: float(int(Rate.parse(rate))) for group, rate in goodput.items() if rate})
+        )
+    return Published(str(given["source"]), tuple(values))

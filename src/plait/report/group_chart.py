@@ -1,0 +1,152 @@
+"""The figure of groups of flows: what each flow of a group gets in each case, beside what others have published.
+
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.theme`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.groups import group_names
+from plait.analysis.wording import show
+from plait.report.cases_chart import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels, scale_of
+from plait.report.theme import path_token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.analysis.model import CaseSummary
+    from plait.analysis.published import Published
+    from plait.analysis.summarise import CaseRows
+
+Spec = dict[str, Any]
+Values = list[dict[str, Any]]
+
+FIGURE = "goodput-by-group"
+APART = 0.36
+"""How far from the middle of its row the first and the last group stand, in rows."""
+
+
+def group_spec(
+    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], published: Published
+) -> Spec | None:
+    """Return the figure; None when no flow has a group, or nothing was measured."""
+    groups = groups_of(summaries)
+    found = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published))
+    values = [one["goodput_bps"] for one in found]
+    if not groups or not values:
+        return None
+    divisor, unit = scale_of("goodput_bps", max(values))
+    order = [labels(summaries)[case.name] for case in summaries[:MOST_CASES]]
+    domain = list(groups)
+    for one in found:
+        one["x"] = one["goodput_bps"] / divisor
+        one["shown"] = show("goodput_bps", one["goodput_bps"])
+        for end in ("low", "high"):
+            if end in one:
+                one[end] = one[end] / divisor
+    parts = {what: [one for one in found if one["what"] == what] for what in ("trial", "mean", "published")}
+    return {
+        "$schema": SCHEMA,
+        "width": 520,
+        "height": (ROW if len(order) <= FEW_CASES else DENSE_ROW) * len(order),
+        "encoding": {
+            "y": {
+                "field": "label",
+                "type": "nominal",
+                "sort": order,
+                "scale": {"domain": order},
+                "axis": {
+                    "title": None,
+                    "labelLimit": 260,
+                    "labelColor": "@ink",
+                    "labelFontSize": 12,
+                    "grid": True,
+                },
+            },
+            "yOffset": {
+                "field": "place",
+                "type": "quantitative",
+                "scale": {"domain": [-0.5, 0.5]},
+            },
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "scale": {"domain": [0, max(values) / divisor * 1.04], "nice": False},
+                "axis": {"title": f"Goodput of each flow, {unit}", "grid": True, "tickCount": 6},
+            },
+            "color": {
+                "field": "group",
+                "type": "nominal",
+                "scale": {"domain": domain, "range": [path_token(number) for number in range(len(domain))]},
+                "legend": {"title": None, "orient": "top", "symbolType": "circle", "symbolStrokeWidth": 0},
+            },
+        },
+        "layer": _layers(parts, published.source),
+    }
+
+
+def groups_of(summaries: Sequence[CaseSummary]) -> dict[str, str]:
+    """Return the metric of each group, by its name."""
+    return group_names(name for case in summaries for name in case.metrics)
+
+
+def observations(
+    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], published: Published
+) -> Iterator[dict[str, Any]]:
+    """Yield, in bit/s, every trial's value of each group, their mean with its interval, and what was published."""
+    groups = groups_of(summaries)
+    names = labels(summaries)
+    for case, summary in zip(rows, summaries, strict=True):
+        for number, (group, metric) in enumerate(groups.items()):
+            place = APART * (2 * number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
+            one = {"case": case.name, "label": names[case.name], "group": group, "place": place}
+            for row in case.rows:
+                if (value := row.metrics.get(metric)) is not None:
+                    yield {**one, "what": "trial", "trial": row.index, "seed": row.seed, "goodput_bps": value}
+            stats = summary.metrics.get(metric)
+            if stats is not None and stats.mean is not None:
+                low, high = stats.ci95 or (stats.mean, stats.mean)
+                yield {**one, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
+            if (value := published.of(case.settings, group)) is not None:
+                yield {**one, "what": "published", "goodput_bps": value}
+
+
+def _layers(parts: dict[str, Values], source: str) -> list[Spec]:
+    tooltip = [
+        {"field": "label", "title": "case"},
+        {"field": "group", "title": "group"},
+        {"field": "shown", "title": "goodput of each flow"},
+    ]
+    layers: list[Spec] = [
+        {
+            "data": {"values": parts["trial"]},
+            "mark": {"type": "circle", "size": 26, "opacity": 0.45},
+            "encoding": {"tooltip": [*tooltip, {"field": "trial", "title": "trial"}]},
+        },
+        {
+            "data": {"values": parts["mean"]},
+            "mark": {"type": "rule", "strokeWidth": 3, "clip": True},
+            "encoding": {"x": {"field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": parts["mean"]},
+            "mark": {"type": "tick", "thickness": 2.5, "size": 15},
+            "encoding": {"tooltip": tooltip},
+        },
+    ]
+    if parts["published"]:
+        layers.append(
+            {
+                "data": {"values": [{**one, "source": source} for one in parts["published"]]},
+                "mark": {
+                    "type": "point",
+                    "shape": "diamond",
+                    "size": 90,
+                    "filled": False,
+                    "strokeWidth": 1.8,
+                },
+                "encoding": {"tooltip": [*tooltip, {"field": "source", "title": "published"}]},
+            }
+        )
+    return layers

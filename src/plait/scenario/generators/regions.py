@@ -1,0 +1,101 @@
+"""Instances of a cloud: a client and a server with two interfaces each, two Internet paths, and a burst allowance.
+
+Of the study (bulk transfers between instances, MPTCP on Linux 6.12) five mean goodputs are at hand. Everything else
+here is an assumption, and said to be one: rates are those with which TCP reaches the published goodput, delays half of
+usual round-trip times from Japan. Where MPTCP brought nothing, single transfers took far longer there, and the
+provider's burst allowance was suspected: a token bucket of the instance. Its size was not known; with a baseline of
+half of a path's rate and a bucket of 225 MB, ten transfers of 45 MB by TCP just empty it, and ten by MPTCP, twice as
+fast at first, take as long as TCP in all: 2/3 of the bytes at twice the rate, 1/3 at half of it.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, NamedTuple
+
+from plait.scenario.generators.base import Description, Generator, Options
+from plait.scenario.parts import Delay
+from plait.units import Rate, Size
+
+
+class Region(NamedTuple):
+    """What joins a client with an instance of a region, and what was published of it."""
+
+    rate: str
+    """Of each of two paths."""
+    delay: str
+    """One way."""
+    published: tuple[float, float] | None
+    """Goodput in Mbit/s by TCP and by MPTCP, mean of ten transfers of 45 MB; None where none is at hand."""
+    spent: bool = False
+    """Whether the burst allowance is what keeps MPTCP from bringing anything."""
+
+
+REGIONS: dict[str, Region] = {
+    "fixed-10m": Region("10mbit", "500us", (9.4, 18.4)),
+    "ap-northeast-1": Region("58mbit", "3ms", (55.5, 55.7), spent=True),
+    "us-west-2": Region("14600kbit", "55ms", (13.9, 26.3)),
+    "us-east-1": Region("9500kbit", "80ms", (8.9, 19.7)),
+    "sa-east-1": Region("16100kbit", "130ms", (15.2, 14.5), spent=True),
+    "ap-southeast-1": Region("20mbit", "35ms", None),
+    "ap-south-1": Region("15mbit", "65ms", None),
+    "ap-southeast-2": Region("15mbit", "55ms", None),
+    "eu-central-1": Region("10mbit", "115ms", None),
+    "eu-west-1": Region("10mbit", "105ms", None),
+}
+"""By the cloud's name, and the local network of the same study."""
+RegionName = Literal[
+    "fixed-10m", "ap-northeast-1", "us-west-2", "us-east-1", "sa-east-1", "ap-southeast-1", "ap-south-1",
+    "ap-southeast-2", "eu-central-1", "eu-west-1",
+]  # fmt: skip
+
+
+class Regions(Generator):
+    """A `client` and a `server` in a region of a cloud, with two interfaces each and an Internet path between them.
+
+    What the server's interfaces carry may come out of one token bucket that they share.
+    """
+
+    SIZE: ClassVar[str] = "region"
+    TRAFFIC: ClassVar[list[Options]] = [{"transfer": {"from": "client", "to": "server", "bytes": "45MB"}}]
+
+    generator: Literal["regions"] = "regions"
+    region: RegionName = "fixed-10m"
+    rate: Rate | None = None
+    """Of each path; without, the region's."""
+    delay: Delay | None = None
+    """One way; without, the region's."""
+    burst: Size | None = None
+    """What the instance's bucket holds; without, 225 MB where MPTCP brought nothing, and no bucket elsewhere."""
+    baseline: Rate | None = None
+    """What flows into the bucket; without, half of a path's rate."""
+
+    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+        """A baseline flows into a bucket."""
+        if self.baseline is not None and self.burst is None and not REGIONS[self.region].spent:
+            what = (
+                f"{self.region} has no bucket into which it could flow; give burst as well, or leave it out"
+            )
+            return [(("baseline",), what)]
+        return []
+
+    def count_links(self) -> int:
+        """Two paths of two links."""
+        return 4
+
+    def describe(self) -> Description:
+        """The bucket holds what the server receives and sends, each direction on its own, at up to both paths' rate."""
+        region = REGIONS[self.region]
+        rate, delay = self.rate or Rate.parse(region.rate), self.delay or Delay.parse(region.delay)
+        out = Description()
+        out.add_hosts("client", "server")
+        if self.burst is not None or region.spent:
+            out.hosts["server"]["bucket"] = {
+                "baseline": str(self.baseline or Rate.parse(f"{int(rate) // 2}bit")),
+                "peak": str(Rate.parse(f"{2 * int(rate)}bit")),
+                "burst": str(self.burst or Size.parse("225MB")),
+            }
+        out.add_routers("isp1", "isp2")
+        for isp in out.routers:
+            out.join("client", isp, rate=rate, delay=delay)
+            out.join(isp, "server")
+        return out

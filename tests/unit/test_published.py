@@ -1,0 +1,126 @@
+"""Groups of flows and published figures: what is told of them, where it is shown, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scenario_samples import plan_of, said
+
+from plait.analysis.groups import group_metrics
+from plait.analysis.published import published_in
+from plait.report import build
+from plait.report.terminal import show
+from plait.scenario import parse
+from plait.testing.folders import FakeCase, write_study
+from plait.testing.plans import FakeFlow, fake_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """\
+title: t
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 8mbit}}}
+traffic:
+  - bulk: {from: h1, to: h2, duration: 1s, count: 3, group: big}
+  - bulk: {from: h1, to: h2, duration: 1s, group: small}
+vary: {network.links.h1-h2.rate: [8mbit, 9mbit], zip: {transport: [tcp, mptcp]}}
+published:
+  source: A. Body, 1999
+  values:
+    - {case: {network.links.h1-h2.rate: 8mbit, transport: tcp}, goodput: 7mbit, each: {big: 1mbit}}
+"""
+
+
+def test_the_mean_of_a_group_needs_every_flow_of_it() -> None:
+    plan = plan_of(TEXT)
+    metrics: dict[str, float | None] = {f"bulk1.{n}.goodput_bps": float(n) for n in (1, 2, 3)}
+    metrics["bulk2.goodput_bps"] = None
+    assert group_metrics(plan, metrics) == {"big.mean_goodput_bps": 2.0, "small.mean_goodput_bps": None}
+
+
+def test_published_figures_belong_to_the_cases_that_have_all_their_settings() -> None:
+    scenario = parse(TEXT, "t.yaml").model_dump(mode="json")
+    known = published_in(json.loads(json.dumps(scenario)))
+    settings = {"network.links.h1-h2.rate": "8mbit", "transport": "tcp"}
+    assert known.source == "A. Body, 1999"
+    assert known.of(settings) == 7e6
+    assert known.of(settings, "big") == 1e6
+    assert known.of(settings, "small") is None
+    assert known.of(settings | {"transport": "mptcp"}) is None
+    assert published_in({"published": None}).of(settings) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("transport: tcp}, goodput", "transprt: tcp}, goodput", "t.yaml:10:48: published.values.0.case.transprt"),
+        ("transport: tcp}, goodput", "transprt: tcp}, goodput", "does not vary; did you mean 'transport'?"),
+        ("each: {big:", "each: {bug:", "published.values.0.each.bug: no flow has the group 'bug'; did you mean 'big'?"),
+        ("goodput: 7mbit, each: {big: 1mbit}", "", "this has no figure"),
+        ("goodput: 7mbit", "goodput: 7", "published.values.0.goodput: 7 has no unit"),
+        ("source: A. Body, 1999", "source: ''", "published.source"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_located(old: str, new: str, expected: str) -> None:
+    assert old in TEXT
+    assert expected in said(TEXT.replace(old, new))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grouped")
+
+    def plan(rate: int) -> Any:
+        def grouped(seed: int) -> Any:
+            made = fake_plan(*[FakeFlow(transport="tcp", duration_us=rate * 10**6)] * 2, seed=seed)
+            named = [
+                flow.model_copy(update={"group": group}) for flow, group in zip(made.flows, "ab", strict=True)
+            ]
+            return made.model_copy(update={"flows": tuple(named)})
+
+        return grouped
+
+    write_study(folder, tuple(FakeCase(f"n={n}", {"n": n}, plan(n)) for n in (1, 2)), repeat=2)
+    about = json.loads((folder / "study.json").read_text())
+    values = [{"case": {"n": 2}, "goodput": "9mbit", "each": {"b": "2mbit"}}]
+    about["scenario"]["published"] = {"source": "A. Body <1999>", "values": values}
+    (folder / "study.json").write_text(json.dumps(about))
+    build(folder)
+    return folder
+
+
+def test_the_page_shows_groups_and_published_figures_side_by_side(study: Path) -> None:
+    page = (study / "report.html").read_text(encoding="utf-8")
+    assert '<th class="n" scope="col">a, each</th>' in page
+    assert "published 2.00 Mbit/s, " in page
+    assert "published 9.00 Mbit/s, " in page
+    assert "A. Body &lt;1999&gt;" in page
+    assert "diamond" in (study / "figures" / "goodput-by-group.svg").read_text() or (
+        "A. Body" in (study / "figures" / "goodput-by-group.svg").read_text()
+    )
+
+
+def test_the_data_of_the_figure_are_those_of_the_summary(study: Path) -> None:
+    rows = list(csv.DictReader((study / "figures" / "goodput-by-group.csv").open()))
+    summary = json.loads((study / "summary.json").read_text())
+    means = {
+        (case["name"], group): case["metrics"][f"{group}.mean_goodput_bps"]["mean"]
+        for case in summary["cases"]
+        for group in "ab"
+    }
+    found = {(row["case"], row["group"]): float(row["goodput_bps"]) for row in rows if row["what"] == "mean"}
+    assert found == pytest.approx(means)
+    assert [row["goodput_bps"] for row in rows if row["what"] == "published"] == ["2000000"]
+    assert len([row for row in rows if row["what"] == "trial"]) == 8
+
+
+def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:
+    file = io.StringIO()
+    show(study, file=file)
+    head = file.getvalue().splitlines()[0].split()
+    assert head[:4] == ["case", "a", "b", "goodput"]
+    assert max(map(len, file.getvalue().splitlines()[:6])) <= 80

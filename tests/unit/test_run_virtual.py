@@ -86,6 +86,13 @@ def test_a_guest_that_never_comes_up_is_given_up(cache: Path) -> None:
     assert "the guest did not come up" in failure(cache, "sleep 60", Limits(total_s=50, stall_s=0.3))
 
 
+def test_a_large_network_has_longer_to_come_up_and_no_longer_afterwards() -> None:
+    limits = Limits()
+    assert limits.patience_s(3, up=False) < 121
+    assert limits.patience_s(4001, up=False) == 120 + 400.1
+    assert limits.patience_s(4001, up=True) == 120
+
+
 def test_a_stopped_guest_is_ended_with_its_children(cache: Path) -> None:
     engine, job = guest(cache, "sleep 60 & echo $! > child; sleep 60")
     children: list[int] = []

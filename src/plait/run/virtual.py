@@ -66,6 +66,12 @@ class Limits:
     """The whole trial."""
     stall_s: float = 120.0
     """Since virtual time last advanced by a second (the grain at which the agent reports it)."""
+    node_s: float = 0.1
+    """So much more for each namespace until virtual time first stands: many times what making one takes."""
+
+    def patience_s(self, namespaces: int, *, up: bool) -> float:
+        """How long virtual time may stand still: longer while a large network is made."""
+        return self.stall_s + (0.0 if up else self.node_s * namespaces)
 
 
 class VirtualEngine:
@@ -192,7 +198,8 @@ class _Watch:
             self._virtual_us, self._advanced = reached_us, now
             self._job.progress(reached_us)
         stalled = now - self._advanced
-        if stalled > self._limits.stall_s:
+        namespaces = len(self._job.plan.network.namespaces)
+        if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
             return (
                 f"no virtual progress: {self._where()} for {stalled:.0f} s of wall time "
                 f"(the guest used {cpu_s(pid):.0f} s of processor time in all); "

@@ -33,6 +33,7 @@ COUNTERS = (
     "sndbuf_limited_us",
 )
 STATES = (
+    "rtt_us",
     "cwnd_segments",
     "ssthresh_segments",
     "unacked_segments",
@@ -222,22 +223,31 @@ def _tracks(
     found: dict[str, list[Track]] = {}
     for part in sending.sort("t_us").partition_by("subflow", maintain_order=True):
         first = part.row(0, named=True)
+        if _refused(part, first, events):
+            continue
         name = path_name(view, view.sender, first["local_address"], first["remote_address"])
         found.setdefault(name, []).append(_track(part, first, events, edges, connected))
     return found
 
 
+def _refused(part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame) -> bool:
+    """Whether it was never more than an attempt: no data either way, and no event that it was established."""
+    if first["subflow"] == 0 or (part["sent_bytes"].max() or 0) or (part["received_bytes"].max() or 0):
+        return False
+    return events.filter((pl.col("event") == "sub_established") & _same_ends(first)).is_empty()
+
+
+def _same_ends(first: Mapping[str, object]) -> pl.Expr:
+    names = ("local_address", "local_port", "remote_address", "remote_port")
+    return pl.all_horizontal([pl.col(name) == first[name] for name in names if first[name] is not None])
+
+
 def _track(
     part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame, edges: Array, connected: float
 ) -> Track:
-    ends = [
-        pl.col(name) == first[name]
-        for name in ("local_address", "local_port", "remote_address", "remote_port")
-        if first[name] is not None
-    ]
     times = part["t_us"].to_numpy().astype(float)
     number = int(str(first["subflow"]))
-    own = events.filter(pl.all_horizontal(ends)) if ends else events.head(0)
+    own = events.filter(_same_ends(first))
     came = own.filter(pl.col("event") == "sub_established")["t_us"].drop_nulls().to_list()
     went = own.filter(pl.col("event") == "sub_closed")["t_us"].drop_nulls().to_list()
     step = float(np.median(np.diff(edges))) if len(edges) > 2 else 0.0

@@ -33,6 +33,8 @@ WAITING_SHARE = 0.25
 """What waits out of order at the receiver is to blame for a full window from this part of the window on."""
 CWND_USED = 0.9
 """A subflow uses its congestion window when so much of it is in flight."""
+FAR = 2.0
+"""A path is far from another one whose round trips take so many times as long."""
 FULL_BUFFER = 0.6
 """An application that waits for room wakes when a third of its buffer is free; so a full one holds two thirds."""
 
@@ -58,7 +60,7 @@ def path_time(facts: FlowFacts, path: PathFacts) -> PathTime:
     dt = np.diff(facts.edges)
     out = PathTime(path, _used(facts, path, dt))
     before = _overlap(facts.edges, facts.start_us, facts.connected_us)
-    out.add(Cause.TOO_SHORT, before, ("handshake",))
+    _handshake(facts, before, out)
     if not path.tracks:
         out.add(Cause.SUBFLOW_NEVER, dt - before, (path.name,))
         return out
@@ -72,6 +74,15 @@ def path_time(facts: FlowFacts, path: PathFacts) -> PathTime:
         out.add(cause, us, where)
     _close(out, dt)
     return out
+
+
+def _handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
+    """The time until the connection is there; an initial path far longer than another one is to blame for it."""
+    initial = facts.view.paths[0] if facts.view.paths else None
+    if facts.view.transport == "mptcp" and any(poor_initial(initial, one.planned) for one in facts.paths):
+        out.add(Cause.INITIAL_PATH_POOR, before, (initial.name if initial is not None else "",))
+    else:
+        out.add(Cause.TOO_SHORT, before, ("handshake",))
 
 
 def _close(out: PathTime, dt: Array) -> None:
@@ -112,7 +123,7 @@ def _track(facts: FlowFacts, path: PathFacts, track: Track, out: PathTime, rest:
     alive = alive - down
     busy, window, room = _accounted(track, alive)
     where = (path.name,)
-    held = _window_cause(facts)
+    held = _window_cause(facts, path)
     for half in (0, 1):
         at = slice(half, facts.slices + half)
         for cause, mask in held.items():
@@ -120,7 +131,7 @@ def _track(facts: FlowFacts, path: PathFacts, track: Track, out: PathTime, rest:
     idle = alive - busy + room
     work = busy - window - room
     waiting = _has_work(track)
-    reasons = _reasons(facts)
+    reasons = _reasons(facts, path)
     kept = np.zeros(facts.slices)
     for half in (0, 1):
         at, other = slice(half, facts.slices + half), slice(1 - half, facts.slices + 1 - half)
@@ -143,23 +154,45 @@ def _accounted(track: Track, alive: Array) -> tuple[Array, Array, Array]:
 
 
 def _has_work(track: Track) -> Array:
-    """Whether the subflow waits for its congestion window at each edge: it has data, or as much in flight as it may."""
+    """Whether data wait in the subflow for its congestion window, at each edge.
+
+    Less than a segment waits for acknowledgements instead (Nagle), unless the window is full as well. A full window
+    alone says nothing: where an application is slow, the kernel lets it grow no further.
+    """
+    waits = track.at["notsent_bytes"]
     full = track.at["unacked_segments"] >= CWND_USED * track.at["cwnd_segments"]
-    return np.asarray((track.at["notsent_bytes"] > 0) | full)
+    return np.asarray((waits >= track.at["mss_bytes"]) | ((waits > 0) & full))
 
 
-def _window_cause(facts: FlowFacts) -> dict[Cause, Array]:
-    """Whether a full window is full of data that wait for others, at each edge."""
-    waits = facts.out_of_order >= WAITING_SHARE * np.nan_to_num(facts.window, nan=np.inf)
+def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
+    """Whether a full window is full of what belongs to farther paths, at each edge.
+
+    Either much of it waits at the receiver for bytes before it; or it would do for this path alone, and another path
+    takes far longer.
+    """
+    window = np.nan_to_num(facts.window, nan=np.inf)
+    waits = facts.out_of_order >= WAITING_SHARE * window
+    others = [_rtt(other) for other in facts.paths if other is not path and other.tracks]
+    if others and path.could_bps and path.planned is not None:
+        enough = window >= path.could_bps * path.planned.base_rtt_us / 8e6
+        far = np.nanmax(np.array(others), axis=0) >= FAR * _rtt(path)
+        waits |= enough & far & np.isfinite(window)
     return {Cause.HEAD_OF_LINE: waits, Cause.RECEIVE_WINDOW: ~waits}
 
 
-def _reasons(facts: FlowFacts) -> dict[Cause, Array]:
+def _rtt(path: PathFacts) -> Array:
+    """The smoothed round-trip time at each edge, of the quickest subflow of a path; its base RTT until it is known."""
+    base = path.planned.base_rtt_us if path.planned is not None else np.inf
+    known = np.array([track.at["rtt_us"] for track in path.tracks])
+    return np.asarray(np.nan_to_num(np.min(known, axis=0), nan=base)) if len(known) else np.array([base])
+
+
+def _reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     """At each edge, why a subflow that could send has nothing to send. Exactly one is true."""
     mptcp = facts.view.transport == "mptcp" and not facts.row.get("fallback")
     unsent = np.nan_to_num(facts.unsent) > 0
     closed = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
-    held = _window_cause(facts)
+    held = _window_cause(facts, path)
     written = _all_written(facts)
     blocked = np.nan_to_num(facts.send_memory) >= FULL_BUFFER * np.nan_to_num(facts.send_buffer, nan=np.inf)
     if facts.view.greedy:

@@ -48,7 +48,9 @@ def _shortened(node: str, most: int, taken: set[str]) -> str:
 
 def mapped(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The interfaces of the nodes whose names are too long for them, by node."""
-    found: dict[str, list[str]] = {space.name: [] for space in plan.network.namespaces if space.role != "wire"}
+    found: dict[str, list[str]] = {
+        space.name: [] for space in plan.network.namespaces if space.role != "wire"
+    }
     for end in (end for veth in plan.network.veths for end in (veth.a, veth.b)):
         if end.netns in found and not end.ifname.startswith(f"{end.netns}-eth"):
             found[end.netns].append(end.ifname)

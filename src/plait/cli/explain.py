@@ -1,13 +1,16 @@
-"""`plait explain`: why a flow was not faster, in words, with the evidence."""
+"""`plait explain`: why a flow was not faster, with the evidence, and what would change it."""
 
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+if TYPE_CHECKING:
+    from plait.explain.model import StudyExplanation
 
 
 def command(
@@ -18,6 +21,22 @@ def command(
     trial: Annotated[
         int | None, typer.Option(min=0, help="This trial. Default: one that stands for most.")
     ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Run the case again without each suspect, and tell what it changed."),
+    ] = False,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if",
+            metavar="PATH=VALUE",
+            help="Run the case again with this field set, as --set of `plait run`; several, with ; between.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=2, help="So many seeds for --verify and --what-if.")] = 5,
+    kernel: Annotated[
+        str | None, typer.Option(help="A built kernel (`plait kernel list`) to run them.")
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> int:
     """Says in words what held each flow back, with the evidence."""
@@ -25,8 +44,28 @@ def command(
     from plait.report.explained import show_explanation
 
     found = explain_study(folder, case=case, flow=flow, trial=trial)
+    if verify or what_if:
+        found = _tried(folder, found, what_if or [], kernel, verify=verify, seeds=seeds)
     if json_output:
         typer.echo(found.model_dump_json(indent=1))
     else:
         show_explanation(found)
     return 0
+
+
+def _tried(
+    folder: Path, found: StudyExplanation, asked: list[str], kernel: str | None, *, verify: bool, seeds: int
+) -> StudyExplanation:
+    """Returns the explanation with what was tried; progress goes to standard error."""
+    from plait.api.verifying import try_out
+    from plait.cli.run import engine_called
+
+    return try_out(
+        folder,
+        found,
+        lambda: engine_called("virtual", kernel),
+        what_ifs=[one.split(";") for one in asked],
+        verify=verify,
+        seeds=seeds,
+        tell=lambda text: typer.echo(f"plait: {text}", err=True),
+    )

@@ -64,7 +64,7 @@ def command(
     folder, outcome = perform(
         loaded,
         Path(scenario).stem,
-        lambda: _engine(engine, kernel, trial_timeout),
+        lambda: engine_called(engine, kernel, trial_timeout),
         Options(seed, repeat, jobs, fresh, confirmed, calibration, command),
         folder=out,
         watch=observer,
@@ -98,7 +98,7 @@ def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: l
     return shlex.join(words)
 
 
-def _engine(name: str, kernel: str | None, trial_timeout: float) -> Engine:
+def engine_called(name: str, kernel: str | None, trial_timeout: float = 3600) -> Engine:
     """Returns the engine called `name` (RequestError when there is none, MachineError when it cannot run here)."""
     from plait.cli.kernel import build_with_progress
     from plait.errors import RequestError

@@ -141,8 +141,32 @@ def _on_link(facts: FlowFacts, where: Where) -> list[str]:
             continue
         crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
         limit = facts.network.directions[name].rate_bps
-        what = f" of {rate(limit)}" if limit else ""
+        what = f" ({rate(limit)})" if limit else ""
         said.append(f"{name}{what} is crossed by {', '.join(crossing)}.")
+    return said
+
+
+def _competing(facts: FlowFacts, where: Where) -> list[str]:
+    said = []
+    for name in where[:MOST_PLACES]:
+        others = [
+            flow.name
+            for flow in facts.network.plan.flows
+            if flow.id != facts.view.flow_id and any(name in path.forward for path in flow.paths)
+        ]
+        total = facts.network.sent(name)
+        if total is None or total.sum() <= 0 or not others:
+            continue
+        own = sum(
+            float(np.nansum(track.grown("sent_bytes")))
+            for path in facts.paths
+            if path.planned and name in path.planned.forward
+            for track in path.tracks
+        )
+        taken = max(0.0, 1 - own / facts.payload_ratio / float(total.sum()))
+        more = f" and {len(others) - MOST_PLACES} more" if len(others) > MOST_PLACES else ""
+        who = ", ".join(others[:MOST_PLACES])
+        said.append(f"Of what {name} carried, {percent(taken, 2)} was others' ({who}{more}).")
     return said
 
 
@@ -175,7 +199,7 @@ _TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.TOO_SHORT: _beginning,
     Cause.BUCKET_EMPTY: _bucket,
     Cause.SHARED_BOTTLENECK: _on_link,
-    Cause.COMPETING_TRAFFIC: _on_link,
+    Cause.COMPETING_TRAFFIC: _competing,
     Cause.DUPLICATES: _copied,
     Cause.SCHEDULER_IDLE_PATH: _left_idle,
     Cause.PATH_DOWN: _went_down,

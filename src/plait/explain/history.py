@@ -40,6 +40,8 @@ def work_causes(
     dt = np.diff(facts.edges)
     copied = copies(facts)
     full, link = _full_link(facts, path)
+    empty, buckets = _emptied(facts, path)
+    full &= ~empty
     known = np.nan_to_num(used)
     with_copies = known / np.maximum(1 - copied, 0.01)
     carried = np.where(full, work, np.minimum(work, with_copies * dt))
@@ -49,6 +51,8 @@ def work_causes(
         yield Cause.DUPLICATES, (path.name,), partly * copied
         yield Cause.AT_CAPACITY, (path.name,), partly * (1 - copied)
     left = work - carried if path.could_bps else work
+    yield Cause.BUCKET_EMPTY, buckets, left * empty
+    left = left * ~empty
     for (cause, where), mask in _window_history(facts, path, full).items():
         yield cause, where, left * mask
 
@@ -72,7 +76,7 @@ def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
     best, which, full = np.zeros(n), [""] * n, np.zeros(n, dtype=bool)
     for name in names:
         sent = facts.network.sent(name)
-        rate = np.minimum(facts.network.rate(name), _bucket_rate(facts, name))
+        rate = facts.network.rate(name)
         if sent is None or not np.isfinite(rate).any():
             continue
         load = sent * 8e6 / np.maximum(rate * dt, 1e-9)
@@ -84,13 +88,20 @@ def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
     return full, which
 
 
-def _bucket_rate(facts: FlowFacts, direction: str) -> Array:
-    """What a direction's token buckets let through in each slice."""
-    rate = np.full(facts.slices, np.inf)
-    for name, empty in facts.network.emptied([direction]).items():
-        baseline = facts.network.buckets[name][1]
-        rate = np.where(empty, np.minimum(rate, baseline), rate)
-    return rate
+def _emptied(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str, ...]]:
+    """Whether a token bucket of the path was empty in each slice and let no more pass, and which ones there are."""
+    names = path.planned.forward if path.planned is not None else ()
+    out = np.zeros(facts.slices, dtype=bool)
+    dt = np.diff(facts.edges)
+    buckets = facts.network.emptied(names)
+    for name, empty in buckets.items():
+        members, baseline, _ = facts.network.buckets[name]
+        passed = np.zeros(facts.slices)
+        for member in members:
+            sent = facts.network.sent(member)
+            passed += sent if sent is not None else 0
+        out |= empty & (passed * 8e6 >= SATURATED_QUEUE * baseline * dt)
+    return out, tuple(buckets)
 
 
 def _on_full_link(
@@ -104,19 +115,12 @@ def _on_full_link(
     lower = np.ones(facts.slices)
     for name in path.planned.forward:
         lower = np.minimum(lower, np.minimum(facts.network.rate(name), path.could_bps) / path.could_bps)
-    buckets = facts.network.emptied(path.planned.forward)
-    empty_rate = np.ones(facts.slices)
-    for name, empty in buckets.items():
-        baseline = facts.network.buckets[name][1] / path.could_bps
-        empty_rate = np.where(empty, np.minimum(empty_rate, baseline), empty_rate)
-    room = np.maximum(np.minimum(lower, empty_rate) - own, 0)
-    changed = np.where(empty_rate < lower, 0, 1 - lower)
-    emptied = np.where(empty_rate < lower, 1 - empty_rate, 0)
-    own_part = 1 - np.minimum(room + changed + emptied, 1)
+    room = np.maximum(lower - own, 0)
+    changed = 1 - lower
+    own_part = 1 - np.minimum(room + changed, 1)
     yield Cause.DUPLICATES, (path.name,), work * own_part * copied
     yield Cause.AT_CAPACITY, (path.name,), work * own_part * (1 - copied)
     yield Cause.RATE_CHANGED, (path.name,), work * np.minimum(changed, 1)
-    yield Cause.BUCKET_EMPTY, tuple(buckets), work * np.minimum(emptied, 1)
     for name in dict.fromkeys(link):
         here = np.array([one == name for one in link])
         siblings, strangers = _others(facts, path, name)

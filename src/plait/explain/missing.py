@@ -70,7 +70,8 @@ def why_never(
         said = [one for one in findings(plan, tables) if one.flow == view.name and one.code == "FELL_BACK"]
         return "fallback", tuple(_sentence(one.what, one.reasons) for one in said)
     if lacking is not None:
-        return REASONS[lacking], (WORDS[REASONS[lacking]].capitalize() + ".",)
+        words = WORDS[REASONS[lacking]]
+        return REASONS[lacking], (f"{words[0].upper()}{words[1:]}.",)
     if any(
         ("net/mptcp/enabled", "0") in space.sysctls
         for space in plan.network.namespaces

@@ -62,6 +62,32 @@ class Moment(Record):
     text: str
 
 
+Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
+
+
+class Effect(Record):
+    """What one change did to one flow's goodput."""
+
+    what: str
+    fields: tuple[str, ...]
+    """As `--set` takes them."""
+    cause: Cause | None
+    """The cause that it was to take away; null for a what-if."""
+    pairs: int
+    """Seeds with which both completed."""
+    before_bps: float | None
+    after_bps: float | None
+    difference_bps: float | None = None
+    ci95: tuple[float, float] | None = None
+    """Of the mean difference over pairs; null with one pair, and when all pairs differ by the same."""
+    spread_bps: float | None = None
+    """The greater standard deviation over seeds, of before and after."""
+    verdict: Verdict
+    sentence: str
+    then: Cause | None = None
+    """What holds the changed flow back most, in the first of its trials."""
+
+
 class FlowExplanation(Record):
     """Why one flow was as fast as it was."""
 
@@ -85,6 +111,8 @@ class FlowExplanation(Record):
     moments: tuple[Moment, ...] = ()
     sentences: tuple[str, ...] = ()
     """The paragraph."""
+    tried: tuple[Effect, ...] = ()
+    """What `--verify` and `--what-if` changed."""
 
 
 class TrialExplanation(Record):

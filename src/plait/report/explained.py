@@ -10,13 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from plait.analysis.wording import MISSING, percent, rate
-from plait.explain.causes import HARMLESS
+from plait.explain.causes import CAUSES, HARMLESS
 from plait.report.terminal import PLAIN, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.explain.model import FlowExplanation, Share, StudyExplanation, TrialExplanation
+    from plait.explain.model import Effect, FlowExplanation, Share, StudyExplanation, TrialExplanation
 
 BAR = 24
 LEAST_SHARE = 0.005
@@ -75,8 +75,23 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
         yield Text("")
         for line in dict.fromkeys(evidence):
             yield Text(f"  {line}")
+    if flow.tried:
+        yield Text("")
+        for one in flow.tried:
+            yield Text(
+                f"  {one.sentence}{_then(one)}", style="bold" if one.verdict in ("faster", "slower") else ""
+            )
     if flow.kernel is not None and flow.kernel.lifetime_us:
         yield Text(f"  {_kernel(flow)}", style="dim")
+
+
+def _then(one: Effect) -> str:
+    """What holds the changed flow back, where that says more."""
+    if not one.pairs or one.then == one.cause:
+        return " The same holds it back as before." if one.pairs and one.cause is not None else ""
+    if one.then is None:
+        return " Then nothing holds it back."
+    return f" Then it is this: {CAUSES[one.then].clause} [{one.then}]."
 
 
 def _line(share: Share, *, named: bool) -> Text:

@@ -1,0 +1,204 @@
+"""`--verify` and `--what-if`: runs a case again with something changed, and tells what that changed."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from plait.api.explaining import Recorded
+from plait.api.perform import Options, perform
+from plait.dataset.trial import read_trial
+from plait.errors import RequestError
+from plait.explain import explain_trial
+from plait.explain.effect import effect
+from plait.explain.possible import possible
+from plait.explain.remedies import Suspect, remedy
+from plait.plan.expand import expand
+from plait.report.study import read_study, read_study_file
+from plait.scenario import library, parse
+from plait.scenario.inputs import input_files
+from plait.scenario.overrides import assign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from plait.explain.causes import Cause
+    from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
+    from plait.run.engine import Engine
+    from plait.run.study import Observer
+    from plait.scenario import Scenario
+
+SEEDS = 5
+"""So many seeds, for a spread to judge by."""
+MOST_TRIED = 3
+"""Causes of a flow that are tried, the dearest first."""
+
+Fields = tuple[tuple[str, Any], ...]
+
+
+class Bench:
+    """Runs forms of one case of a recorded study, each with the same seeds; what ran before is not run again."""
+
+    def __init__(
+        self,
+        folder: Path,
+        case: str,
+        engine: Callable[[], Engine],
+        *,
+        seeds: int = SEEDS,
+        jobs: int | None = None,
+    ) -> None:
+        """RequestError where the scenario cannot be read any more, or has no such case."""
+        self._about = read_study_file(folder)
+        self._engine, self._seeds, self._jobs = engine, seeds, jobs
+        found = next((one for one in expand(Recorded(self._about).scenario) if one.name == case), None)
+        if found is None:
+            raise RequestError(f"{case}: the scenario in study.json gives no such case")
+        self.raw = found.scenario.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline"}
+        )
+        self.scenario = self.changed(())
+        self._seen: dict[str, tuple[dict[int, float], Cause | None]] = {}
+
+    def changed(self, fields: Fields) -> Scenario:
+        """Returns the case's scenario with these fields set (ScenarioError, RequestError)."""
+        raw = json.loads(json.dumps(self.raw))
+        for path, value in fields:
+            try:
+                _set(raw, path, value)
+            except ValueError as wrong:
+                raise RequestError(f"--what-if {path}: {wrong}") from wrong
+        raw["repeat"] = self._seeds
+        scenario = parse(json.dumps(raw), "the recorded scenario", ())
+        return scenario.attached(files=input_files(scenario, self._base()))
+
+    def goodputs(self, fields: Fields, flow: str) -> tuple[dict[int, float], Cause | None]:
+        """Returns the goodput of a flow by seed, and what holds it back first, in the case with these fields set."""
+        key = json.dumps([fields, flow])
+        if key not in self._seen:
+            with TemporaryDirectory(prefix="plait-verify-") as folder:
+                self._seen[key] = self._run(self.changed(fields), flow, Path(folder) / "study")
+        return self._seen[key]
+
+    def _run(self, scenario: Scenario, flow: str, out: Path) -> tuple[dict[int, float], Cause | None]:
+        options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
+        perform(scenario, "verify", self._engine, options, folder=out, watch=_unwatched, tell=lambda _: None)
+        case = read_study(out).cases[0]
+        found: dict[int, float] = {}
+        for row in case.rows:
+            value = row.metrics.get(f"{flow}.goodput_bps", row.metrics.get("goodput_bps"))
+            if value is not None:
+                found[row.seed] = value
+        if not case.rows:
+            return found, None
+        trial = read_trial(out / "trials" / case.name / f"{case.rows[0].index:03d}")
+        explained = explain_trial(
+            trial.plan, trial.tables, possible(expand(scenario)[0].scenario, trial.plan)
+        )
+        return found, next((one.first for one in explained if one.flow == flow), None)
+
+    def _base(self) -> Path:
+        """The folder that relative names of files are meant from: that of the scenario that was run."""
+        words = self._about.command.split()
+        named = Path(words[2]) if len(words) > 2 else Path()
+        if named.is_file():
+            return named.parent
+        return library.folder() or Path()
+
+
+def try_out(
+    folder: Path,
+    found: StudyExplanation,
+    engine: Callable[[], Engine],
+    *,
+    what_ifs: Sequence[Sequence[str]] = (),
+    verify: bool = False,
+    seeds: int = SEEDS,
+    tell: Callable[[str], None] = lambda _: None,
+) -> StudyExplanation:
+    """Returns the explanation with what was tried on each flow of each case (RequestError, MachineError).
+
+    Each of `what_ifs` is a list of fields that are set together.
+    """
+    cases = []
+    for case in found.cases:
+        bench = Bench(folder, case.case, engine, seeds=seeds)
+        flows = []
+        for flow in case.flows:
+            tell(f"trying on {flow.flow} of case {case.case}, {seeds} seeds each")
+            tried = list(suspects(bench, folder, case, flow)) if verify else []
+            tried += [what_if(bench, texts, flow.flow) for texts in what_ifs]
+            flows.append(flow.model_copy(update={"tried": tuple(tried)}))
+        cases.append(case.model_copy(update={"flows": tuple(flows)}))
+    return found.model_copy(update={"cases": tuple(cases)})
+
+
+def suspects(
+    bench: Bench, folder: Path, explained: TrialExplanation, flow: FlowExplanation
+) -> Iterator[Effect]:
+    """Yields, for the causes of a flow that can be taken away, what it changed to take them away."""
+    trial = read_trial(folder / "trials" / explained.case / f"{explained.trial:03d}")
+    shares = {share.cause: share for share in flow.shares}
+    seen: set[str] = set()
+    for cause in flow.named[:MOST_TRIED]:
+        found = remedy(Suspect(bench.scenario, trial.plan, flow, shares[cause]))
+        if found is not None and str(found.fields) not in seen:
+            seen.add(str(found.fields))
+            yield _effect(bench, found.what, found.fields, cause, flow.flow)
+
+
+def what_if(bench: Bench, texts: Sequence[str], flow: str) -> Effect:
+    """Returns what it changes to set fields (`PATH=VALUE`, values as YAML), all of them at once (RequestError)."""
+    fields: list[tuple[str, Any]] = []
+    for text in texts:
+        path, equals, value = text.partition("=")
+        if not equals:
+            raise RequestError(
+                f"--what-if {text}: write PATH=VALUE, for example network.links.h1-h2.rate=20mbit"
+            )
+        fields.append((path.strip(), _value(text, value)))
+    return _effect(bench, ", ".join(texts), tuple(fields), None, flow)
+
+
+def _value(text: str, value: str) -> Any:
+    """A value as YAML says it."""
+    from plait.scenario.document import Refused, read
+
+    try:
+        return read(value).value
+    except Refused as refused:
+        raise RequestError(f"--what-if {text}: {refused.what}") from refused
+
+
+def _effect(bench: Bench, what: str, fields: Fields, cause: Cause | None, flow: str) -> Effect:
+    before, _ = bench.goodputs((), flow)
+    after, then = bench.goodputs(fields, flow)
+    texts = [f"{path}={json.dumps(value)}" for path, value in fields]
+    return effect(what, texts, cause, before, after).model_copy(update={"then": then})
+
+
+def _set(raw: dict[str, Any], path: str, value: Any) -> None:
+    """Sets a field; a further link, host or router may be added by giving it as a whole."""
+    parts = path.split(".")
+    if len(parts) == 3 and parts[0] == "network" and parts[1] in ("links", "hosts", "routers", "switches"):
+        known = raw.get("network", {}).get(parts[1])
+        if isinstance(known, dict) and isinstance(value, dict):
+            known[parts[2]] = value
+            return
+    assign(raw, path, value)
+
+
+class _Nobody:
+    def trial_advanced(self, key: object, virtual_us: int) -> None:
+        """Nothing."""
+
+    def trial_ended(self, outcome: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def _unwatched(_: int) -> Iterator[Observer]:
+    yield _Nobody()

@@ -1,0 +1,74 @@
+"""What a change did, over several seeds; nothing is claimed that is smaller than the spread over them. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from plait.analysis.statistics import paired_difference
+from plait.analysis.wording import change, rate
+from plait.explain.model import Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.explain.causes import Cause
+    from plait.explain.model import Verdict
+
+LEAST_CHANGE = 0.01
+"""A change of less than this is not told as one, however narrow the spread: a network without chance has none."""
+
+
+def effect(
+    what: str, fields: Sequence[str], cause: Cause | None, before: dict[int, float], after: dict[int, float]
+) -> Effect:
+    """Returns what a change did to a goodput in bit/s, by seed."""
+    shared = [seed for seed in before if seed in after]
+    if not shared:
+        sentence = f"With {what} no trial completed."
+        return Effect(
+            what=what, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
+            verdict="not measured", sentence=sentence,
+        )  # fmt: skip
+    a, b = [before[seed] for seed in shared], [after[seed] for seed in shared]
+    difference = paired_difference(a, b)
+    mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
+    spread = max(statistics.stdev(a), statistics.stdev(b)) if len(shared) > 1 else None
+    verdict = _verdict(difference.value, difference.ci95, spread, mean_a)
+    return Effect(
+        what=what,
+        fields=tuple(fields),
+        cause=cause,
+        pairs=len(shared),
+        before_bps=mean_a,
+        after_bps=mean_b,
+        difference_bps=difference.value,
+        ci95=difference.ci95,
+        spread_bps=spread,
+        verdict=verdict,
+        sentence=_sentence(what, verdict, (mean_a, mean_b), spread, len(shared)),
+    )
+
+
+def _verdict(value: float, ci95: tuple[float, float] | None, spread: float | None, before: float) -> Verdict:
+    """An effect is told when its interval leaves out zero, and it exceeds the spread and a least change."""
+    if spread is None or abs(value) <= max(spread, LEAST_CHANGE * before):
+        return "no effect seen"
+    if ci95 is not None and ci95[0] <= 0 <= ci95[1]:
+        return "no effect seen"
+    return "faster" if value > 0 else "slower"
+
+
+def _sentence(
+    what: str, verdict: Verdict, means: tuple[float, float], spread: float | None, pairs: int
+) -> str:
+    before, after = means
+    if verdict == "no effect seen":
+        if spread is None:
+            return f"With {what}: {rate(before)} became {rate(after)} with one seed; more are needed to judge it."
+        return (
+            f"With {what}: no effect beyond the spread over {pairs} seeds ({rate(before)} before, {rate(after)} after, "
+            f"spread {rate(spread)})."
+        )
+    ratio = f" ({change(after / before)})" if before else ""
+    return f"With {what}: {rate(after)} instead of {rate(before)}{ratio}, over {pairs} seeds."

@@ -1,0 +1,212 @@
+"""What would be changed in a scenario to see whether a cause is the cause: the case without the suspect. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plait.explain.causes import Cause
+from plait.plan.slots import slots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.explain.model import FlowExplanation, Share
+    from plait.plan.model import Plan
+    from plait.scenario import Scenario
+
+LONGER = 10
+"""A transfer that may have been too short is made so many times as long."""
+BUFFER = 4
+"""A buffer is raised to so many times what fills the paths: half of it is overhead, and losses take as much again."""
+LEAST_BUFFER = 2**20
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One change to try: fields by their path, as `--set` takes them, and in words."""
+
+    what: str
+    fields: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A cause of one flow, and everything that a remedy may need to know."""
+
+    scenario: Scenario
+    """The case's own, with nothing left to vary."""
+    plan: Plan
+    flow: FlowExplanation
+    share: Share
+
+    @property
+    def entry(self) -> tuple[int, str]:
+        """The entry of the traffic that the flow comes from: its number and its kind."""
+        number = next(
+            slot.entry
+            for slot, flow in zip(slots(self.scenario), self.plan.flows, strict=True)
+            if flow.id == self.flow.flow_id
+        )
+        return number, self.scenario.traffic[number].kind
+
+    def links(self) -> list[str]:
+        """The links of the directions that the cause is about."""
+        return [
+            link.name
+            for link in self.plan.links
+            if {one.name for one in link.directions} & set(self.share.where)
+        ]
+
+    def fill_bytes(self) -> int:
+        """What fills the flow's paths: their rates together times the longest RTT."""
+        flow = next(one for one in self.plan.flows if one.id == self.flow.flow_id)
+        longest = max((path.base_rtt_us for path in flow.paths), default=0.0)
+        return int((self.flow.could_bps or 0) * longest / 8e6)
+
+
+def remedy(suspect: Suspect) -> Remedy | None:
+    """Returns what to change to take a cause away; None where nothing would."""
+    make = _REMEDIES.get(suspect.share.cause)
+    if make is None or not any(one.id == suspect.flow.flow_id for one in suspect.plan.flows):
+        return None
+    return make(suspect)
+
+
+def _receive(suspect: Suspect) -> Remedy:
+    size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
+    number, kind = suspect.entry
+    fields: list[tuple[str, Any]] = [("tcp.receive_buffer_max", f"{size}B")]
+    if suspect.scenario.traffic[number].flow.receive_buffer is not None:
+        fields.append((f"traffic.{number}.{kind}.receive_buffer", None))
+    return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+def _send(suspect: Suspect) -> Remedy:
+    size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
+    number, kind = suspect.entry
+    fields: list[tuple[str, Any]] = [("tcp.send_buffer_max", f"{size}B")]
+    if suspect.scenario.traffic[number].flow.send_buffer is not None:
+        fields.append((f"traffic.{number}.{kind}.send_buffer", None))
+    return Remedy(f"a send buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+def _of_links(field: str, value: Any, what: str) -> Callable[[Suspect], Remedy | None]:
+    """The same condition for every link that the cause is about, both ways."""
+
+    def make(suspect: Suspect) -> Remedy | None:
+        fields: list[tuple[str, Any]] = []
+        for name in suspect.links():
+            fields.append((f"network.links.{name}.{field}", value))
+            link = suspect.scenario.network.links.get(name)
+            for side in ("forward", "backward"):
+                own = getattr(link, side) if link is not None else None
+                if own is not None and field in own.model_fields_set:
+                    fields.append((f"network.links.{name}.{side}.{field}", value))
+        names = ", ".join(suspect.links())
+        return Remedy(what.format(links=names), tuple(fields)) if fields else None
+
+    return make
+
+
+def _bucket(suspect: Suspect) -> Remedy | None:
+    fields: list[tuple[str, Any]] = [(f"network.links.{name}.bucket", None) for name in suspect.links()]
+    for kind in ("hosts", "routers"):
+        for name, node in getattr(suspect.scenario.network, kind).items():
+            if node.bucket is not None and any(where.split(" ")[0] == name for where in suspect.share.where):
+                fields.append((f"network.{kind}.{name}.bucket", None))
+    return Remedy("no token bucket", tuple(fields)) if fields else None
+
+
+def _scheduler(suspect: Suspect) -> Remedy:
+    other = "minrtt" if suspect.scenario.mptcp.scheduler == "default" else "default"
+    return Remedy(f"the scheduler `{other}`", (("mptcp.scheduler", other),))
+
+
+def _longer(suspect: Suspect) -> Remedy | None:
+    number, kind = suspect.entry
+    spec = suspect.scenario.traffic[number].flow
+    size, duration = getattr(spec, "bytes", None), getattr(spec, "duration", None)
+    if size is not None:
+        return Remedy(
+            f"{LONGER} times as much to transfer",
+            ((f"traffic.{number}.{kind}.bytes", f"{int(size) * LONGER}B"),),
+        )
+    if duration is not None:
+        new = f"{int(duration) * LONGER}ns"
+        return Remedy(f"{LONGER} times as long", ((f"traffic.{number}.{kind}.duration", new),))
+    return None
+
+
+def _subflow(suspect: Suspect) -> Remedy | None:
+    if suspect.share.reason in ("limit", "no-endpoint", "no-add-addr", "no-route"):
+        mptcp = suspect.scenario.mptcp
+        fields: list[tuple[str, Any]] = [
+            (f"mptcp.{name}", {}) for name in ("limits", "endpoints") if getattr(mptcp, name)
+        ]
+        return Remedy("limits and endpoints as they are derived", tuple(fields)) if fields else None
+    boxes = [name for name, link in suspect.scenario.network.links.items() if link.middlebox is not None]
+    if not boxes:
+        return None
+    return Remedy(
+        f"no middlebox on {', '.join(boxes)}",
+        tuple((f"network.links.{name}.middlebox", None) for name in boxes),
+    )
+
+
+def _events(suspect: Suspect) -> Remedy | None:
+    return Remedy("no events", (("events", []),)) if suspect.scenario.events else None
+
+
+def _greedy(suspect: Suspect) -> Remedy | None:
+    number, kind = suspect.entry
+    spec = suspect.scenario.traffic[number].flow
+    duration = getattr(spec, "duration", None)
+    if kind in ("bulk", "transfer") or duration is None:
+        return None
+    ends = {"from": spec.from_, "to": spec.to, "duration": str(duration)}
+    return Remedy("an application that always has data", ((f"traffic.{number}", {"bulk": ends}),))
+
+
+def _other_start(suspect: Suspect) -> Remedy | None:
+    flow = next(one for one in suspect.plan.flows if one.id == suspect.flow.flow_id)
+    best = min(flow.paths, key=lambda path: path.base_rtt_us)
+    first = best.forward[0] if flow.sender == "client" else best.backward[0]
+    name = next(
+        (link.name for link in suspect.plan.links if first in {one.name for one in link.directions}), None
+    )
+    if name is None or best is flow.paths[0]:
+        return None
+    number, kind = suspect.entry
+    return Remedy(f"a start on {best.name}", ((f"traffic.{number}.{kind}.via", name),))
+
+
+def _alone(suspect: Suspect) -> Remedy | None:
+    number, _ = suspect.entry
+    if len(suspect.scenario.traffic) < 2:
+        return None
+    own = suspect.scenario.traffic[number].model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return Remedy("no other traffic", (("traffic", [own]),))
+
+
+_REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
+    Cause.RECEIVE_WINDOW: _receive,
+    Cause.HEAD_OF_LINE: _receive,
+    Cause.SEND_BUFFER: _send,
+    Cause.LOSS_RECOVERY: _of_links("loss", "0%", "no random loss on {links}"),
+    Cause.QUEUE_FULL: _of_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
+    Cause.SHARED_BOTTLENECK: _of_links("rate", None, "no limit on {links}"),
+    Cause.BUCKET_EMPTY: _bucket,
+    Cause.SCHEDULER_IDLE_PATH: _scheduler,
+    Cause.DUPLICATES: _scheduler,
+    Cause.LAST_BYTES: _scheduler,
+    Cause.TOO_SHORT: _longer,
+    Cause.SUBFLOW_NEVER: _subflow,
+    Cause.SUBFLOW_LATE: _events,
+    Cause.SUBFLOW_CLOSED: _events,
+    Cause.PATH_DOWN: _events,
+    Cause.RATE_CHANGED: _events,
+    Cause.SENDER_IDLE: _greedy,
+    Cause.INITIAL_PATH_POOR: _other_start,
+    Cause.COMPETING_TRAFFIC: _alone,
+}

@@ -82,12 +82,19 @@ def test_what_waits_is_told_from_what_came_twice() -> None:
     assert found["duplicate_bytes"] == 10
 
 
-def test_a_flow_that_goes_to_and_fro_switches_and_one_that_uses_both_does_not() -> None:
+def test_switches_and_runs_are_bounds_that_the_samples_prove() -> None:
     fro = [[0, 10, 10, 20, 20], [0, 0, 10, 10, 20]]
     both = [[0, 10, 20, 30, 40], [0, 9, 19, 28, 40]]
     total = [[0, 10, 20, 30, 40], [0, 19, 39, 58, 80]]
     assert measured(fake_plan(), fro, fro, total[0])["path_switches_per_s"] == pytest.approx(1.5)
-    assert measured(fake_plan(), both, both, total[1])["path_switches_per_s"] == 0
+    assert measured(fake_plan(), both, both, total[1])["path_switches_per_s"] == 2, (
+        "once in each half second, at least"
+    )
+    assert measured(fake_plan(), fro, fro, total[0])["path_run_max_bytes"] == 10
+    assert measured(fake_plan(), both, both, total[1])["path_run_max_bytes"] is None
+    alone = [[0, 10, 20, 30, 30], [0, 0, 0, 0, 7]]
+    found = measured(fake_plan(), alone, alone, [0, 10, 20, 30, 37])
+    assert (found["path_switches_per_s"], found["path_run_max_bytes"]) == (0.5, 30)
     assert show("path_switches_per_s", 1.5) == "1.5"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.analysis.cap import capped_goodput_bps
 from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.messages import message_metrics
@@ -40,7 +41,8 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics: Metrics = {
         "goodput_bps": goodput,
         "ideal_goodput_bps": ideal,
-        "efficiency": goodput / ideal if goodput is not None and ideal else None,
+        "efficiency": _part(goodput, ideal),
+        "of_cap": _part(goodput, capped_goodput_bps(plan, alone) if alone is not None else None),
         "completion_s": completion_s(asked, flows),
         "aggregation_benefit": aggregation_benefit(plan, alone, goodput) if alone is not None else None,
         "jain_index": jain_index([goodput_bps(members, flows) for members in users(asked).values()]),
@@ -55,6 +57,11 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
             metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
     return metrics | group_metrics(plan, metrics)
+
+
+def _part(goodput_bps: float | None, allowed_bps: float | None) -> float | None:
+    """Return how much of what is allowed was reached."""
+    return goodput_bps / allowed_bps if goodput_bps is not None and allowed_bps else None
 
 
 def _windows(

@@ -14,7 +14,7 @@ import polars as pl
 from plait.analysis.paths import path_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from plait.plan.model import Flow, Plan
 
@@ -24,8 +24,6 @@ Counts = dict[str, list[int]]
 
 WINDOW_US = 1_000_000
 """Length of the sliding windows; and how much of a flow's beginning they leave out."""
-DOMINANT = 2 / 3
-"""A path that carries more than this part of what is sent between two samples is the one that the flow is on."""
 
 
 def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
@@ -57,6 +55,7 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
     metrics: Metrics = {
         "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
         "path_switches_per_s": switches_per_s(times, list(sent.values())),
+        "path_run_max_bytes": longest_run(list(sent.values())),
     }
     metrics |= _observed(flow, arrived, max(taken.values(), default=0))
     return metrics | _held_back(arrived_at, arrived, taken)
@@ -102,20 +101,42 @@ def largest_share(times: Sequence[int], counts: Sequence[Sequence[int]], since_u
 
 
 def switches_per_s(times: Sequence[int], counts: Sequence[Sequence[int]]) -> float | None:
-    """Return how often in a second the flow moved from one path to another.
+    """Return how often in a second, at least, the sender went from one path to another.
 
-    It is on a path between two samples when this carried more than DOMINANT of what was sent. None with one sample.
+    Where k paths were given bytes between two samples, it went k - 1 times; and once more when none of them was given
+    any between the two samples before. More often may be true: the order within is not known. None with one sample.
     """
     if len(times) < 2:
         return None
-    switches, on = 0, -1
-    for i in range(1, len(times)):
-        grown = [path[i] - path[i - 1] for path in counts]
-        most = max(range(len(grown)), key=grown.__getitem__)
-        if sum(grown) > 0 and grown[most] > DOMINANT * sum(grown):
-            switches += on not in (-1, most)
-            on = most
+    switches, before = 0, set[int]()
+    for given in _given(counts):
+        if given:
+            switches += len(given) - 1 + (not given & before and bool(before))
+            before = given
     return switches * 1e6 / (times[-1] - times[0])
+
+
+def longest_run(counts: Sequence[Sequence[int]]) -> float | None:
+    """Return how many bytes in a row, at least, one path was given while no other was given any.
+
+    None when several paths were given bytes between any two samples: then no run is known.
+    """
+    longest, run, on = 0, 0, -1
+    for i, given in enumerate(_given(counts), start=1):
+        if len(given) > 1:
+            run, on = 0, -1
+        elif given:
+            (path,) = given
+            run = (run if path == on else 0) + counts[path][i] - counts[path][i - 1]
+            on = path
+            longest = max(longest, run)
+    return float(longest) if longest else None
+
+
+def _given(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
+    """Yield the paths that were given bytes between each two samples."""
+    for i in range(1, len(counts[0]) if counts else 0):
+        yield {number for number, path in enumerate(counts) if path[i] > path[i - 1]}
 
 
 def _observed(flow: Flow, arrived: Counts, stream: int) -> Metrics:

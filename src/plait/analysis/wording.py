@@ -123,21 +123,37 @@ def case_label(name: str, settings: Mapping[str, Any]) -> str:
     """Return what to call a case in prose: "MPTCP" when only the transport varies, else its settings."""
     if set(settings) == {"transport"}:
         return _value(settings["transport"]).upper()
+    short = [short_name(key) for key in settings]
     parts = [
-        _value(value).upper() if key == "transport" else f"{short_name(key)} {_value(value)}"
+        _value(value).upper()
+        if key == "transport"
+        else f"{short_name(key, 2 if short.count(short_name(key)) > 1 else 1)} {_value(value)}"
         for key, value in settings.items()
     ]
     return ", ".join(parts) or name
 
 
-def short_name(setting: str) -> str:
-    """Return the end of a setting's path: `network.links.*.rate` is "rate"."""
-    return setting.rpartition(".")[2] or setting
+def short_name(setting: str, parts: int = 1) -> str:
+    """Return the end of a setting's path: `network.links.*.rate` is "rate"; a number is told with what it counts."""
+    found = setting.split(".")
+    if found[-1].isdigit():
+        parts = max(parts, 2)
+    return ".".join(found[-parts:])
+
+
+def value_words(value: Any) -> str:
+    """Return a setting's value in words: lists and mappings without brackets."""
+    if isinstance(value, dict):
+        return " ".join(f"{key} {value_words(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        separator = ", " if any(isinstance(inner, dict) for inner in value) else "/"
+        return separator.join(map(value_words, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(value: Any) -> str:
     """Return a setting's value, short enough for a label."""
-    text = str(value)
+    text = value_words(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -159,6 +175,7 @@ _FORMATS = (
     ("_us", micros),
     ("_s", seconds),
     ("efficiency", percent),
+    ("of_cap", percent),
     ("_loss_ratio", percent),
     ("path_share", percent),
     ("path_share_max", percent),

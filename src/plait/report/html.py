@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from plait.report import sections, split
+from plait.report import matrix, sections, split
 from plait.report.calibration import calibration
 from plait.report.delay_chart import delay_figures
 from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
@@ -67,6 +67,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         sections.delays(list(delays), len(shown)),
         over_time.html,
         sections.table(rows(summary, about.published)),
+        matrix.section(summary),
         sections.flows(flow_rows(summary), rows(summary)),
         split.section(summary.cases, rows(summary)),
         sections.cautions(study.cautions),

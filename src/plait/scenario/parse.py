@@ -18,7 +18,7 @@ from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
 from plait.scenario.overrides import NAMED, assign
 from plait.scenario.source import Source
-from plait.scenario.vary import tried
+from plait.scenario.vary import together, tried
 from plait.scenario.wording import shown
 
 if TYPE_CHECKING:
@@ -190,17 +190,29 @@ def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
             found.append((here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out"))
             continue
         for where, value in values:
-            case = deepcopy(base)
             try:
-                assign(case, path, value)
-                Scenario.model_validate(case)
-            except ValidationError as wrong:
-                field_, what = found_in(wrong)[0]
-                found.append((where, f"{'.'.join(map(str, field_))}: {what}"))
-            except ValueError as wrong:
-                found.append((here, str(wrong)))
+                wrong = _wrong(base, {path: value})
+                others = together(vary, where) if wrong is not None else {}
+                # What is wrong alone may be right with what changes at the same time.
+                if wrong is not None and (not others or _wrong(base, {**others, path: value}) is not None):
+                    field_, what = found_in(wrong)[0]
+                    found.append((where, f"{'.'.join(map(str, field_))}: {what}"))
+            except ValueError as impossible:
+                found.append((here, str(impossible)))
                 break
     return found
+
+
+def _wrong(base: dict[str, Any], settings: dict[str, Any]) -> ValidationError | None:
+    """What is wrong with a scenario that has these values. Raises ValueError where a field cannot be set."""
+    case = deepcopy(base)
+    for path, value in settings.items():
+        assign(case, Scenario.SHORTHANDS.get(path, path), value)
+    try:
+        Scenario.model_validate(case)
+    except ValidationError as wrong:
+        return wrong
+    return None
 
 
 _NOT_VARIED = ("vary", "baseline", "repeat", "seed", "title", "description", "published")

@@ -67,6 +67,17 @@ def tried(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, 
         yield here, key, [(here, read_number(end) if numbers else end) for end in ends]
 
 
+def together(vary: dict[str, Any], where: Where) -> dict[str, Any]:
+    """The other fields that change with the value at `where`, with their values: of its row of a zip, of its case."""
+    if where[1] == "zip":
+        _, _, own, row = where
+        return {key: values[row] for key, values in vary["zip"].items() if key != own}
+    if where[1] == "cases":
+        _, _, row, own = where
+        return {key: value for key, value in vary["cases"][row].items() if key != own}
+    return {}
+
+
 def read_number(text: str) -> int | float:
     """A bare number as YAML would read it."""
     return float(text) if "." in text else int(text)

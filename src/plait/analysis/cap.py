@@ -1,0 +1,67 @@
+"""What the scheduler `capped` can reach: the best goodput that its cap allows on the paths of a flow. Pure.
+
+With a cap c on every path's share, a total rate T is possible when each path i carries at most min(R_i, c T), and all
+together T. The best is the greatest T with sum(min(R_i, c T)) >= T; for two paths R1 >= R2 min(R1 + R2, R2 / (1 - c)).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.ideal import payload_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.plan.model import Flow, Plan
+
+SCHEDULER, EXTRA = "net/mptcp/scheduler", "net/mptcp_capped/e_permille"
+
+
+def capped_goodput_bps(plan: Plan, flow: Flow) -> float | None:
+    """Return the best goodput of a flow under the cap of its sender, in bit/s.
+
+    None where the sender's scheduler is not `capped` with an `extra` of its own, a path has no limit, or paths share
+    links.
+    """
+    extra = _extra(plan, flow)
+    rates = [path.rate_bps for path in flow.paths if not path.backup]
+    crossed = [name for path in flow.paths for name in path.forward]
+    if flow.transport != "mptcp" or extra is None or len(rates) < 2 or None in rates:
+        return None
+    if len(set(crossed)) < len(crossed):
+        return None
+    share = min(1.0, 1 / len(rates) + extra)
+    ratio = payload_ratio(plan, flow, transport="mptcp")
+    return best_rate([float(rate) for rate in rates if rate is not None], share) * ratio
+
+
+def best_rate(rates: Sequence[float], share: float) -> float:
+    """Return the greatest total T of which no path carries more than `share`, nor more than its rate.
+
+    The k fastest paths are held back by the cap (c T each), the others carry their rate R_i: T = k c T + their sum.
+    The right k is the one that gives least: more paths held back than need be would give them more than their rate.
+    """
+    ordered = sorted(rates, reverse=True)
+    totals = [
+        sum(ordered[k:]) / (1 - k * share)
+        for k in range(len(ordered))
+        if 1 - k * share > 1e-9 and ordered[k:]
+    ]
+    return min(totals)
+
+
+def _extra(plan: Plan, flow: Flow) -> float | None:
+    sender = flow.client if flow.sender == "client" else flow.server
+    settings = next(
+        (
+            {name.replace(".", "/"): value for name, value in one.sysctls}
+            for one in plan.network.namespaces
+            if one.name == sender.netns
+        ),
+        {},
+    )
+    chosen = flow.socket.scheduler or settings.get(SCHEDULER)
+    if chosen != "capped" or EXTRA not in settings:
+        return None
+    return int(settings[EXTRA]) / 1000

@@ -1,0 +1,89 @@
+"""The table of two settings that are crossed: a row for each choice of one, a column for each of the other."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.judged import JUDGED, mean, primary_metric
+from plait.analysis.wording import MISSING, case_label, short_name, show, value_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import CaseSummary, Summary
+
+LEAST = 3
+"""Fewer choices of either are read more easily in the table of cases."""
+Cells = dict[tuple[str, str], "CaseSummary"]
+
+
+def section(summary: Summary) -> str:
+    """Return the section; nothing when no two settings are crossed, with at least LEAST choices each."""
+    crossed = crossed_settings(summary.cases)
+    if crossed is None:
+        return ""
+    down, across = crossed
+    metric = primary_metric(summary)
+    if metric == "goodput_bps" and all(mean(case, "efficiency") is not None for case in summary.cases):
+        metric, noun = "efficiency", "Goodput, of what the links allow"
+    else:
+        noun = JUDGED[metric].title
+    tables = "".join(
+        f"<h3>{escape(label)}</h3>" * bool(label) + _table(cells, down, across, metric)
+        for label, cells in _groups(summary.cases, down, across)
+    )
+    note = f"{noun}; means over trials."
+    return (
+        f'<section id="crossed"><h2>{escape(short_name(down).capitalize())} by {escape(short_name(across))}</h2>'
+        f'<p class="note">{escape(note)}</p>{tables}</section>'
+    )
+
+
+def crossed_settings(cases: Sequence[CaseSummary]) -> tuple[str, str] | None:
+    """Return the two settings with most choices of which every combination is there for each choice of the others."""
+    names = list(dict.fromkeys(name for case in cases for name in case.settings))
+    counts = {name: len({_text(case, name) for case in cases}) for name in names}
+    pairs = [
+        (a, b)
+        for i, a in enumerate(names)
+        for b in names[i + 1 :]
+        if counts[a] >= LEAST and counts[b] >= LEAST and _complete(cases, a, b, counts[a] * counts[b])
+    ]
+    return max(pairs, key=lambda pair: counts[pair[0]] * counts[pair[1]], default=None)
+
+
+def _complete(cases: Sequence[CaseSummary], a: str, b: str, combinations: int) -> bool:
+    return all(len(cells) == combinations for _, cells in _groups(cases, a, b))
+
+
+def _groups(cases: Sequence[CaseSummary], a: str, b: str) -> list[tuple[str, Cells]]:
+    """Return the cases by the label of their other settings, and in each group by their choices of the two."""
+    found: dict[str, Cells] = {}
+    for case in cases:
+        others = {name: value for name, value in case.settings.items() if name not in (a, b)}
+        label = case_label("", others)
+        found.setdefault(label, {})[_text(case, a), _text(case, b)] = case
+    return list(found.items())
+
+
+def _text(case: CaseSummary, name: str) -> str:
+    value: Any = case.settings.get(name)
+    return MISSING if value is None else value_words(value)
+
+
+def _table(cells: Cells, down: str, across: str, metric: str) -> str:
+    columns = list(dict.fromkeys(column for _, column in cells))
+    head = "".join(f'<th class="n" scope="col">{escape(column)}</th>' for column in columns)
+    body = ""
+    for row in dict.fromkeys(row for row, _ in cells):
+        values = "".join(
+            f'<td class="n">{escape(show(metric, mean(cells[row, column], metric)))}</td>'
+            for column in columns
+        )
+        body += f'<tr><td class="case">{escape(row)}</td>{values}</tr>'
+    corner = f"{short_name(down)} / {short_name(across)}"
+    return (
+        f'<div class="scroll"><table><thead><tr><th class="case" scope="col">{escape(corner)}</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )

@@ -1,0 +1,140 @@
+"""Where the time of a study goes: `bench/study.py [TRIALS]` runs so many trials of MPTCP over the two paths.
+
+Processor time is counted beside wall time, because the machine may have other work. Targets are those of 1000 trials
+on two processors: 3 minutes, a report below 5 MB, and the same report again without running anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+import plait
+from plait import kernel as kernels
+from plait.api.calls import _Silent
+from plait.api.perform import Options, perform
+from plait.dataset.convert import convert
+from plait.plan.expand import expand, trial_seed
+from plait.plan.resolve import resolve
+from plait.report import build
+from plait.report.study import read_study
+from plait.run.engine import Job
+from plait.run.virtual import VirtualEngine
+from plait.scenario import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model import Plan
+
+TRIALS = 1000
+SINGLE = 5
+"""Trials that are run by themselves, to see what a guest and a conversion take."""
+
+
+@contextlib.contextmanager
+def timed(found: dict[str, tuple[float, float, float]], name: str) -> Iterator[None]:
+    """Puts wall time, this process's and its children's processor time (s) of the block into `found`."""
+    before = _spent()
+    yield
+    after = _spent()
+    found[name] = (after[0] - before[0], after[1] - before[1], after[2] - before[2])
+
+
+def silent(_: int) -> contextlib.nullcontext[_Silent]:
+    """Watches a study without a word."""
+    return contextlib.nullcontext(_Silent())
+
+
+def _spent() -> tuple[float, float, float]:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (time.perf_counter(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime)
+
+
+def single(
+    engine: VirtualEngine, plan: Plan, folder: Path, found: dict[str, tuple[float, float, float]]
+) -> None:
+    """Measures what the parts of one trial take, each several times."""
+    idle = plan.model_copy(update={"flows": (), "end_us": 0})
+    for name, what in (
+        ("a guest that boots, builds the network and stops", idle),
+        ("a guest with its traffic", plan),
+    ):
+        with timed(found, name):
+            for number in range(SINGLE):
+                job = folder / f"{name[-5:]}{number}"
+                job.mkdir()
+                engine.execute(Job(what, {}, job))
+    with timed(found, "its tables from Arrow to Parquet"):
+        for number in range(SINGLE):
+            convert(folder / f"affic{number}" / "data", folder / f"tables{number}")
+
+
+def main() -> None:
+    """Measures and prints the table."""
+    trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
+    scenario = load("two-paths", ("vary={}", "transport=mptcp", f"repeat={trials}"))
+    engine = VirtualEngine(kernels.ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+    one: dict[str, tuple[float, float, float]] = {}
+    whole: dict[str, tuple[float, float, float]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        single(engine, resolve(expand(scenario)[0].scenario, trial_seed(1, 0)), folder, one)
+        out = folder / "study"
+
+        def run(*, fresh: bool) -> None:
+            options = Options(fresh=fresh, calibrate=False)
+            perform(scenario, "study", lambda: engine, options, folder=out, watch=silent, tell=print)
+
+        with timed(whole, "all trials"):
+            run(fresh=True)
+        with timed(whole, "reading them back as rows of metrics"):
+            read_study(out)
+        with timed(whole, "the report (reading included)"):
+            build(out)
+        page = (out / "report.html").read_bytes()
+        with timed(whole, "the same again, from the store"):
+            run(fresh=False)
+            build(out)
+        assert (out / "report.html").read_bytes() == page, "the report of a finished study has other bytes"
+    print_table(one, whole, trials, len(page), hashlib.sha256(page).hexdigest()[:12])
+
+
+def print_table(
+    one: dict[str, tuple[float, float, float]],
+    whole: dict[str, tuple[float, float, float]],
+    trials: int,
+    size: int,
+    digest: str,
+) -> None:
+    """Prints what was found."""
+    table = Table("of one trial, ms", "wall", "processor: plait", "processor: guest")
+    for name, times in one.items():
+        table.add_row(name, *(f"{seconds / SINGLE * 1e3:.0f}" for seconds in times))
+    for name, times in whole.items():
+        table.add_row(f"{name}, / {trials}", *(f"{seconds / trials * 1e3:.1f}" for seconds in times))
+    console = Console()
+    console.print(table)
+    cores = len(os.sched_getaffinity(0))
+    spent = whole["all trials"]
+    alone = (spent[1] + spent[2]) / cores + sum(whole["the report (reading included)"])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    console.print(
+        f"{trials} trials and their report: {spent[0] + whole['the report (reading included)'][0]:.0f} s of wall time; "
+        f"{alone:.0f} s if {cores} processors had nothing else to do.\n"
+        f"Memory at most {peak:.0f} MB. The page has {size / 1e6:.2f} MB, and the same bytes again ({digest})."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -127,7 +127,7 @@ def print_table(
     console.print(table)
     cores = len(os.sched_getaffinity(0))
     spent = whole["all trials"]
-    alone = (spent[1] + spent[2]) / cores + sum(whole["the report (reading included)"])
+    alone = (spent[1] + spent[2]) / cores + whole["the report (reading included)"][1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     console.print(
         f"{trials} trials and their report: {spent[0] + whole['the report (reading included)'][0]:.0f} s of wall time; "

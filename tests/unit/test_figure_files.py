@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 
 from plait.report import build
+from plait.report.paper import in_points
 from plait.report.pdf import canonical
 from plait.report.terminal import read_summary
 from plait.testing.folders import two_paths, write_study
@@ -42,7 +43,7 @@ def test_every_figure_is_a_pdf_and_all_but_the_drawing_have_their_data(study: Pa
 
 def test_the_renderers_pdf_differs_from_time_to_time_and_ours_does_not(study: Path) -> None:
     svg = (study / "figures/goodput.svg").read_text()
-    found = {canonical(vl_convert.svg_to_pdf(svg)) for _ in range(6)}
+    found = {canonical(vl_convert.svg_to_pdf(in_points(svg))) for _ in range(6)}
     assert found == {(study / "figures/goodput.pdf").read_bytes()}
 
 
@@ -54,7 +55,7 @@ def test_the_table_of_places_in_a_pdf_is_right(study: Path) -> None:
     assert len(places) > 10
     for number, place in enumerate(places, 1):
         assert pdf[place:].startswith(b"%d 0 obj\n" % number)
-    before = vl_convert.svg_to_pdf((study / "figures/goodput.svg").read_text())
+    before = vl_convert.svg_to_pdf(in_points((study / "figures/goodput.svg").read_text()))
     assert pdf.count(b"\nstream\n") == before.count(b"\nstream\n"), "nothing was lost"
 
 

@@ -45,6 +45,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "of_cap": _part(goodput, capped_goodput_bps(plan, alone) if alone is not None else None),
         "completion_s": completion_s(asked, flows),
         "aggregation_benefit": aggregation_benefit(plan, alone, goodput) if alone is not None else None,
+        "best_path_ratio": best_path_ratio(plan, alone, goodput) if alone is not None else None,
         "jain_index": jain_index([goodput_bps(members, flows) for members in users(asked).values()]),
     }
     metrics |= _subflow_metrics(plan, tables, flows)
@@ -136,6 +137,17 @@ def aggregation_benefit(plan: Plan, flow: Flow, goodput_bps: float | None) -> fl
     if together <= best:
         return None
     return (goodput_bps - best) / ((together - best) if goodput_bps >= best else best)
+
+
+def best_path_ratio(plan: Plan, flow: Flow, goodput_bps: float | None) -> float | None:
+    """Return the goodput over what the best path alone allows TCP (Cmax above): 2 for two equal paths that are full.
+
+    None for TCP and where a path has no limit.
+    """
+    singles = single_path_goodputs_bps(plan, flow)
+    if flow.transport != "mptcp" or goodput_bps is None or singles is None:
+        return None
+    return goodput_bps / max(singles)
 
 
 def jain_index(goodputs: Sequence[float | None]) -> float | None:

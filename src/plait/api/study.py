@@ -17,10 +17,12 @@ from plait.errors import RequestError
 from plait.report.assemble import summary_of
 from plait.report.figures import static_figures
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.render import draw_all, standalone
+from plait.report.paper import COLUMN_MM, PAGE_MM
+from plait.report.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.study import read_study
 from plait.report.table import rows
+from plait.report.wanted import wanted
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
 class Figure:
     """One figure. A notebook shows it; `svg`, `png` and `spec` (Vega-Lite; None for a drawing) are its forms."""
 
-    def __init__(self, name: str, source: dict[str, Any] | str) -> None:
+    def __init__(self, name: str, source: dict[str, Any] | str, width_mm: float = PAGE_MM) -> None:
         self.name = name
         self._source = source
+        self._width_mm = width_mm
 
     @property
     def spec(self) -> dict[str, Any] | None:
@@ -46,22 +49,29 @@ class Figure:
         return standalone(self._source) if isinstance(self._source, dict) else None
 
     @cached_property
+    def _drawn(self) -> Drawing:
+        return draw_all({self.name: self._source}, self._width_mm)[self.name]
+
+    @property
     def svg(self) -> str:
         """The figure as SVG."""
-        return draw_all({self.name: self._source})[self.name].svg
+        return self._drawn.svg
 
-    @cached_property
+    @property
     def png(self) -> bytes:
-        """The figure as PNG, at twice its nominal size."""
-        return draw_all({self.name: self._source})[self.name].png
+        """The figure as PNG, with 300 dots per inch."""
+        return self._drawn.png
 
-    @cached_property
+    @property
     def pdf(self) -> bytes:
         """The figure as PDF, for a paper."""
-        return draw_all({self.name: self._source})[self.name].pdf
+        return self._drawn.pdf
 
     def save(self, path: Path | str) -> None:
-        """Writes the figure to a file; its ending (.svg, .png, .pdf) says as what (RequestError for another)."""
+        """Writes the figure to a file; its ending (.svg, .png, .pdf) says as what (RequestError for another).
+
+        It is 175 mm wide, or as its scenario says.
+        """
         from pathlib import Path
 
         target = Path(path)
@@ -176,7 +186,11 @@ class Study:
         """The figures by name, as in the folder's `figures/`; each is drawn when it is shown."""
         shown = representatives(self._data, self.summary)
         found = static_figures(self._data, self.summary, shown)
-        return {name: Figure(name, source) for name, source in found.items()}
+        narrow = {one.name for one in wanted(self._data, self.summary) if one.column}
+        return {
+            name: Figure(name, source, COLUMN_MM if name in narrow else PAGE_MM)
+            for name, source in found.items()
+        }
 
     def compare(
         self, before: Study, *, metrics: tuple[str, ...] = COMPARED, tolerance: float = 0.0

@@ -13,6 +13,10 @@ import typer
 def command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `plait run` writes it.")],
     *,
+    width: Annotated[
+        float,
+        typer.Option(min=40, max=400, metavar="MM", help="Of the figures' files: 175 (page), 85 (column)."),
+    ] = 175.0,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print summary.json instead of the table.")
     ] = False,
@@ -21,7 +25,7 @@ def command(
     from plait.report import build
     from plait.report.terminal import show
 
-    cautions = build(folder)
+    cautions = build(folder, width_mm=width)
     if json_output:
         typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:

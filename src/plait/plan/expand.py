@@ -61,7 +61,7 @@ def expand(scenario: Scenario) -> list[Case]:
     """
     found = rows(scenario)
     raw = scenario.model_dump(
-        mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "published"}
+        mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "figures", "published"}
     )
     values: dict[str, dict[int, object]] = {}
     for row in found:

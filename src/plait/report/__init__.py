@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 __all__ = ["build"]
 
 
-def build(study_dir: Path) -> tuple[Caution, ...]:
+def build(study_dir: Path, *, width_mm: float = 175.0) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
+
+    Files of figures are `width_mm` wide.
 
     Returns what to check before trusting the result: cautions of the study, and those that the data give.
 
@@ -23,4 +25,4 @@ def build(study_dir: Path) -> tuple[Caution, ...]:
     # Imported here: a command that shows no report should not wait for the tables' library.
     from plait.report.assemble import assemble
 
-    return assemble(study_dir)
+    return assemble(study_dir, width_mm)

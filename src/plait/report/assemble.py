@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.summarise import summarise
 from plait.errors import DataError
+from plait.report.case_figures import case_figures
 from plait.report.figure_data import figure_data
 from plait.report.figures import static_figures
 from plait.report.html import page
+from plait.report.paper import PAGE_MM
 from plait.report.render import draw_all, script
 from plait.report.representatives import representatives
 from plait.report.study import read_study
+from plait.report.wanted import wanted
+from plait.warnings import Caution
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from plait.analysis.model import Summary
+    from plait.report.representatives import Representative
     from plait.report.study import StudyData
-    from plait.warnings import Caution
 
 
-def assemble(study_dir: Path) -> tuple[Caution, ...]:
+def assemble(study_dir: Path, width_mm: float = PAGE_MM) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     study = read_study(study_dir)
     summary = summary_of(study)
     write(study_dir / "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
+    study = replace(study, cautions=(*study.cautions, *_empty(study, summary, shown)))
     write(study_dir / "report.html", page(study, summary, shown, script()).encode())
-    drawings = draw_all(static_figures(study, summary, shown))
+    narrow = [one.name for one in wanted(study, summary) if one.column]
+    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
     folder = study_dir / "figures"
     for name, drawing in drawings.items():
         write(folder / f"{name}.svg", drawing.svg.encode())
@@ -42,6 +50,20 @@ def assemble(study_dir: Path) -> tuple[Caution, ...]:
         if old.suffix in {".svg", ".png", ".pdf", ".csv"} and old.stem not in drawings:
             old.unlink(missing_ok=True)
     return study.cautions
+
+
+def _empty(study: StudyData, summary: Summary, shown: Sequence[Representative]) -> list[Caution]:
+    """Return the figures that the scenario asks for and that cannot be drawn."""
+    drawn = case_figures(study, summary, shown)
+    return [
+        Caution(
+            code="FIGURE_EMPTY",
+            message=f"figure {one.name}: there is nothing to draw of {one.metric} as {one.kind}",
+            remedy="see in summary.json which metrics were measured, and which fields vary in several steps",
+        )
+        for one in wanted(study, summary)
+        if one.name not in drawn
+    ]
 
 
 def summary_of(study: StudyData) -> Summary:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.factors import main_factor
-from plait.analysis.judged import JUDGED
+from plait.analysis.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import case_label, show
 from plait.report.theme import case_token
 
@@ -27,17 +27,12 @@ ROW = 46
 DENSE_ROW = 22
 FEW_CASES = 24
 MOST_CASES = 120
+BOX = 5
+"""Trials from which on a case has a box."""
 ROOM = 0.2
 """The part of a chart's width that a number takes."""
 GOLDEN = 0.618034
 """Multiples of the golden ratio spread points evenly without any that repeat."""
-
-_UNITS = {
-    "_bps": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
-    "_us": ((1e6, "s"), (1e3, "ms"), (1.0, "\N{MICRO SIGN}s")),
-    "_s": ((1.0, "s"), (1e-3, "ms")),
-}
-"""By the end of a metric's name."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +70,6 @@ def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
             order.append(value)
         found[case.name] = order.index(value)
     return found
-
-
-def scale_of(metric: str, largest: float) -> tuple[float, str]:
-    """Return the divisor and the unit in which `metric` is shown when its largest value is `largest`."""
-    units = next(units for ending, units in _UNITS.items() if metric.endswith(ending))
-    return next(((factor, unit) for factor, unit in units if largest >= factor), units[-1])
 
 
 def cases_spec(
@@ -127,11 +116,12 @@ def cases_spec(
             "x": {
                 "type": "quantitative",
                 "scale": {"domain": [0, largest / divisor * 1.04], "nice": False},
-                "axis": {"title": f"{JUDGED[metric].title}, {unit}", "grid": True, "tickCount": 6},
+                "axis": {"title": axis_title(metric, unit), "grid": True, "tickCount": 6},
             },
         },
         "layer": [
             _ideal_layer(ideals, names, divisor, unit),
+            *_boxes(rows, summaries, look),
             _trial_layer(rows, look),
             _interval_layer(summaries, look),
             _mean_layer(summaries, look),
@@ -182,6 +172,47 @@ def _ideal_layer(ideals: dict[str, float], names: dict[str, str], divisor: float
     }
 
 
+def _boxes(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], look: _Look) -> list[Spec]:
+    """Return a box from quartile to quartile with whiskers, behind the points of cases that have enough of them.
+
+    Whiskers end at the last trials within 1.5 times the box's length (Tukey, Exploratory Data Analysis, 1977).
+    """
+    data = []
+    for case, summary in zip(rows, summaries, strict=True):
+        stats = summary.metrics.get(look.metric)
+        if stats is None or stats.n < BOX or stats.quartiles is None or stats.median is None:
+            continue
+        low, high = stats.quartiles
+        reach = 1.5 * (high - low)
+        values = [v for row in case.rows if (v := row.metrics.get(look.metric)) is not None]
+        inside = [value for value in values if low - reach <= value <= high + reach]
+        ends = {"low": low, "median": stats.median, "high": high, "least": min(inside), "most": max(inside)}
+        data.append(
+            {"case": look.names[case.name]} | {key: value / look.divisor for key, value in ends.items()}
+        )
+    if not data:
+        return []
+    y = {"field": "case"}
+    rule = {"type": "rule", "color": "@faint", "strokeWidth": 1}
+    return [
+        {
+            "data": {"values": data},
+            "mark": rule,
+            "encoding": {"y": y, "x": {"field": "least"}, "x2": {"field": "most"}},
+        },
+        {
+            "data": {"values": data},
+            "mark": {"type": "bar", "size": 24, "color": "@grid", "stroke": "@faint", "strokeWidth": 1},
+            "encoding": {"y": y, "x": {"field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": data},
+            "mark": {"type": "tick", "size": 24, "thickness": 1.5, "color": "@muted"},
+            "encoding": {"y": y, "x": {"field": "median"}},
+        },
+    ]
+
+
 def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
     data = [
         {
@@ -209,7 +240,7 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
                 {"field": "case", "title": "case"},
                 {"field": "trial", "title": "trial"},
                 {"field": "seed", "title": "seed"},
-                {"field": "shown", "title": JUDGED[look.metric].noun},
+                {"field": "shown", "title": title_of(look.metric)},
             ],
         },
     }

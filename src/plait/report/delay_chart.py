@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.titles import scale_of
 from plait.analysis.wording import micros, percent
-from plait.report.cases_chart import SCHEMA, scale_of
+from plait.report.cases_chart import SCHEMA
 from plait.report.theme import case_token
 
 if TYPE_CHECKING:

@@ -6,24 +6,27 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.judged import JUDGED
-from plait.report.cases_chart import MOST_CASES
+from plait.report.case_figures import most_cases, part_of
 from plait.report.delay_chart import FIGURES
 from plait.report.delay_chart import MOST as MOST_LINES
-from plait.report.figures import NAMES, SIDE_BY_SIDE, panel_of
-from plait.report.group_chart import FIGURE, observations
+from plait.report.ecdf_chart import distributed
+from plait.report.factors import factors
+from plait.report.figures import NAMES
+from plait.report.group_chart import observations
+from plait.report.heat_map import cells_of
+from plait.report.panels import SIDE_BY_SIDE, panel_of
 from plait.report.time_charts import lines
+from plait.report.wanted import wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from plait.analysis.model import Summary
+    from plait.analysis.summarise import CaseRows
     from plait.report.representatives import Representative
     from plait.report.study import StudyData
+    from plait.report.wanted import Wanted
 
-CASE_FIGURES = {
-    f"{judged.figure}{ending}": metric for metric, judged in JUDGED.items() for ending in ("", "-sweep")
-}
 _VALUES = {"goodput": ("goodput_bps", 1.0), "rtt": ("rtt_us", 1e3), "cwnd": ("cwnd_segments", 1.0)} | {
     "queue": ("queue_bytes", 1e3)
 }
@@ -38,14 +41,12 @@ def figure_data(
 ) -> dict[str, str]:
     """Return the CSV of each of these figures by name; a drawing of the network has none."""
     kinds = {name: kind for kind, name in NAMES.items()}
+    asked = {one.name: one for one in wanted(study, summary)}
     found = {}
     for name in names:
-        if name in CASE_FIGURES:
-            # The figure of very many cases shows the first; a sweep is one of all.
-            most = None if name.endswith("-sweep") else MOST_CASES
-            found[name] = _cases(study, summary, CASE_FIGURES[name], most)
-        elif name == FIGURE:
-            found[name] = _groups(study, summary)
+        one = asked.get(name)
+        if one is not None:
+            found[name] = _of_cases(one, study, summary, shown)
         elif name in DELAYS:
             found[name] = _distribution(shown, DELAYS[name])
         elif name in kinds:
@@ -53,11 +54,44 @@ def figure_data(
     return found
 
 
-def _cases(study: StudyData, summary: Summary, metric: str, most: int | None) -> str:
+def _of_cases(one: Wanted, study: StudyData, summary: Summary, shown: Sequence[Representative]) -> str:
+    part = part_of(one, study, summary)
+    if one.kind == "over-time":
+        names = {case.name for case in part.rows}
+        return _over_time([other for other in shown if other.case in names][:SIDE_BY_SIDE], one.metric)
+    if one.kind == "distribution":
+        rows: list[list[Any]] = [["case", one.metric, "share"]]
+        for case, points in distributed(part.rows, one.metric).items():
+            rows += [[case, _number(value), _number(share)] for value, share in points]
+        return _text(rows)
+    if one.kind == "groups":
+        return _groups(study, summary)
+    text = _cases(part.rows, part.summary, one.metric, most_cases(one))
+    return text if one.kind != "heat-map" else _heat_map(one, part.summary)
+
+
+def _heat_map(one: Wanted, summary: Summary) -> str:
+    """Return what stands in the cells: the value, and the settings of its case."""
+    known = {factor.setting: factor for factor in factors(summary.cases)}
+    if one.x not in known or one.y not in known:
+        return ""
+    cells = cells_of(summary, one.metric, known[one.x], known[one.y], plain=one.plain)
+    if cells is None:
+        return ""
+    settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
+    rows: list[list[Any]] = [["case", *settings, f"{one.metric}_ratio" if cells.compared else one.metric]]
+    for case in summary.cases:
+        if case.name in cells.values:
+            value = cells.values[case.name][0] * cells.divisor
+            rows.append([case.name, *(case.settings.get(name, "") for name in settings), _number(value)])
+    return _text(rows)
+
+
+def _cases(cases: Sequence[CaseRows], summary: Summary, metric: str, most: int | None) -> str:
     """Return every trial's value of each case, then its mean with the 95 % interval."""
     settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
     rows: list[list[Any]] = [["case", *settings, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]]
-    for case, found in zip(study.cases[:most], summary.cases[:most], strict=True):
+    for case, found in zip(cases[:most], summary.cases[:most], strict=True):
         head = [case.name, *(case.settings.get(name, "") for name in settings)]
         rows += [
             [*head, "trial", row.index, row.seed, _number(value), "", ""]

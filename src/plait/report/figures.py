@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.judged import JUDGED, primary_metric
 from plait.analysis.wording import micros, plain, rate
-from plait.report.cases_chart import SCHEMA, cases_spec
+from plait.report.case_figures import CaseFigure, case_figures
+from plait.report.cases_chart import SCHEMA
 from plait.report.delay_chart import delay_figures
-from plait.report.group_chart import FIGURE, group_spec
 from plait.report.layout import distinct_paths
 from plait.report.network import DrawnPath, draw, link_label
-from plait.report.sweep_chart import sweep_of, sweep_spec
+from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
+from plait.report.paper import COLUMN_MM, PAGE_MM, fitted, together
 from plait.report.theme import LIGHT, PATHS
-from plait.report.time_charts import KINDS, Frame, Panel, chart, frame_of
+from plait.report.time_charts import KINDS, Frame, Panel, chart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 Spec = dict[str, Any]
 
-SIDE_BY_SIDE = 6
-"""Cases in one figure over time; the page shows more."""
 NAMES = {
     "goodput": "goodput-over-time",
     "rtt": "rtt-over-time",
@@ -35,54 +33,40 @@ NAMES = {
 
 
 def static_figures(
-    study: StudyData, summary: Summary, shown: Sequence[Representative]
+    study: StudyData, summary: Summary, shown: Sequence[Representative], width_mm: float = PAGE_MM
 ) -> dict[str, Spec | str]:
-    """Return the figures that are kept as files: Vega-Lite specifications, and the network as SVG."""
+    """Return the figures that are kept as files: Vega-Lite specifications, and the network as SVG.
+
+    They are laid out for `width_mm`, and those that the scenario wants as narrow as a column for that.
+    """
     found: dict[str, Spec | str] = {}
     drawn = most_paths(shown)
     if drawn is not None:
         found["network"] = draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
-    found |= case_figures(study, summary)
-    found |= delay_figures(shown)
+    for name, figure in case_figures(study, summary, shown).items():
+        found[name] = laid_out(figure, width_mm)
+    found |= {name: fitted(spec, width_mm) for name, spec in delay_figures(shown).items()}
     panels = [panel_of(one) for one in shown[:SIDE_BY_SIDE]]
     frames = frames_of(shown)[:SIDE_BY_SIDE]
     for kind in KINDS:
-        spec = side_by_side(panels, kind, frames)
+        spec = side_by_side(panels, kind, frames, width_mm)
         if spec is not None:
             found[NAMES[kind]] = spec
     return found
 
 
-def case_figures(study: StudyData, summary: Summary) -> dict[str, Spec]:
-    """Return the figures over cases: goodput, completion time when there were transfers; for a sweep, against it."""
-    found = {}
-    grouped = group_spec(study.cases, summary.cases, study.about.published)
-    if grouped is not None:
-        found[FIGURE] = grouped
-    sweep = sweep_of(summary.cases)
-    figures = [(judged.figure, metric) for metric, judged in JUDGED.items()]
-    for name, metric in sorted(figures, key=lambda entry: entry[1] != primary_metric(summary)):
-        if sweep is not None and (spec := sweep_spec(study.cases, summary.cases, metric, sweep)) is not None:
-            found[f"{name}-sweep"] = spec
-        published = study.about.published if metric == "goodput_bps" else None
-        if (spec := cases_spec(study.cases, summary.cases, metric, published)) is not None:
-            found[name] = spec
-    return found
+def laid_out(figure: CaseFigure, width_mm: float) -> Spec:
+    """Return a figure of cases as one specification for a file."""
+    width = min(width_mm, COLUMN_MM) if figure.wanted.column else width_mm
+    if len(figure.panels) == 1:
+        return fitted(figure.panels[0], width)
+    over_time = figure.wanted.kind == "over-time"
+    return together(SCHEMA, figure.panels, width, own_colours=over_time)
 
 
-def panel_of(one: Representative) -> Panel:
-    """Return what is drawn over time of a representative."""
-    return Panel(one.label, one.series, one.ideal_bps)
-
-
-def frames_of(shown: Sequence[Representative]) -> list[Frame]:
-    """Return the frame of each representative: the same for those that are compared with each other."""
-    groups = {one.group: [panel_of(other) for other in shown if other.group == one.group] for one in shown}
-    frames = {group: frame_of(panels) for group, panels in groups.items()}
-    return [frames[one.group] for one in shown]
-
-
-def side_by_side(panels: Sequence[Panel], kind: str, frames: Sequence[Frame]) -> Spec | None:
+def side_by_side(
+    panels: Sequence[Panel], kind: str, frames: Sequence[Frame], width_mm: float = PAGE_MM
+) -> Spec | None:
     """Return one kind of chart for several cases side by side; None when none has it."""
     charts = []
     for panel, frame in zip(panels, frames, strict=True):
@@ -91,13 +75,9 @@ def side_by_side(panels: Sequence[Panel], kind: str, frames: Sequence[Frame]) ->
             charts.append({**spec, "title": {"text": panel.label, "subtitle": spec["title"]}})
     if not charts:
         return None
-    return {
-        "$schema": SCHEMA,
-        "concat": charts,
-        "columns": 2 if len(charts) in (2, 4) else 3,
-        "spacing": {"row": 24, "column": 28},
-        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
-    }
+    if len(charts) == 1:
+        return fitted({"$schema": SCHEMA, **charts[0]}, width_mm)
+    return together(SCHEMA, charts, width_mm, own_colours=True)
 
 
 def most_paths(shown: Sequence[Representative]) -> Representative | None:

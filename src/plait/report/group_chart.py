@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.groups import group_names
+from plait.analysis.titles import scale_of
 from plait.analysis.wording import show
-from plait.report.cases_chart import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels, scale_of
+from plait.report.cases_chart import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels
 from plait.report.theme import path_token
 
 if TYPE_CHECKING:

@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from plait.report import matrix, sections, split
 from plait.report.calibration import calibration
+from plait.report.case_figures import case_figures
+from plait.report.case_section import by_case, panel_name
 from plait.report.delay_chart import delay_figures
-from plait.report.figures import case_figures, coloured_paths, frames_of, links_differ, most_paths, panel_of
+from plait.report.figures import coloured_paths, links_differ, most_paths
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.network import draw
+from plait.report.panels import frames_of, panel_of
 from plait.report.table import flow_rows, rows
 from plait.report.theme import DARK, LIGHT, config
 from plait.report.time_charts import KINDS, chart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from plait.analysis.model import Summary
+    from plait.report.case_figures import CaseFigure
     from plait.report.representatives import Representative
     from plait.report.study import StudyData
 
@@ -47,23 +51,20 @@ class _Charts:
 
 def page(study: StudyData, summary: Summary, shown: Sequence[Representative], script: str) -> str:
     """Return the whole page; `script` is the JavaScript of the charts' library."""
-    cases = {name: _fluid(spec) for name, spec in case_figures(study, summary).items()}
+    cases = case_figures(study, summary, shown)
     delays = {name: _fluid(spec) for name, spec in delay_figures(shown).items()}
     over_time = _over_time(shown)
     data = {
         "themes": {"light": LIGHT, "dark": DARK},
         "config": config(PAGE_FONT),
-        "figures": cases | delays | over_time.figures,
+        "figures": _specs(cases) | delays | over_time.figures,
     }
     about = study.about
     body = [
         sections.header(about),
         "<main>",
         sections.result(headline(summary, path_counts(summary)), sentences(summary)),
-        '<div class="pair">',
-        _network(shown),
-        sections.by_case(list(cases), summary, about.published.source),
-        "</div>",
+        _side_by_side(_network(shown), by_case(list(cases.values()), summary, about.published.source), cases),
         sections.delays(list(delays), len(shown)),
         over_time.html,
         sections.table(rows(summary, about.published)),
@@ -109,6 +110,21 @@ def _document(title: str, body: str, data: dict[str, Any], script: str) -> str:
 def _fluid(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the specification at the width of whatever holds it."""
     return {**spec, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+
+
+def _side_by_side(network: str, by_case: str, figures: Mapping[str, CaseFigure]) -> str:
+    """Return the network and the figures of cases beside each other, or above where those need the whole width."""
+    wide = len(figures) > 2 or any(len(figure.panels) > 1 for figure in figures.values())
+    return network + by_case if wide else f'<div class="pair">{network}{by_case}</div>'
+
+
+def _specs(figures: Mapping[str, CaseFigure]) -> dict[str, dict[str, Any]]:
+    """Return the panels of figures by the names of the places into which they are drawn."""
+    return {
+        panel_name(name, number): _fluid(panel)
+        for name, figure in figures.items()
+        for number, panel in enumerate(figure.panels)
+    }
 
 
 def _network(shown: Sequence[Representative]) -> str:

@@ -13,13 +13,18 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from plait.report.paper import COLUMN_MM, PAGE_MM, in_points, scaled
 from plait.report.theme import LIGHT, config, paint
 from plait.run.files import cache_root, write_atomically
 
-PNG_SCALE = 2.0
-FORM = 2
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+PNG_PPI = 300.0
+"""What journals ask for."""
+FORM = 3
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
 KEPT = 900
@@ -35,10 +40,20 @@ class Drawing:
     pdf: bytes
 
 
-def draw_all(figures: dict[str, dict[str, Any] | str]) -> dict[str, Drawing]:
-    """Return every figure drawn in the light theme; a figure is a Vega-Lite specification, or SVG already."""
+def draw_all(
+    figures: dict[str, dict[str, Any] | str],
+    width_mm: float = PAGE_MM,
+    narrow: Collection[str] = (),
+) -> dict[str, Drawing]:
+    """Return every figure drawn in the light theme, `width_mm` wide, those that are `narrow` at most as a column.
+
+    A figure is a Vega-Lite specification, or SVG already.
+    """
     with ThreadPoolExecutor(2) as pool:  # PNGs are made while the next figure is laid out
-        waiting = {name: pool.submit(_draw, figure) for name, figure in figures.items()}
+        waiting = {
+            name: pool.submit(_draw, figure, min(width_mm, COLUMN_MM) if name in narrow else width_mm)
+            for name, figure in figures.items()
+        }
         found = {name: future.result() for name, future in waiting.items()}
     _prune()
     return found
@@ -60,10 +75,11 @@ def standalone(spec: dict[str, Any]) -> dict[str, Any]:
     return painted
 
 
-def _draw(figure: dict[str, Any] | str) -> Drawing:
+def _draw(figure: dict[str, Any] | str, width_mm: float) -> Drawing:
     spec = figure if isinstance(figure, str) else standalone(figure)
-    key = _key(spec if isinstance(spec, str) else json.dumps(spec, sort_keys=True))
-    svg = spec if isinstance(spec, str) else _cached(key, ".svg", lambda: _svg(spec)).decode()
+    key = _key(f"{width_mm} {spec if isinstance(spec, str) else json.dumps(spec, sort_keys=True)}")
+    drawn = spec if isinstance(spec, str) else _cached(key, ".svg", lambda: _svg(spec)).decode()
+    svg = scaled(drawn, width_mm)
     png = _cached(key, ".png", lambda: _png(svg))
     return Drawing(svg, png, _cached(key, ".pdf", lambda: _pdf(svg)))
 
@@ -88,7 +104,7 @@ def stable_names(svg: str) -> str:
 def _png(svg: str) -> bytes:
     import vl_convert
 
-    return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+    return bytes(vl_convert.svg_to_png(in_points(svg), ppi=PNG_PPI))
 
 
 def _pdf(svg: str) -> bytes:
@@ -96,7 +112,7 @@ def _pdf(svg: str) -> bytes:
 
     from plait.report.pdf import canonical
 
-    return canonical(bytes(vl_convert.svg_to_pdf(svg)))
+    return canonical(bytes(vl_convert.svg_to_pdf(in_points(svg))))
 
 
 def _bundle() -> bytes:
@@ -109,7 +125,7 @@ def _bundle() -> bytes:
 def _key(content: str) -> str:
     """Return the name under which something is cached: it changes with the content and with the renderer."""
     version = importlib.metadata.version("vl-convert-python")
-    return hashlib.sha256(f"{version}\n{PNG_SCALE}\n{FORM}\n{content}".encode()).hexdigest()[:40]
+    return hashlib.sha256(f"{version}\n{PNG_PPI}\n{FORM}\n{content}".encode()).hexdigest()[:40]
 
 
 def _cached(key: str, suffix: str, make: Any) -> bytes:

@@ -6,9 +6,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from plait.analysis.judged import JUDGED
 from plait.analysis.wording import MISSING, number_word
-from plait.report.cases_chart import MOST_CASES
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.table import MORE
 from plait.report.theme import PATHS
@@ -17,7 +15,6 @@ from plait.warnings import LOUD
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plait.analysis.model import Summary
     from plait.analysis.summarise import CaseRows
     from plait.report.headline import Phrase
     from plait.report.representatives import Representative
@@ -59,31 +56,6 @@ def result(phrases: Sequence[Phrase], sentences: Sequence[str]) -> str:
 def chart(name: str, *, over_time: bool = False) -> str:
     """Return the place into which the script draws a figure."""
     return f'<div class="chart{" over-time" * over_time}" data-figure="{escape(name)}"></div>'
-
-
-def by_case(names: Sequence[str], summary: Summary, source: str = "") -> str:
-    """Return the section of the figures with a line per case; `source` is of the figures that were published."""
-    if not names:
-        return ""
-    intervals = any(
-        stats is not None and stats.ci95 is not None
-        for case in summary.cases
-        for stats in (case.metrics.get(metric) for metric in JUDGED)
-    )
-    note = "Each dot is a trial, the upright mark the mean"
-    note += ", the bar its 95 % interval" if intervals else ""
-    if any(
-        (stats := case.metrics.get("ideal_goodput_bps")) is not None and stats.n for case in summary.cases
-    ):
-        note += "; the thin grey line is what the links allow"
-    if source:
-        note += f"; diamonds are the published figures ({source})"
-    if len(summary.cases) > MOST_CASES:
-        note += f"; the first {MOST_CASES} of {len(summary.cases)} cases"
-    title = "Goodput by case" if len(names) == 1 and names[0] == "goodput" else "By case"
-    charts = "".join(chart(name) for name in names)
-    head = f'<h2>{title}</h2><p class="note">{escape(note)}.</p>'
-    return f'<section id="by-case">{head}<figure>{charts}</figure></section>'
 
 
 def delays(names: Sequence[str], cases: int) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.factors import main_factor
-from plait.analysis.judged import JUDGED
-from plait.analysis.wording import case_label, short_name, show
-from plait.report.cases_chart import SCHEMA, scale_of
+from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.wording import show
+from plait.report.cases_chart import SCHEMA
+from plait.report.factors import Factor, factors, label_without, steps
 from plait.report.theme import case_token
-from plait.units import Duration, Rate, Ratio, Size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +19,9 @@ if TYPE_CHECKING:
 
 Spec = dict[str, Any]
 
-STEPS = 3
-"""Fewer values are better told apart as cases."""
 MOST_LINES = 6
 LOGARITHMIC = 30
 """From this ratio of greatest to least value on, the axis is logarithmic."""
-
-_QUANTITIES = ((Rate, 1e6, "Mbit/s"), (Duration, 1e6, "ms"), (Size, 1e3, "kB"), (Ratio, 0.01, "%"))
 
 
 @dataclass(frozen=True)
@@ -35,75 +30,113 @@ class Sweep:
 
     setting: str
     unit: str
+    title: str
     values: dict[str, float]
     lines: dict[str, str]
 
 
-def sweep_of(cases: Sequence[CaseRows | CaseSummary]) -> Sweep | None:
-    """Return the setting with most steps among those that are numbers; None when there is none to draw."""
-    factor = main_factor(cases)
-    found: list[tuple[int, Sweep]] = []
-    for setting in dict.fromkeys(key for case in cases for key in case.settings):
-        given = [case.settings.get(setting) for case in cases]
-        numbers = _numbers(given)
-        if numbers is None:
-            continue
-        values, unit = numbers
-        lines = {
-            case.name: case_label("", {k: v for k, v in case.settings.items() if k != setting})
-            for case in cases
-        }
-        steps = len(set(values))
-        pairs = set(zip(values, lines.values(), strict=True))
-        if steps >= STEPS and len(set(lines.values())) <= MOST_LINES and len(pairs) == len(cases):
-            names = [case.name for case in cases]
-            sweep = Sweep(setting, unit, dict(zip(names, values, strict=True)), lines)
-            found.append((steps - (setting == factor), sweep))
-    return max(found, key=lambda entry: entry[0])[1] if found else None
+@dataclass(frozen=True)
+class Scale:
+    """What the panels of one figure share: the unit and top of the metric's axis, and the lines' order."""
+
+    divisor: float
+    unit: str
+    least: float
+    top: float
+    order: tuple[str, ...]
 
 
-def sweep_spec(
-    rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str, sweep: Sweep
-) -> Spec | None:
-    """Return the figure of `metric` ("goodput_bps", "completion_s") over a sweep; None when no trial has it."""
+def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:
+    """Return the sweep over `x`, or over the setting with most steps that are numbers; None when none can be drawn."""
+    known = factors(cases)
+    for factor in steps(cases) if x is None else [one for one in known if one.setting == x]:
+        found = _sweep(cases, factor, known)
+        if found is not None:
+            return found
+    return None
+
+
+def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, known: Sequence[Factor]) -> Sweep | None:
+    if factor.numbers is None:
+        return None
+    lines = {case.name: label_without(case, [factor.setting], known) for case in cases}
+    pairs = set(zip(factor.numbers, lines.values(), strict=True))
+    if len(set(lines.values())) > MOST_LINES or len(pairs) < len(cases):
+        return None
+    values = dict(zip((case.name for case in cases), factor.numbers, strict=True))
+    return Sweep(factor.setting, factor.unit, factor.title, values, lines)
+
+
+def scale(rows: Sequence[CaseRows], metric: str, sweeps: Sequence[Sweep]) -> Scale | None:
+    """Return the scale on which all `rows` can be drawn; None when no trial has the metric."""
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:
         return None
     divisor, unit = scale_of(metric, max(values))
-    order = list(dict.fromkeys(sweep.lines.values()))
+    order = tuple(dict.fromkeys(line for sweep in sweeps for line in sweep.lines.values()))
+    return Scale(divisor, unit, min(0.0, min(values) / divisor), max(values) / divisor, order)
+
+
+def sweep_spec(
+    rows: Sequence[CaseRows],
+    summaries: Sequence[CaseSummary],
+    metric: str,
+    sweep: Sweep,
+    shared: Scale | None = None,
+    *,
+    width: int = 520,
+) -> Spec | None:
+    """Return the figure of `metric` over a sweep, on the `shared` scale of its panels; None when no trial has it."""
+    drawn = shared or scale(rows, metric, [sweep])
+    if drawn is None or not any(row.metrics.get(metric) is not None for case in rows for row in case.rows):
+        return None
     least, most = min(sweep.values.values()), max(sweep.values.values())
-    name = short_name(sweep.setting)
-    title = f"{name}, {sweep.unit}" if sweep.unit else name
-    scale = {"type": "log"} if least > 0 and most / least >= LOGARITHMIC else {"zero": False}
+    axis = {"type": "log"} if least > 0 and most / least >= LOGARITHMIC else {"zero": False}
+    domain = {"domain": [drawn.least, drawn.top * 1.05]} if shared is not None and drawn.top > 0 else {}
+    colours = [case_token(number) for number in range(len(drawn.order))]
+    dashes = [_DASHES[number % len(_DASHES)] for number in range(len(drawn.order))]
+    several = len(drawn.order) > 1
+    by_line = {"field": "line", "type": "nominal", "sort": list(drawn.order)}
     return {
         "$schema": SCHEMA,
-        "width": 520,
-        "height": 280,
+        "width": width,
+        "height": 280 if width > 300 else 200,
         "encoding": {
             "x": {
                 "field": "x",
                 "type": "quantitative",
-                "scale": {**scale, "padding": 14},
-                "axis": {"title": title, "values": sorted(set(sweep.values.values())), "labelOverlap": True},
+                "scale": {**axis, "padding": 14},
+                "axis": {
+                    "title": sweep.title,
+                    "values": sorted(set(sweep.values.values())),
+                    "labelOverlap": True,
+                },
             },
             "y": {
                 "type": "quantitative",
-                "scale": {"zero": True},
-                "axis": {"title": f"{JUDGED[metric].title}, {unit}", "tickCount": 6},
+                "scale": {"zero": True, **domain},
+                "axis": {"title": axis_title(metric, drawn.unit), "tickCount": 6},
             },
             "color": {
-                "field": "line",
-                "type": "nominal",
-                "sort": order,
-                "scale": {"domain": order, "range": [case_token(number) for number in range(len(order))]},
-                "legend": {"symbolType": "stroke"} if len(order) > 1 else None,
+                **by_line,
+                "scale": {"domain": list(drawn.order), "range": colours},
+                "legend": {"symbolType": "stroke", "labelLimit": 260, "columns": 3} if several else None,
+            },
+            # In black and white, and for whoever sees no colours, lines differ in their dashes.
+            "strokeDash": {
+                **by_line,
+                "scale": {"domain": list(drawn.order), "range": dashes},
+                "legend": {"symbolType": "stroke", "labelLimit": 260, "columns": 3} if several else None,
             },
         },
         "layer": [
-            _trials(rows, metric, divisor, sweep),
-            *_means(summaries, metric, divisor, sweep),
+            _trials(rows, metric, drawn.divisor, sweep),
+            *_means(summaries, metric, drawn.divisor, sweep),
         ],
     }
+
+
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [10, 4], [4, 2, 1, 2])
 
 
 def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep) -> Spec:
@@ -124,11 +157,12 @@ def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep)
         "mark": {"type": "circle", "size": 26, "opacity": 0.45},
         "encoding": {
             "y": {"field": "y"},
+            "strokeDash": {"value": [1, 0]},
             "tooltip": [
                 {"field": "line", "title": "case"},
-                {"field": "x", "title": short_name(sweep.setting)},
+                {"field": "x", "title": sweep.title},
                 {"field": "trial", "title": "trial"},
-                {"field": "shown", "title": JUDGED[metric].noun},
+                {"field": "shown", "title": title_of(metric)},
             ],
         },
     }
@@ -155,21 +189,7 @@ def _means(summaries: Sequence[CaseSummary], metric: str, divisor: float, sweep:
         {"data": {"values": data}, "mark": "line", "encoding": {"y": {"field": "mean"}}},
         {
             "data": {"values": data},
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
+            "mark": {"type": "rule", "strokeWidth": 2, "clip": True},  # of two trials it may be very wide
+            "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}, "strokeDash": {"value": [1, 0]}},
         },
     ]
-
-
-def _numbers(given: Sequence[Any]) -> tuple[list[float], str] | None:
-    """Return settings as numbers and their unit; None when they are not all numbers of one kind."""
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
-        return [float(value) for value in given], ""
-    if not all(isinstance(value, str) for value in given):
-        return None
-    for quantity, divisor, unit in _QUANTITIES:
-        try:
-            return [float(quantity.parse(value)) / divisor for value in given], unit
-        except ValueError:
-            continue
-    return None

@@ -33,6 +33,10 @@ LIGHT: dict[str, str] = {
     "path5": "#56b4e9",
     "path6": "#a89500",
     "path7": "#5c636b",
+    "less": "#b35806",
+    "even": "#f3f4f6",
+    "more": "#2c5aa0",
+    "faintest": "#eaf0f9",
 }
 DARK: dict[str, str] = {
     "surface": "#111418",
@@ -55,6 +59,10 @@ DARK: dict[str, str] = {
     "path5": "#8fd0f8",
     "path6": "#efe04a",
     "path7": "#b4bcc6",
+    "less": "#c8690f",
+    "even": "#cfd4da",
+    "more": "#3a6fc0",
+    "faintest": "#dbe6f5",
 }
 CASES = 6
 

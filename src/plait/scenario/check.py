@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plait.scenario.check_conditions import bucket_mistakes, condition_mistakes, queue_mistakes
 from plait.scenario.check_events import check_events
 from plait.scenario.check_traffic import check_traffic
+from plait.scenario.figures import check_figures
 from plait.scenario.host_events import check_host_events
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.published import check_published
@@ -47,6 +48,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += check_host_events(scenario, links_of)
     found += _programs(scenario)
     found += check_published(scenario)
+    found += check_figures(scenario.figures, scenario.vary)
     return found
 
 

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from plait.scenario.events import EventSpec
+from plait.scenario.figures import Figure
 from plait.scenario.generators.written import Mistakes, Written, write_out
 from plait.scenario.links import Link
 from plait.scenario.monitors import Monitors
@@ -129,6 +130,8 @@ class Scenario(Part):
     """The part of each flow over which its steady goodput is measured as well."""
     published: Published | None = None
     """What others have published of the same experiment, to be shown beside what is measured."""
+    figures: Annotated[list[Figure], Field(max_length=24)] = []
+    """Figures of cases, instead of those that follow from what varies."""
 
     _written: Written | None = PrivateAttr(default=None)
     _source: "Source | None" = PrivateAttr(default=None)  # private: pydantic never reads the type

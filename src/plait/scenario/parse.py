@@ -183,7 +183,8 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
 def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
     """What is wrong with single values under `vary` (validated, with ranges written out)."""
     found: list[Found] = []
-    base = {key: value for key, value in raw.items() if key not in ("vary", "baseline", "published")}
+    whole = ("vary", "baseline", "figures", "published")
+    base = {key: value for key, value in raw.items() if key not in whole}
     for here, key, values in tried(vary):
         path = Scenario.SHORTHANDS.get(key, key)
         if (field := path.split(".")[0]) in _NOT_VARIED:
@@ -215,7 +216,7 @@ def _wrong(base: dict[str, Any], settings: dict[str, Any]) -> ValidationError | 
     return None
 
 
-_NOT_VARIED = ("vary", "baseline", "repeat", "seed", "title", "description", "published")
+_NOT_VARIED = ("vary", "baseline", "figures", "repeat", "seed", "title", "description", "published")
 
 
 def _sorted(mistakes: list[Mistake]) -> list[Mistake]:

@@ -1,0 +1,78 @@
+"""The section of the page with the figures of cases: what each shows, its panels, and its caption."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from plait.analysis.judged import JUDGED
+from plait.analysis.titles import title_of
+from plait.report.cases_chart import BOX, MOST_CASES
+from plait.report.sections import chart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import Summary
+    from plait.report.case_figures import CaseFigure
+
+_NOTES = {
+    "line": "Each dot is a trial, lines join the means, upright bars are 95 % intervals.",
+    "heat-map": "Each cell is the mean over its trials.",
+    "distribution": "For each value, the share of the trials that had at most so much.",
+}
+_COMPARED = "Each cell is the ratio of two means over trials with the same seed: 1 is as much."
+
+
+def by_case(figures: Sequence[CaseFigure], summary: Summary, source: str = "") -> str:
+    """Return the section; `source` is of the figures that were published and are drawn beside those of the study."""
+    if not figures:
+        return ""
+    alone = len(figures) == 1 and figures[0].wanted.metric == "goodput_bps"
+    title = "Goodput by case" if alone and not figures[0].wanted.caption else "By case"
+    shown = "".join(_figure(one, summary, source, titled=not alone) for one in figures)
+    return f'<section id="by-case"><h2>{title}</h2>{shown}</section>'
+
+
+def panel_name(name: str, number: int) -> str:
+    """Return the name of the place of a panel of a figure."""
+    return name if number == 0 else f"{name}.{number}"
+
+
+def _figure(one: CaseFigure, summary: Summary, source: str, *, titled: bool) -> str:
+    asked = one.wanted
+    note = _note(one, summary, source)
+    charts = "".join(chart(panel_name(asked.name, number)) for number in range(len(one.panels)))
+    if len(one.panels) > 1:
+        charts = f'<div class="facets">{charts}</div>'
+    head = f"<h3>{escape(title_of(asked.metric))}</h3>" if titled and asked.kind != "over-time" else ""
+    words = f'<p class="note">{escape(note)}</p>' if note else ""
+    caption = f"<figcaption>{escape(asked.caption)}</figcaption>" if asked.caption else ""
+    return f'<figure class="of-cases">{head}{words}{charts}{caption}</figure>'
+
+
+def _note(one: CaseFigure, summary: Summary, source: str) -> str:
+    """Return what the marks of a figure mean."""
+    asked = one.wanted
+    if asked.kind == "heat-map" and not asked.plain and asked.metric in JUDGED:
+        compared = any(found.metric == asked.metric for found in summary.comparisons)
+        return _COMPARED if compared else _NOTES["heat-map"]
+    if asked.kind == "groups":
+        known = f"; diamonds are the published figures ({source})" if source else ""
+        return f"Each dot is a trial, the upright mark the mean over the flows of a group{known}."
+    if asked.kind != "cases":
+        return _NOTES.get(asked.kind, "")
+    metrics = [case.metrics.get(asked.metric) for case in summary.cases]
+    note = "Each dot is a trial, the upright mark the mean"
+    if any(stats is not None and stats.ci95 is not None for stats in metrics):
+        note += ", the bar its 95 % interval"
+    if any(stats is not None and stats.n >= BOX for stats in metrics):
+        note += "; the box behind them reaches from quartile to quartile, with the median in it"
+    ideals = [case.metrics.get("ideal_goodput_bps") for case in summary.cases]
+    if asked.metric == "goodput_bps" and any(stats is not None and stats.n for stats in ideals):
+        note += "; the thin grey line is what the links allow"
+    if source and asked.metric == "goodput_bps":
+        note += f"; diamonds are the published figures ({source})"
+    if len(summary.cases) > MOST_CASES:
+        note += f"; the first {MOST_CASES} of {len(summary.cases)} cases"
+    return f"{note}."

@@ -1,0 +1,107 @@
+"""How a metric is distributed over the trials of each case: which share of them had at most so much (ECDF)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.wording import percent, show
+from plait.report.cases_chart import SCHEMA, labels
+from plait.report.theme import case_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.summarise import CaseRows
+
+Spec = dict[str, Any]
+Points = list[tuple[float, float]]
+"""(value, share of the observations that are at most so large)."""
+
+LEAST = 5
+"""Fewer observations say nothing of a distribution."""
+MOST_CASES = 6
+MOST_POINTS = 400
+
+
+def distributed(cases: Sequence[CaseRows], metric: str) -> dict[str, Points]:
+    """Return the distribution of each case by name, over trials and, where there are several, over flows.
+
+    Empty unless some case has enough observations; of many, quantiles at equal distances.
+    """
+    found = {}
+    for case in cases:
+        values = sorted(value for row in case.rows for value in _observations(row.metrics, metric))
+        if len(values) >= LEAST:
+            found[case.name] = _points(values)
+    return dict(list(found.items())[:MOST_CASES])
+
+
+def _observations(metrics: dict[str, float | None], metric: str) -> list[float]:
+    """Return the metric of each flow, where a trial has several, else that of the trial."""
+    own = [value for name, value in metrics.items() if name.endswith(f".{metric}") and value is not None]
+    whole = metrics.get(metric)
+    return own or ([whole] if whole is not None else [])
+
+
+def _points(values: list[float]) -> Points:
+    count = len(values)
+    ranks = range(count)
+    if count > MOST_POINTS:
+        ranks = sorted({round(i * (count - 1) / (MOST_POINTS - 1)) for i in range(MOST_POINTS)})  # type: ignore[assignment]
+    return [(values[rank], (rank + 1) / count) for rank in ranks]
+
+
+def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
+    """Return the figure; None when no case has enough observations."""
+    found = distributed(cases, metric)
+    if not found:
+        return None
+    names = labels(cases)
+    divisor, unit = scale_of(metric, max(points[-1][0] for points in found.values()))
+    data = [
+        {
+            "case": names[case],
+            "x": value / divisor,
+            "share": share,
+            "shown": show(metric, value),
+            "part": percent(share),
+        }
+        for case, points in found.items()
+        # It begins at no share, so that the step to the first observation is seen.
+        for value, share in [(points[0][0], 0.0), *points]
+    ]
+    order = [names[case] for case in found]
+    by_case = {"field": "case", "type": "nominal", "sort": order}
+    several = len(order) > 1
+    return {
+        "$schema": SCHEMA,
+        "width": 520,
+        "height": 200,
+        "data": {"values": data},
+        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "scale": {"zero": False, "padding": 14},
+                "axis": {"title": axis_title(metric, unit), "grid": True, "tickCount": 6},
+            },
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1]},
+                "axis": {"title": "Share with at most so much", "format": "%", "tickCount": 5},
+            },
+            "color": {
+                **by_case,
+                "scale": {"domain": order, "range": [case_token(number) for number in range(len(order))]},
+                "legend": {"title": None, "orient": "top", "labelLimit": 260} if several else None,
+            },
+            "tooltip": [
+                {"field": "case", "title": "case"},
+                {"field": "shown", "title": title_of(metric)},
+                {"field": "part", "title": "share"},
+            ],
+        },
+    }

@@ -1,0 +1,261 @@
+"""Which figures a study has, by what varies or as the scenario asks; what they hold; how wide they are on paper."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from plait.analysis.summarise import CaseRows, TrialRow, summarise
+from plait.analysis.titles import TITLES, scale_of
+from plait.errors import ScenarioError
+from plait.report import build
+from plait.report.assemble import assemble, summary_of
+from plait.report.case_figures import case_figures
+from plait.report.study import StudyData, StudyFile, read_study
+from plait.report.terminal import read_summary
+from plait.report.wanted import wanted
+from plait.scenario import parse
+from plait.scenario.figures import METRICS
+from plait.testing.folders import FakeCase, write_study
+from plait.testing.plans import FakeFlow, FakePath, fake_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RATES, DELAYS = ("1mbit", "2mbit", "4mbit"), ("5ms", "50ms", "150ms")
+
+
+def study_of(
+    settings: list[dict[str, Any]], figures: list[dict[str, Any]] | None = None, repeat: int = 2
+) -> StudyData:
+    """A study whose goodput grows with the number of the case; MPTCP has twice as much."""
+    cases = []
+    for number, given in enumerate(settings):
+        factor = 2 if given.get("transport") == "mptcp" else 1
+        rows = tuple(
+            TrialRow(
+                i,
+                i,
+                "",
+                {"goodput_bps": factor * (1e6 + 1e5 * (number // 2) + i), "rtt_median_us": 1e4 + number},
+            )
+            for i in range(repeat)
+        )
+        cases.append(CaseRows(str(number), given, rows))
+    about = StudyFile.model_validate(
+        {
+            "schema": 1, "command": "", "seed": 1, "repeat": repeat, "plait_version": "0", "baseline": "0",
+            "cases": [{"name": case.name, "settings": case.settings} for case in cases],
+            "scenario": {"figures": figures or []},
+        }
+    )  # fmt: skip
+    return StudyData(None, about, tuple(cases), "", ())  # type: ignore[arg-type]
+
+
+def kinds(data: StudyData) -> dict[str, str]:
+    return {one.name: one.kind for one in wanted(data, summary_of(data))}
+
+
+GRID = [{"rate": r, "delay": d, "transport": t} for r in RATES for d in DELAYS for t in ("tcp", "mptcp")]
+
+
+def test_choices_are_cases_steps_a_line_and_two_of_them_a_heat_map_with_facets() -> None:
+    assert kinds(study_of([{"transport": "tcp"}, {"transport": "mptcp"}])) == {"goodput": "cases"}
+    line = study_of([{"rate": r, "transport": t} for r in RATES for t in ("tcp", "mptcp")])
+    assert kinds(line) == {"goodput-sweep": "line", "goodput": "cases"}
+    grid = study_of(GRID)
+    assert kinds(grid) == {"goodput-heat-map": "heat-map", "goodput-sweep": "line", "goodput": "cases"}
+    assert len(case_figures(grid, summary_of(grid))["goodput-sweep"].panels) == len(DELAYS)
+
+
+def test_what_only_goes_along_with_another_field_is_no_second_axis() -> None:
+    zipped = [
+        {"rcv": s, "snd": s, "transport": t} for s in ("1MiB", "2MiB", "4MiB") for t in ("tcp", "mptcp")
+    ]
+    assert kinds(study_of(zipped)) == {"goodput-sweep": "line", "goodput": "cases"}
+    points = [
+        {"rate": f"{n + 1}mbit", "delay": f"{(7 * n) % 11 + 1}ms"} for n in range(11)
+    ]  # a Latin hypercube
+    assert "heat-map" not in kinds(study_of(points)).values()
+
+
+def test_cells_hold_the_ratios_of_the_comparisons() -> None:
+    data = study_of(GRID)
+    summary = summary_of(data)
+    panel = case_figures(data, summary)["goodput-heat-map"].panels[0]
+    cells = panel["data"]["values"]
+    expected = [
+        one.ratio.value
+        for one in summary.comparisons
+        if one.ratio and data.cases[int(one.case)].settings["transport"] == "mptcp"
+    ]
+    assert sorted(cell["v"] for cell in cells) == pytest.approx(sorted(expected))
+    assert len(cells) == 9
+    assert panel["encoding"]["x"]["scale"]["domain"] == ["1", "2", "4"]
+    assert panel["encoding"]["y"]["scale"]["domain"] == ["150", "50", "5"], "growing upwards"
+    legend = panel["layer"][0]["encoding"]["color"]["legend"]
+    assert legend["title"] == "Goodput: MPTCP / TCP"
+
+
+def test_completion_times_that_were_repeated_have_a_distribution() -> None:
+    rows = tuple(TrialRow(i, i, "", {"completion_s": float(10 - i)}) for i in range(5))
+    data = study_of([{"transport": "tcp"}])
+    data = StudyData(data.folder, data.about, (CaseRows("0", {"transport": "tcp"}, rows),), "", ())
+    figure = case_figures(data, summary_of(data))["completion-time-distribution"].panels[0]
+    points = [(p["x"], p["share"]) for p in figure["data"]["values"]]
+    assert points == [(6.0, 0.0), (6.0, 0.2), (7.0, 0.4), (8.0, 0.6), (9.0, 0.8), (10.0, 1.0)]
+
+
+def test_a_box_reaches_from_quartile_to_quartile_and_leaves_out_outliers() -> None:
+    values = [1.0, 2.0, 3.0, 4.0, 100.0]
+    rows = tuple(TrialRow(i, i, "", {"goodput_bps": value * 1e6}) for i, value in enumerate(values))
+    cases = (CaseRows("a", {}, rows),)
+    data = study_of([{}])
+    data = StudyData(data.folder, data.about, cases, "", ())
+    summary = summarise(cases, scenario="", digest="", baseline=None)
+    layers = case_figures(data, summary)["goodput"].panels[0]["layer"]
+    box = next(
+        layer["data"]["values"][0]
+        for layer in layers
+        if "low" in str(layer.get("data")) and "median" in str(layer["data"])
+    )
+    assert {name: box[name] for name in ("least", "low", "median", "high", "most")} == {
+        "least": 1, "low": 2, "median": 3, "high": 4, "most": 4
+    }  # fmt: skip
+
+
+def test_the_scenarios_figures_stand_in_place_of_those_that_follow_from_what_varies() -> None:
+    asked = [
+        {"name": "gain", "kind": "heat-map", "metric": "rtt_median_us", "only": {"transport": "mptcp"}, "caption": "A"},
+        {"name": "by-rate", "facets": "delay"},
+    ]  # fmt: skip
+    data = study_of(GRID, asked)
+    assert kinds(data) == {"gain": "heat-map", "by-rate": "line"}
+    found = case_figures(data, summary_of(data))
+    assert len(found["gain"].panels[0]["data"]["values"]) == 9
+    assert found["gain"].panels[0]["description"] == "A"
+    assert len(found["by-rate"].panels) == 3
+
+
+SCENARIO = """title: x
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 5mbit}}}
+traffic: [{bulk: {from: h1, to: h2, duration: 1s}}]
+vary: {network.links.h1-h2.rate: [1mbit, 2mbit], transport: [tcp, mptcp]}
+figures:
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{name: a, metric: godput_bps}", "6:15: figures.0.metric: there is no metric 'godput_bps'; did you mean"),
+        ("{name: a, kind: line, x: rat}", "figures.0.x: 'rat' does not vary, or means several"),
+        ("{name: a, kind: line, y: rate}", "figures.0.y: a figure of kind line has no y; leave it out"),
+        ("{name: network}", "figures.0.name: 'network' is a figure that there always is"),
+        ("{name: a, only: {loss: 1%}}", "figures.0.only.loss: 'loss' does not vary"),
+        ("{name: A b}", "figures.0.name: "),
+        ("{name: a, kind: pie}", "figures.0.kind: "),
+    ],
+)  # fmt: skip
+def test_mistakes_in_figures_are_located(entry: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        parse(SCENARIO + f"  - {entry}\n", "x.yaml")
+    assert message in str(raised.value)
+
+
+def test_a_name_that_stands_twice_is_refused_and_good_figures_are_taken() -> None:
+    with pytest.raises(ScenarioError, match="'a' stands here twice"):
+        parse(SCENARIO + "  - {name: a}\n  - {name: a}\n", "x.yaml")
+    found = parse(SCENARIO + "  - {name: a, x: rate, metric: bulk1.goodput_bps, width: column}\n", "x.yaml")
+    assert found.figures[0].width == "column"
+
+
+def test_every_metric_that_a_figure_can_show_has_a_title_and_every_title_a_metric() -> None:
+    assert set(METRICS) == set(TITLES)
+    assert scale_of("path_switches_per_s", 3) == (1.0, "1/s")
+    assert scale_of("udp_loss_ratio", 0.5) == (0.01, "%")
+    assert scale_of("queue_max_bytes", 64_000) == (1e3, "kB")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study on disk with a grid, and figures of its own."""
+    folder = tmp_path_factory.mktemp("grid")
+
+    def case(rate: int, delay: int, transport: str) -> FakeCase:
+        settings = {"rate": f"{rate}mbit", "delay": f"{delay}ms", "transport": transport}
+        paths = (FakePath(rate * 10**6, delay * 10**6), FakePath())
+        flow = FakeFlow(transport=transport, duration_us=2_000_000)
+        return FakeCase(
+            ",".join(settings.values()), settings, lambda seed: fake_plan(flow, paths=paths, seed=seed)
+        )
+
+    write_study(
+        folder,
+        tuple(case(r, d, t) for r in (1, 2, 4) for d in (5, 20, 40) for t in ("tcp", "mptcp")),
+        repeat=2,
+    )
+    about = json.loads((folder / "study.json").read_text())
+    about["scenario"]["figures"] = [
+        {"name": "gain", "kind": "heat-map", "width": "column", "caption": "Where it <b>helps</b>."},
+        {"name": "rates", "x": "rate", "facets": "delay", "width": "page"},
+        {"name": "nothing", "kind": "line", "metric": "page_load_s", "x": "rate"},
+    ]
+    (folder / "study.json").write_text(json.dumps(about))
+    build(folder)
+    return folder
+
+
+def size_mm(svg: str) -> tuple[float, float]:
+    size = re.search(r'<svg[^>]*? width="([\d.]+)mm" height="([\d.]+)mm"', svg)
+    viewed = re.search(r'<svg[^>]*? viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert size is not None
+    assert viewed is not None
+    (width, height), box = map(float, size.groups()), [float(number) for number in viewed.groups()]
+    assert width / height == pytest.approx(box[0] / box[1], rel=0.02), "nothing is stretched"
+    return width, box[0]
+
+
+def test_files_are_as_wide_as_a_column_or_the_page_and_their_letters_can_be_read(folder: Path) -> None:
+    for name, expected in (
+        ("gain", 85.0),
+        ("rates", 175.0),
+        ("network", 175.0),
+        ("goodput-over-time", 175.0),
+    ):
+        width, pixels = size_mm((folder / f"figures/{name}.svg").read_text())
+        assert width == expected
+        # Labels have 11 pixels: between 6 and 11 points on paper (the drawing of a small network is enlarged).
+        assert name == "network" or 6 <= 11 * width / pixels * 72 / 25.4 <= 11, name
+        box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ", (folder / f"figures/{name}.pdf").read_bytes())
+        assert box is not None
+        assert float(box[1]) == pytest.approx(expected * 72 / 25.4, rel=1e-3)
+        pixels_wide = struct.unpack(">I", (folder / f"figures/{name}.png").read_bytes()[16:20])[0]
+        assert pixels_wide == pytest.approx(expected / 25.4 * 300, abs=2)
+
+
+def test_the_data_of_a_heat_map_are_the_ratios_of_the_summary(folder: Path) -> None:
+    data = pl.read_csv(folder / "figures/gain.csv")
+    ratios = {one.case: one.ratio.value for one in read_summary(folder).comparisons if one.ratio is not None}
+    assert data.columns == ["case", "rate", "delay", "transport", "goodput_bps_ratio"]
+    assert data.height == 9
+    for row in data.iter_rows(named=True):
+        assert row["goodput_bps_ratio"] == pytest.approx(ratios[row["case"]], rel=1e-8)
+
+
+def test_captions_are_on_the_page_escaped_and_what_cannot_be_drawn_is_told(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    assert "<figcaption>Where it &lt;b&gt;helps&lt;/b&gt;.</figcaption>" in page
+    assert "figure nothing: there is nothing to draw of page_load_s as line" in page
+    assert not (folder / "figures/nothing.svg").exists()
+
+
+def test_other_widths_are_made_on_request(folder: Path) -> None:
+    assemble(folder, 85.0)
+    assert size_mm((folder / "figures/rates.svg").read_text())[0] == 85.0
+    assert read_study(folder).about.cases

@@ -12,6 +12,9 @@ use crate::error::{Attempt, Error, Result};
 use crate::plan::Capture;
 use crate::sys::PacketRing;
 
+/// More than 6 Gbit/s of full frames.
+const PACKETS_PER_SECOND: i64 = 520_000;
+
 /// All captures of a trial.
 pub struct Captures {
     captures: Vec<Running>,
@@ -52,7 +55,16 @@ impl Captures {
         enter(&network.home)
     }
 
-    /// Writes all packets that wait. An error when the kernel had no room for some: a capture with holes misleads.
+    /// How often to read: before the smallest ring can be full, unless more than that many packets come in a second.
+    pub fn interval_us(&self) -> i64 {
+        let frames =
+            self.captures.iter().filter_map(|running| running.ring.as_ref()).map(PacketRing::frames).min();
+        frames.map_or(i64::MAX, |frames| {
+            i64::try_from(frames).unwrap_or(i64::MAX) * 1_000_000 / PACKETS_PER_SECOND
+        })
+    }
+
+    /// Writes all packets that wait.
     pub fn read(&mut self) -> Result<()> {
         let zero_ns = clock::realtime_zero_ns();
         for running in &mut self.captures {
@@ -66,19 +78,22 @@ impl Captures {
                 }
             });
             written.attempt(what)?;
+        }
+        Ok(())
+    }
+
+    /// Hands what was written to the host. An error when the kernel had no room for some packets: a capture with holes
+    /// misleads.
+    pub fn flush(&mut self) -> Result<()> {
+        for running in &mut self.captures {
+            running.file.flush().attempt(|| format!("writing {}", running.plan.file))?;
+            let Some(ring) = &running.ring else { continue };
+            let what = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
             let lost = ring.lost().attempt(what)?;
             if lost > 0 {
                 let remedy = "capture fewer bytes of each packet, or fewer interfaces";
                 return Err(Error::because(what(), format!("the kernel lost {lost} packets; {remedy}")));
             }
-        }
-        Ok(())
-    }
-
-    /// Hands what was written to the host.
-    pub fn flush(&mut self) -> Result<()> {
-        for running in &mut self.captures {
-            running.file.flush().attempt(|| format!("writing {}", running.plan.file))?;
         }
         Ok(())
     }

@@ -16,9 +16,6 @@ use crate::error::Result;
 use crate::plan::{CounterMonitor, Plan};
 use crate::sample::counters::{Counters, Series};
 
-/// Captured packets wait in their ring for at most so long: it holds as much as 6 Gbit/s bring in that time.
-const CAPTURE_INTERVAL_US: i64 = 10_000;
-
 /// The monitors of a trial, and when each is due.
 pub struct Monitors {
     plan: &'static Plan,
@@ -47,7 +44,7 @@ impl Monitors {
             interfaces.attach(network)?;
         }
         if let Some(probes) = &mut self.probes {
-            probes.start(&self.plan.monitors.probes, network)?;
+            probes.attach(&self.plan.monitors.probes, network)?;
         }
         self.captures.0.attach(network)
     }
@@ -57,7 +54,8 @@ impl Monitors {
         let interfaces = self.interfaces.as_ref().map(|(_, due)| *due);
         let counters = self.counters.as_ref().map(|(.., due)| *due);
         let captures = (!self.captures.0.is_empty()).then_some(self.captures.1);
-        [interfaces, counters, captures].into_iter().flatten().min().unwrap_or(i64::MAX)
+        let probes = self.probes.as_ref().map(Probes::next_us);
+        [interfaces, counters, captures, probes].into_iter().flatten().min().unwrap_or(i64::MAX)
     }
 
     /// Reads what is due at `t_us`.
@@ -70,9 +68,12 @@ impl Monitors {
             series.read(t_us, counters)?;
             *due += plan.interval_us;
         }
+        if let Some(probes) = &mut self.probes {
+            probes.read(t_us)?;
+        }
         if !self.captures.0.is_empty() && self.captures.1 <= t_us {
             self.captures.0.read()?;
-            self.captures.1 += CAPTURE_INTERVAL_US;
+            self.captures.1 += self.captures.0.interval_us();
         }
         Ok(())
     }
@@ -86,6 +87,9 @@ impl Monitors {
         }
         if let Some((series, ..)) = &mut self.counters {
             series.read(t_us, counters)?;
+        }
+        if let Some(probes) = &mut self.probes {
+            probes.read_last()?;
         }
         self.captures.0.read()
     }

@@ -1,38 +1,37 @@
-//! Probes: ICMP echo requests on paths. One thread sends them at exact times, another one waits for the answers.
+//! Probes: ICMP echo requests on paths. The agent's schedule sends them, and then takes the answers to earlier ones,
+//! whose times of arrival are the kernel's own stamps: nobody is woken by an answer.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll;
+use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, recv, send,
-    socket_with,
+    AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, ipproto, send, socket_with,
 };
 
 use crate::apply::{Applied, enter};
 use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::plan;
+use crate::sys::{self, Datagrams};
 use crate::tables::{Probe, Table};
 
 /// ICMP and `ICMPv6`: an echo request, its answer, and the length of their header.
 const ECHO_REQUEST: [u8; 2] = [8, 128];
 const ECHO_REPLY: [u8; 2] = [0, 129];
 const HEADER_BYTES: usize = 8;
-/// Longer than any packet that a probe sends.
-const BUFFER_BYTES: usize = 2048;
+/// Answers that are taken at once.
+const BATCH: usize = 64;
 /// Sequence numbers have 16 bits: more requests than this cannot wait for their answers at once.
 const PENDING_MAX: usize = 1 << 15;
 
 /// Fills the table `probes`.
 pub struct Probes {
     table: Table<Probe>,
-    shared: Arc<Vec<Running>>,
+    running: Vec<Running>,
+    answers: Datagrams,
 }
 
 struct Running {
@@ -40,11 +39,7 @@ struct Running {
     socket: OwnedFd,
     /// Identifies this probe's packets among those of others at the same host.
     id: u16,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
+    due_us: i64,
     /// Sent, in order; each with the time when its answer came.
     waiting: VecDeque<Request>,
     /// The sequence number of the first that waits.
@@ -54,6 +49,7 @@ struct State {
 
 struct Request {
     t_us: i64,
+    /// From the trial's zero.
     sent_ns: i64,
     answered_ns: Option<i64>,
 }
@@ -61,38 +57,50 @@ struct Request {
 impl Probes {
     /// Creates the table.
     pub fn create(folder: &Path) -> Result<Self> {
-        Ok(Self { table: Table::create(folder)?, shared: Arc::default() })
+        Ok(Self { table: Table::create(folder)?, running: Vec::new(), answers: Datagrams::new(BATCH) })
     }
 
-    /// Makes the sockets and starts the two threads, which wait for the trial's zero. The calling thread ends in the
-    /// namespace in which the agent began.
-    pub fn start(&mut self, planned: &'static [plan::Probe], network: &Applied) -> Result<()> {
-        let open = |(number, plan): (usize, &'static plan::Probe)| {
+    /// Makes the sockets. The calling thread ends in the namespace in which the agent began.
+    pub fn attach(&mut self, planned: &'static [plan::Probe], network: &Applied) -> Result<()> {
+        for (number, plan) in planned.iter().enumerate() {
             let what = || format!("making the probe of path {} in {}", plan.path, plan.netns);
             enter(&network.namespace(&plan.netns).attempt(what)?.fd)?;
             let id = u16::try_from(number % usize::from(u16::MAX)).unwrap_or_default();
-            Ok(Running { plan, socket: socket(plan).attempt(what)?, id, state: Mutex::default() })
-        };
-        let running = planned.iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
-        enter(&network.home)?;
-        self.shared = Arc::new(running);
-        let shared = Arc::clone(&self.shared);
-        spawn(move || send_all(&shared))?;
-        let shared = Arc::clone(&self.shared);
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(|| "waiting for probes")?;
-        for (number, probe) in shared.iter().enumerate() {
-            let data = epoll::EventData::new_u64(number as u64);
-            epoll::add(&epoll, &probe.socket, data, epoll::EventFlags::IN)
-                .attempt(|| "waiting for probes")?;
+            let socket = socket(plan).attempt(what)?;
+            let (waiting, rows) = (VecDeque::new(), Vec::new());
+            self.running.push(Running { plan, socket, id, due_us: 0, waiting, first: 0, rows });
         }
-        spawn(move || receive_all(&shared, &epoll))
+        enter(&network.home)
+    }
+
+    /// When the next request is due.
+    pub fn next_us(&self) -> i64 {
+        self.running.iter().map(|probe| probe.due_us).min().unwrap_or(i64::MAX)
+    }
+
+    /// Sends the requests that are due at `t_us`, and takes the answers that those probes have got.
+    pub fn read(&mut self, t_us: i64) -> Result<()> {
+        if self.next_us() > t_us {
+            return Ok(());
+        }
+        let now_ns = clock::trial_ns();
+        for probe in self.running.iter_mut().filter(|probe| probe.due_us <= t_us) {
+            probe.receive(&mut self.answers)?;
+            probe.send(t_us, now_ns);
+            probe.due_us += probe.plan.interval_us;
+        }
+        Ok(())
+    }
+
+    /// Takes all answers that have come.
+    pub fn read_last(&mut self) -> Result<()> {
+        self.running.iter_mut().try_for_each(|probe| probe.receive(&mut self.answers))
     }
 
     /// Writes the rows of requests whose fate is known.
     pub fn flush(&mut self) -> Result<()> {
-        for probe in self.shared.iter() {
-            let rows = std::mem::take(&mut probe.state().rows);
-            for row in rows {
+        for probe in &mut self.running {
+            for row in probe.rows.drain(..) {
                 self.table.push(row)?;
             }
         }
@@ -101,11 +109,9 @@ impl Probes {
 
     /// Completes the table: what has not come back by now is not known.
     pub fn finish(mut self) -> Result<()> {
-        for probe in self.shared.iter() {
-            let mut state = probe.state();
-            while let Some(request) = state.waiting.pop_front() {
-                let row = probe.row(&request);
-                state.rows.push(row);
+        for probe in &mut self.running {
+            while let Some(request) = probe.waiting.pop_front() {
+                probe.rows.push(row(probe.plan, &request));
             }
         }
         self.flush()?;
@@ -114,27 +120,12 @@ impl Probes {
 }
 
 impl Running {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn row(&self, request: &Request) -> Probe {
-        Probe {
-            t_us: Some(request.t_us),
-            path: Some(self.plan.path.as_str().into()),
-            source: Some(self.plan.source.to_string().into()),
-            destination: Some(self.plan.destination.to_string().into()),
-            rtt_us: request.answered_ns.map(|ns| (ns - request.sent_ns + 500) / 1000),
-        }
-    }
-
-    fn send(&self, t_us: i64) {
+    fn send(&mut self, t_us: i64, sent_ns: i64) {
         let v6 = usize::from(self.plan.source.is_ipv6());
-        let mut state = self.state();
-        if state.waiting.len() >= PENDING_MAX {
-            self.release(&mut state, true);
+        if self.waiting.len() >= PENDING_MAX {
+            self.release(true);
         }
-        let number = state.first.wrapping_add(u16::try_from(state.waiting.len()).unwrap_or_default());
+        let number = self.first.wrapping_add(u16::try_from(self.waiting.len()).unwrap_or_default());
         let mut packet = vec![0; HEADER_BYTES + usize::from(self.plan.payload_bytes)];
         packet[0] = ECHO_REQUEST[v6];
         packet[4..6].copy_from_slice(&self.id.to_be_bytes());
@@ -142,66 +133,59 @@ impl Running {
         // The kernel itself sums up ICMPv6.
         let sum = if v6 == 0 { checksum(&packet) } else { 0 };
         packet[2..4].copy_from_slice(&sum.to_be_bytes());
-        state.waiting.push_back(Request { t_us, sent_ns: clock::monotonic_ns(), answered_ns: None });
-        drop(state);
+        self.waiting.push_back(Request { t_us, sent_ns, answered_ns: None });
         // A request that cannot leave is one that gets no answer.
         let _ = send(&self.socket, &packet, SendFlags::DONTWAIT);
     }
 
-    fn receive(&self) {
-        let mut buffer = [0; BUFFER_BYTES];
-        while let Ok((_, got)) = recv(&self.socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
-            let now_ns = clock::monotonic_ns();
-            let Some((id, number)) = reply(&buffer[..got], self.plan.source.is_ipv6()) else { continue };
-            let mut state = self.state();
-            let place = usize::from(number.wrapping_sub(state.first));
-            if id == self.id
-                && let Some(request) = state.waiting.get_mut(place)
-            {
-                request.answered_ns.get_or_insert(now_ns);
-                self.release(&mut state, false);
+    fn receive(&mut self, answers: &mut Datagrams) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let what = || format!("taking the answers to the probe of path {}", self.plan.path);
+        let zero_ns = clock::realtime_zero_ns();
+        loop {
+            // A router that says that it cannot reach the destination is no answer, nor a failure of the probe.
+            match answers.take(&self.socket) {
+                Err(Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::CONNREFUSED) => continue,
+                done => done.attempt(what)?,
+            }
+            let mut count = 0;
+            for answer in answers.iter() {
+                count += 1;
+                let reply = reply(&answer.head, self.plan.source.is_ipv6());
+                let Some((_, number)) = reply.filter(|(id, _)| *id == self.id) else { continue };
+                let place = usize::from(number.wrapping_sub(self.first));
+                if let Some(request) = self.waiting.get_mut(place) {
+                    request.answered_ns.get_or_insert(answer.realtime_ns - zero_ns);
+                }
+            }
+            self.release(false);
+            if count < BATCH {
+                return Ok(());
             }
         }
     }
 
     /// Turns the requests at the front whose answers have come into rows; with `force` also the very first one.
-    fn release(&self, state: &mut State, force: bool) {
+    fn release(&mut self, force: bool) {
         let mut force = force;
-        while state.waiting.front().is_some_and(|request| force || request.answered_ns.is_some()) {
+        while let Some(request) = self.waiting.pop_front_if(|request| force || request.answered_ns.is_some())
+        {
             force = false;
-            if let Some(request) = state.waiting.pop_front() {
-                state.first = state.first.wrapping_add(1);
-                let row = self.row(&request);
-                state.rows.push(row);
-            }
+            self.first = self.first.wrapping_add(1);
+            self.rows.push(row(self.plan, &request));
         }
     }
 }
 
-/// Sends each probe's requests at its times, for ever.
-fn send_all(probes: &[Running]) {
-    let mut next: Vec<i64> = vec![0; probes.len()];
-    while let Some(t_us) = next.iter().copied().min() {
-        clock::sleep_until(t_us);
-        for (probe, due) in probes.iter().zip(&mut next).filter(|(_, due)| **due == t_us) {
-            probe.send(t_us);
-            *due += probe.plan.interval_us;
-        }
-    }
-}
-
-fn receive_all(probes: &[Running], epoll: &OwnedFd) {
-    let mut ready = Vec::with_capacity(64);
-    loop {
-        if epoll::wait(epoll, spare_capacity(&mut ready), None).is_err() {
-            continue; // interrupted
-        }
-        for event in ready.drain(..) {
-            let number = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
-            if let Some(probe) = probes.get(number) {
-                probe.receive();
-            }
-        }
+fn row(plan: &'static plan::Probe, request: &Request) -> Probe {
+    Probe {
+        t_us: Some(request.t_us),
+        path: Some(plan.path.as_str().into()),
+        source: Some(plan.source.to_string().into()),
+        destination: Some(plan.destination.to_string().into()),
+        rtt_us: request.answered_ns.map(|ns| (ns - request.sent_ns + 500) / 1000),
     }
 }
 
@@ -215,6 +199,7 @@ fn socket(plan: &plan::Probe) -> Result<OwnedFd> {
     bind(&socket, &SocketAddr::new(plan.source, 0)).attempt(|| format!("binding to {}", plan.source))?;
     connect(&socket, &SocketAddr::new(plan.destination, 0))
         .attempt(|| format!("looking for the way to {}", plan.destination))?;
+    sys::stamp_arrivals(&socket).attempt(|| "asking for time stamps")?;
     Ok(socket)
 }
 
@@ -234,11 +219,6 @@ fn checksum(packet: &[u8]) -> u16 {
         sum = (sum >> 16) + (sum & 0xffff);
     }
     !u16::try_from(sum).unwrap_or_default()
-}
-
-fn spawn(body: impl FnOnce() + Send + 'static) -> Result<()> {
-    thread::Builder::new().stack_size(128 * 1024).spawn(body).attempt(|| "starting a thread for probes")?;
-    Ok(())
 }
 
 #[cfg(test)]

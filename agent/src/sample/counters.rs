@@ -67,31 +67,50 @@ impl Counters {
 /// The counters over time: the table `counter_series`.
 pub struct Series {
     table: Table<CounterChange>,
-    /// By node: what each counter was at the latest reading.
-    latest: Vec<BTreeMap<String, i64>>,
+    /// By node and file, what the latest reading told.
+    latest: Vec<[Reading; FILES.len()]>,
+    /// For the next reading.
+    text: Vec<u8>,
+}
+
+/// What a file told: what stands there as before is not looked at again.
+#[derive(Default)]
+struct Reading {
+    groups: Vec<Group>,
+}
+
+/// Two lines of a file: names, and their values.
+struct Group {
+    header: String,
+    numbers: String,
+    names: Vec<String>,
+    values: Vec<i64>,
 }
 
 impl Series {
     /// Creates the table.
     pub fn create(folder: &Path) -> Result<Self> {
-        Ok(Self { table: Table::create(folder)?, latest: Vec::new() })
+        Ok(Self { table: Table::create(folder)?, latest: Vec::new(), text: vec![0; READ_BYTES] })
     }
 
     /// Adds a row for each counter that is not what it was.
     pub fn read(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
         if self.latest.is_empty() {
-            self.latest = counters.nodes.iter().map(|node| node.before.clone()).collect();
+            self.latest = counters.nodes.iter().map(|_| Default::default()).collect();
         }
         for (node, latest) in counters.nodes.iter().zip(&mut self.latest) {
-            for (counter, value) in read(node.name, &node.files)? {
-                if latest.get(&counter).copied().unwrap_or(0) != value {
+            for (file, reading) in node.files.iter().zip(latest) {
+                let length = file
+                    .read_at(&mut self.text, 0)
+                    .attempt(|| format!("reading the counters of {}", node.name))?;
+                let text = String::from_utf8_lossy(&self.text[..length]);
+                for (counter, value) in reading.changes(&text, &node.before) {
                     self.table.push(CounterChange {
                         t_us: Some(t_us),
                         node: Some(node.name.into()),
-                        counter: Some(counter.clone().into()),
+                        counter: Some(counter.into()),
                         value: Some(value),
                     })?;
-                    latest.insert(counter, value);
                 }
             }
         }
@@ -106,6 +125,57 @@ impl Series {
     /// Completes the table.
     pub fn finish(self) -> Result<()> {
         self.table.finish()
+    }
+}
+
+impl Reading {
+    /// Takes what a file tells now, and returns the counters that are not what they were, with what they are. One that
+    /// appears was `first` until then.
+    fn changes(&mut self, text: &str, first: &BTreeMap<String, i64>) -> Values {
+        let pairs = || text.lines().step_by(2).zip(text.lines().skip(1).step_by(2));
+        if !pairs().map(|(header, _)| header).eq(self.groups.iter().map(|group| group.header.as_str())) {
+            self.rename(pairs().map(|(header, _)| header), first);
+        }
+        let mut changed = Values::new();
+        for (group, (_, numbers)) in self.groups.iter_mut().zip(pairs()) {
+            group.take(numbers, &mut changed);
+        }
+        changed
+    }
+
+    /// Other counters than before: each keeps its value.
+    fn rename<'a>(&mut self, headers: impl Iterator<Item = &'a str>, first: &BTreeMap<String, i64>) {
+        let groups = std::mem::take(&mut self.groups);
+        let known: BTreeMap<_, _> =
+            groups.into_iter().flat_map(|group| group.names.into_iter().zip(group.values)).collect();
+        let value = |name: &String| known.get(name).or_else(|| first.get(name)).copied().unwrap_or(0);
+        self.groups = headers
+            .map(|header| {
+                let (group, names) = header.split_once(':').unwrap_or((header, ""));
+                let names: Vec<_> = names.split_whitespace().map(|name| format!("{group}{name}")).collect();
+                let values = names.iter().map(value).collect();
+                Group { header: header.to_owned(), numbers: String::new(), names, values }
+            })
+            .collect();
+    }
+}
+
+impl Group {
+    fn take(&mut self, numbers: &str, changed: &mut Values) {
+        if self.numbers == numbers {
+            return;
+        }
+        self.numbers.clear();
+        self.numbers.push_str(numbers);
+        let numbers = numbers.split_whitespace().skip(1);
+        for ((name, latest), number) in self.names.iter().zip(&mut self.values).zip(numbers) {
+            if let Ok(value) = number.parse()
+                && *latest != value
+            {
+                *latest = value;
+                changed.push((name.clone(), value));
+            }
+        }
     }
 }
 
@@ -143,6 +213,19 @@ mod tests {
         parse("Tcp: MaxConn RetransSegs\nTcp: -1 7\nMPTcpExt: MPCapableSYNRX\nMPTcpExt: 1\n", &mut values);
         let expected = [("TcpMaxConn", -1), ("TcpRetransSegs", 7), ("MPTcpExtMPCapableSYNRX", 1)];
         assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    #[test]
+    fn only_what_has_changed_is_told_also_when_counters_appear() {
+        let mut reading = Reading::default();
+        let first = BTreeMap::from([("TcpA".to_owned(), 1), ("UdpC".to_owned(), 5)]);
+        let mut changes = |text: &str| reading.changes(text, &first);
+        let told = |name: &str, value| vec![(name.to_owned(), value)];
+        assert_eq!(changes("Tcp: A B\nTcp: 1 0\nUdp: C\nUdp: 5\n"), []);
+        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 5\n"), told("TcpB", -2));
+        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 6\n"), told("UdpC", 6));
+        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nMsg: D E\nMsg: 0 3\nUdp: C\nUdp: 6\n"), told("MsgE", 3));
+        assert_eq!(changes("Tcp: A B\nTcp: 4 -2\nMsg: D E\nMsg: 0 3\nUdp: C\nUdp: 6\n"), told("TcpA", 4));
     }
 
     #[test]

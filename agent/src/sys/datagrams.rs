@@ -9,18 +9,25 @@ use super::{last_errno, set_integer, size32};
 
 /// `SCM_TIMESTAMPNS` comes with a `timespec`; its control message takes so many bytes.
 const CONTROL_BYTES: usize = 64;
-/// Of each datagram the first bytes are kept: its number.
-const HEAD_BYTES: usize = 8;
+/// Of each datagram the first bytes are kept: its number, or the headers of IPv4 and ICMP.
+pub const HEAD_BYTES: usize = 32;
 
 /// What is known of a datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram {
-    /// Its first eight bytes, little-endian.
-    pub number: u64,
+    /// Its first bytes, and zeros where it has fewer.
+    pub head: [u8; HEAD_BYTES],
     /// All its bytes; 0 when there was none, because the socket is shut down.
     pub length: u64,
     /// `CLOCK_REALTIME` when the kernel received it; 0 when it does not tell.
     pub realtime_ns: i64,
+}
+
+impl Datagram {
+    /// Its first eight bytes, little-endian.
+    pub fn number(&self) -> u64 {
+        self.head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
 }
 
 /// Room for a batch of datagrams.
@@ -51,11 +58,29 @@ impl Datagrams {
 
     /// Waits until `ask` datagrams are there (at most a batch), or the socket is shut down.
     pub fn receive(&mut self, fd: impl AsFd, ask: usize) -> Result<()> {
+        self.receive_as(fd, ask, libc::MSG_TRUNC)
+    }
+
+    /// Takes what is there, at most a batch, without waiting.
+    pub fn take(&mut self, fd: impl AsFd) -> Result<()> {
+        match self.receive_as(fd, usize::MAX, libc::MSG_TRUNC | libc::MSG_DONTWAIT) {
+            Err(rustix::io::Errno::AGAIN) => {
+                self.count = 0;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn receive_as(&mut self, fd: impl AsFd, ask: usize, flags: libc::c_int) -> Result<()> {
         let ask = ask.min(self.heads.len());
         let mut parts: Vec<libc::iovec> = self
             .heads
             .iter_mut()
-            .map(|head| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: HEAD_BYTES })
+            .map(|head| {
+                *head = [0; HEAD_BYTES];
+                libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: HEAD_BYTES }
+            })
             .collect();
         let mut headers: Vec<libc::mmsghdr> = parts
             .iter_mut()
@@ -77,7 +102,7 @@ impl Datagrams {
                 fd.as_fd().as_raw_fd(),
                 headers.as_mut_ptr(),
                 size32(ask),
-                libc::MSG_TRUNC,
+                flags,
                 std::ptr::null_mut(),
             )
         };
@@ -92,7 +117,7 @@ impl Datagrams {
     /// The datagrams of the latest call.
     pub fn iter(&self) -> impl Iterator<Item = Datagram> {
         (0..self.count).map(|place| Datagram {
-            number: u64::from_le_bytes(self.heads[place]),
+            head: self.heads[place],
             length: self.lengths[place] as u64,
             realtime_ns: stamp(&self.controls[place], self.control_lengths[place]),
         })

@@ -101,6 +101,11 @@ impl PacketRing {
         Ok(Self { socket, base, frame_bytes, frames, next: 0 })
     }
 
+    /// So many packets fit into the ring.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
     /// Hands the packets that wait to `each`, in order, and gives their places back to the kernel.
     pub fn take(&mut self, mut each: impl FnMut(&Packet<'_>)) {
         // No more than the ring holds, should packets come faster than they are taken.

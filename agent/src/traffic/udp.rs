@@ -69,7 +69,7 @@ pub fn receive(
                 return Ok(last_us); // the socket was shut down
             }
             let t_us = (datagram.realtime_ns - zero_ns).div_euclid(1000);
-            let number = usize::try_from(datagram.number).unwrap_or(usize::MAX);
+            let number = usize::try_from(datagram.number()).unwrap_or(usize::MAX);
             if messages.received(number, t_us) {
                 arrived += 1;
                 *received += datagram.length;

@@ -62,7 +62,7 @@ pub fn run(
     let zero_ns = clock::set_zero();
     status::booted(zero_ns);
     status::enter_phase("run");
-    if !plan.monitors.captures.is_empty() {
+    if !plan.monitors.captures.is_empty() || !plan.monitors.probes.is_empty() {
         clock::realtime_zero_ns();
     }
     let ends = vec![None; plan.flows.len()];

@@ -1,0 +1,74 @@
+"""What monitors cost: wall time and processor time of a small trial with each of them, beside the trial without.
+
+The trial is 30 virtual seconds of 10 Mbit/s over two paths, small on purpose: a reading costs the same in a large
+one, where it weighs less. The least of several repeats is printed, which a busy machine disturbs least; `AGENT` as the
+only argument measures another agent.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import plait
+from plait import kernel as kernels
+from plait.plan.expand import expand, trial_seed
+from plait.plan.resolve import resolve
+from plait.run.engine import Job
+from plait.run.virtual import VirtualEngine
+from plait.scenario import parse
+
+REPEATS = 5
+SCENARIO = """
+title: Two paths of 5 Mbit/s for half a minute
+network:
+  hosts: [h1, h2]
+  links:
+    h1-h2: {rate: 5mbit, delay: 10ms}
+    h1-h2#2: {rate: 5mbit, delay: 10ms}
+traffic:
+  - bulk: {from: h1, to: h2, duration: 30s}
+"""
+MONITORS = (
+    "",
+    "interfaces: 100ms",
+    "counters: 100ms",
+    "ping: 100ms",
+    "interfaces: 100ms, counters: 100ms, ping: 100ms",
+    "capture: [h1, h2]",
+)
+
+
+def measure(engine: VirtualEngine, monitors: str, folder: Path) -> tuple[float, float]:
+    """Returns the wall and the processor time of one trial in s, without the conversion of its tables."""
+    scenario = parse(SCENARIO + (f"monitors: {{{monitors}}}\n" if monitors else ""), "bench.yaml")
+    plan = resolve(expand(scenario)[0].scenario, trial_seed(scenario.seed, 0))
+    folder.mkdir()
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    engine.execute(Job(plan, {}, folder))
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main(agent: Path) -> None:
+    """Prints a row for each set of monitors."""
+    engine = VirtualEngine(kernels.ensure(), agent)
+    found: dict[str, list[tuple[float, float]]] = {monitors: [] for monitors in MONITORS}
+    with tempfile.TemporaryDirectory() as temporary:
+        for repeat in range(REPEATS):
+            for i, monitors in enumerate(MONITORS):
+                found[monitors].append(measure(engine, monitors, Path(temporary) / f"{repeat}-{i}"))
+    base = [min(times) for times in zip(*found[""], strict=True)]
+    print(f"{'monitors':<50} {'wall':>8} {'more':>7} {'processor':>10} {'more':>7}")
+    for monitors, times in found.items():
+        wall, processor = (min(column) for column in zip(*times, strict=True))
+        more = f"{wall / base[0] - 1:7.0%} {processor:9.2f}s {processor / base[1] - 1:7.0%}"
+        print(f"{monitors or 'none':<50} {wall:7.2f}s {more}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(plait.__file__).parent / "_bin" / "plait-agent")

@@ -17,7 +17,7 @@ from plait.explain.effect import effect
 from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
 from plait.plan.expand import expand
-from plait.report.study import read_study, read_study_file
+from plait.report.study import read_study_file
 from plait.scenario import library, parse
 from plait.scenario.inputs import input_files
 from plait.scenario.overrides import assign
@@ -86,19 +86,22 @@ class Bench:
     def _run(self, scenario: Scenario, flow: str, out: Path) -> tuple[dict[int, float], Cause | None]:
         options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
         perform(scenario, "verify", self._engine, options, folder=out, watch=_unwatched, tell=lambda _: None)
-        case = read_study(out).cases[0]
+        name = expand(scenario)[0].name
         found: dict[int, float] = {}
-        for row in case.rows:
-            value = row.metrics.get(f"{flow}.goodput_bps", row.metrics.get("goodput_bps"))
-            if value is not None:
-                found[row.seed] = value
-        if not case.rows:
-            return found, None
-        trial = read_trial(out / "trials" / case.name / f"{case.rows[0].index:03d}")
-        explained = explain_trial(
-            trial.plan, trial.tables, possible(expand(scenario)[0].scenario, trial.plan)
-        )
-        return found, next((one.first for one in explained if one.flow == flow), None)
+        causes: list[Cause | None] = []
+        for number in range(self._seeds):
+            trial = read_trial(out / "trials" / name / f"{number:03d}")
+            if trial.provenance.status == "failed":
+                continue
+            # Also of flows that were cut off by the end of the trial, of which metrics tell nothing.
+            explained = explain_trial(
+                trial.plan, trial.tables, possible(expand(scenario)[0].scenario, trial.plan)
+            )
+            for one in explained:
+                if one.flow == flow and one.goodput_bps is not None:
+                    found[trial.provenance.seed] = one.goodput_bps
+                    causes.append(one.first)
+        return found, causes[0] if causes else None
 
     def _base(self) -> Path:
         """The folder that relative names of files are meant from: that of the scenario that was run."""

@@ -17,6 +17,7 @@ class Cause(StrEnum):
     RECEIVE_WINDOW = "receive-window"
     SEND_BUFFER = "send-buffer"
     HEAD_OF_LINE = "head-of-line"
+    MEMORY_PRESSURE = "memory-pressure"
     LOSS_RECOVERY = "loss-recovery"
     QUEUE_FULL = "queue-full"
     TOO_SHORT = "too-short"
@@ -68,6 +69,11 @@ CAUSES: dict[Cause, Known] = {
         "head-of-line waiting",
         "the window was full of data that waited at the receiver for the slower path",
         "raise the receive buffer, level the paths' delays, or leave the slow path out",
+    ),
+    Cause.MEMORY_PRESSURE: Known(
+        "memory pressure",
+        "the memory for all of TCP was used up: windows were kept small, and data that had arrived were dropped",
+        "allow smaller buffers, or more memory (net.ipv4.tcp_mem); see docs/explanation/large-buffers.md",
     ),
     Cause.LOSS_RECOVERY: Known(
         "loss",

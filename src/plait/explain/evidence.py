@@ -27,6 +27,7 @@ MARKED = (
     Cause.QUEUE_FULL,
     Cause.HEAD_OF_LINE,
     Cause.RECEIVE_WINDOW,
+    Cause.MEMORY_PRESSURE,
     Cause.SUBFLOW_CLOSED,
     Cause.COMPETING_TRAFFIC,
 )
@@ -87,6 +88,18 @@ def _buffer(facts: FlowFacts, _: Where) -> list[str]:
 def _idle(facts: FlowFacts, _: Where) -> list[str]:
     empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
     return [f"Nothing waited to be sent at {percent(empty, 2)} of the samples."]
+
+
+def _pressure(facts: FlowFacts, _: Where) -> list[str]:
+    said = [
+        f"{node} came under memory pressure {often} times (TCPMemoryPressures)."
+        for node, often in facts.pressed.items()
+    ]
+    if facts.pruned:
+        said.append(
+            f"It dropped {facts.pruned} segments that its subflows had acknowledged (MPTcpExtRcvPruned)."
+        )
+    return said
 
 
 def _drops(facts: FlowFacts, where: Where) -> list[str]:
@@ -191,6 +204,7 @@ _TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.RECEIVE_WINDOW: _window,
     Cause.HEAD_OF_LINE: _waiting,
     Cause.SEND_BUFFER: _buffer,
+    Cause.MEMORY_PRESSURE: _pressure,
     Cause.SENDER_IDLE: _idle,
     Cause.LOSS_RECOVERY: _drops,
     Cause.QUEUE_FULL: _drops,

@@ -98,11 +98,17 @@ class FlowFacts:
     send_buffer: Array
     out_of_order: Array
     """Bytes at the receiver that wait for bytes before them."""
+    delivered: Array
+    """Bytes in order at the receiver, a counter."""
     receive_memory: Array
     receive_buffer: Array
     reinjected: Array
     """Bytes sent again at the data level, a counter."""
     events: pl.DataFrame = field(repr=False)
+    pressed: Mapping[str, int]
+    """By node, how often TCP of an end of the flow came to use more memory than it should (TCPMemoryPressures)."""
+    pruned: int = 0
+    """Segments that the receiver's MPTCP dropped for want of memory (RcvPruned)."""
     payload_ratio: float = 1.0
     """Payload per frame byte of a full segment."""
 
@@ -149,10 +155,13 @@ def flow_facts(plan: Plan, tables: Tables, view: View, payload_ratio: float) -> 
         send_memory=_state(own, "send_memory_bytes", edges),
         send_buffer=_state(own, "send_buffer_bytes", edges),
         out_of_order=_out_of_order(other, receiving, edges),
+        delivered=_counter(other, "received_bytes", edges),
         receive_memory=_state(other, "receive_memory_bytes", edges),
         receive_buffer=_state(other, "receive_buffer_bytes", edges),
         reinjected=np.nan_to_num(_counter(own, "retransmitted_bytes", edges)),
         events=events,
+        pressed=_grown(tables["counters"], view, "TcpExtTCPMemoryPressures"),
+        pruned=sum(_grown(tables["counters"], view, "MPTcpExtRcvPruned").values()),
         payload_ratio=payload_ratio,
     )
 
@@ -176,6 +185,16 @@ def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
     place = np.searchsorted(known["t_us"].to_numpy(), edges, side="right") - 1
     values = known[column].to_numpy().astype(float)
     return np.asarray(values[np.maximum(place, 0)])
+
+
+def _grown(counters: pl.DataFrame, view: View, name: str) -> dict[str, int]:
+    """By how much a counter of the flow's two ends grew, by node; only those that did."""
+    found = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
+    return {
+        node: after - before
+        for node, before, after in found.select("node", "before", "after").iter_rows()
+        if after > before
+    }
 
 
 def _window(sending: pl.DataFrame, edges: Array) -> Array:

@@ -82,6 +82,12 @@ def _receive(suspect: Suspect) -> Remedy:
     return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
 
 
+def _smaller(suspect: Suspect) -> Remedy:
+    size = max(suspect.fill_bytes(), LEAST_BUFFER)
+    fields = (("tcp.receive_buffer_max", f"{size}B"), ("tcp.send_buffer_max", f"{size}B"))
+    return Remedy(f"buffers of at most {size / 1e6:.1f} MB", fields)
+
+
 def _send(suspect: Suspect) -> Remedy:
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
     number, kind = suspect.entry
@@ -193,6 +199,7 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.RECEIVE_WINDOW: _receive,
     Cause.HEAD_OF_LINE: _receive,
     Cause.SEND_BUFFER: _send,
+    Cause.MEMORY_PRESSURE: _smaller,
     Cause.LOSS_RECOVERY: _of_links("loss", "0%", "no random loss on {links}"),
     Cause.QUEUE_FULL: _of_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
     Cause.SHARED_BOTTLENECK: _of_links("rate", None, "no limit on {links}"),

@@ -33,6 +33,12 @@ WAITING_SHARE = 0.25
 """What waits out of order at the receiver is to blame for a full window from this part of the window on."""
 CWND_USED = 0.9
 """A subflow uses its congestion window when so much of it is in flight."""
+STALLED = 0.1
+"""A flow is stalled in a slice when less than this part of what its paths could give arrived in order."""
+FOLLOW_FROM_MEMORY = frozenset(
+    {Cause.RECEIVE_WINDOW, Cause.HEAD_OF_LINE, Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, Cause.NOT_KNOWN}
+)
+"""What a flow without memory looks like from its sender."""
 FAR = 2.0
 """A path is far from another one whose round trips take so many times as long."""
 FULL_BUFFER = 0.6
@@ -72,8 +78,25 @@ def path_time(facts: FlowFacts, path: PathFacts) -> PathTime:
             out.add(cause, us / len(path.tracks), where)
     for cause, where, us in work_causes(facts, path, work, out.used):
         out.add(cause, us, where)
+    _lay_to_memory(facts, out)
     _close(out, dt)
     return out
+
+
+def _lay_to_memory(facts: FlowFacts, out: PathTime) -> None:
+    """Lays what held a stalled flow back to memory, where a host had used up what it gives to TCP.
+
+    Its receiver keeps the window small then, and drops what has arrived (RcvPruned): windows are full, paths idle.
+    """
+    could = sum(path.could_bps or 0 for path in facts.paths) * facts.payload_ratio
+    if not facts.pressed or not could:
+        return
+    came = np.nan_to_num(np.diff(facts.delivered)) * 8e6
+    stalled = came < STALLED * could * np.diff(facts.edges)
+    for (cause, where), us in list(out.time.items()):
+        if cause in FOLLOW_FROM_MEMORY:
+            out.time[cause, where] = us * ~stalled
+            out.add(Cause.MEMORY_PRESSURE, us * stalled, tuple(facts.pressed))
 
 
 def _handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:

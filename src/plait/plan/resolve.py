@@ -121,7 +121,9 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         machine=Machine(
             memory_mib=memory,
             syscall_ns=system_call_ns(scenario),
-            sysctls=sysctls.of_kernel(memory, namespaces, planned_flows, manager.settings()),
+            sysctls=sysctls.of_kernel(
+                memory, namespaces, planned_flows, manager.settings(), tcp_mem=_tcp_mem(scenario)
+            ),
         ),
         sample_interval_us=scenario.sample.us,
         end_us=0,
@@ -272,6 +274,11 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[str, int]:
             for port in (*forward, *backward, *spread(pair, routing)):
                 rtts[port.out] = max(rtts.get(port.out, 0), rtt)
     return rtts
+
+
+def _tcp_mem(scenario: Scenario) -> str | None:
+    given = scenario.tcp.machine_memory
+    return None if given is None else sysctls.tcp_memory(int(given))
 
 
 def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> int:

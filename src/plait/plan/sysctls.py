@@ -35,7 +35,12 @@ def path(name: str) -> str:
 
 
 def of_kernel(
-    memory_mib: int, namespaces: Iterable[Namespace], flows: Iterable[Flow], later: Iterable[SetSysctl]
+    memory_mib: int,
+    namespaces: Iterable[Namespace],
+    flows: Iterable[Flow],
+    later: Iterable[SetSysctl],
+    *,
+    tcp_mem: str | None = None,
 ) -> tuple[Setting, ...]:
     """Settings that exist once for all namespaces: as much as these namespaces, flows and later settings need."""
     pages = memory_mib * 2**20 // _PAGE
@@ -52,7 +57,7 @@ def of_kernel(
     used |= {setting.value for setting in later if setting.path == CONGESTION_CONTROL}
     return (
         # TCP's memory is bounded by the trial's own (which is ample), not by a default for its kernel's size
-        ("net/ipv4/tcp_mem", f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
+        ("net/ipv4/tcp_mem", tcp_mem or f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
         # the default, or as much as a flow asks for: otherwise the kernel would cut its request silently
         ("net/core/rmem_max", str(largest)),
         ("net/core/wmem_max", str(largest)),
@@ -65,6 +70,13 @@ def of_kernel(
         ("net/ipv4/neigh/default/gc_thresh2", "32768"),
         ("net/ipv4/neigh/default/gc_thresh3", "65536"),
     )
+
+
+def tcp_memory(machine_bytes: int) -> str:
+    """`tcp_mem` as Linux sets it on a machine with so much memory (net/ipv4/tcp.c, tcp_init_mem), in pages."""
+    limit = max(machine_bytes // _PAGE // 16, 128)
+    least = limit // 4 * 3
+    return f"{least} {limit} {2 * least}"
 
 
 def of_node(scenario: model.Scenario, role: str, *, ipv6: bool) -> list[Setting]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from plait.scenario.parts import Buffer, Keyword, Part, Whole
-from plait.units import Duration, Ratio
+from plait.units import Duration, Ratio, Size
 
 MAX_SUBFLOWS = 32
 """Of one connection, the initial one included, where plait is the path manager; the kernel's own opens fewer."""
@@ -84,6 +84,13 @@ class MptcpSettings(Part):
     """So many subflows over each pair of addresses, as the `ndiffports` path manager made them."""
 
 
+class MachineMemory(Size):
+    """The memory of a machine."""
+
+    least = 16 * 2**20
+    most = 2**43
+
+
 class TcpSettings(Part):
     """TCP, and what MPTCP's subflows take from it."""
 
@@ -92,3 +99,5 @@ class TcpSettings(Part):
     """To which the kernel grows a receive buffer by itself (tcp_rmem[2])."""
     send_buffer_max: Buffer = Buffer.parse("4MiB")
     """To which the kernel grows a send buffer by itself (tcp_wmem[2])."""
+    machine_memory: MachineMemory | None = None
+    """All sockets together get what Linux gives them on a machine with so much memory (tcp_mem). Default: ample."""

@@ -14,7 +14,8 @@ from plait.analysis.summarise import CaseRows, TrialRow, summarise
 from plait.report import render
 from plait.report.cases_chart import cases_spec
 from plait.report.layout import distinct_paths, layout
-from plait.report.network import DrawnPath, draw, link_label
+from plait.report.link_words import link_label
+from plait.report.network import DrawnPath, draw
 from plait.report.representatives import median_row
 from plait.report.sweep_chart import Sweep, sweep_of
 from plait.report.theme import DARK, LIGHT, case_token, paint, path_token

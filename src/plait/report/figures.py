@@ -9,7 +9,8 @@ from plait.report.case_figures import CaseFigure, case_figures
 from plait.report.cases_chart import SCHEMA
 from plait.report.delay_chart import delay_figures
 from plait.report.layout import distinct_paths
-from plait.report.network import DrawnPath, draw, link_label
+from plait.report.link_words import link_label
+from plait.report.network import DrawnPath, draw
 from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
 from plait.report.paper import COLUMN_MM, PAGE_MM, fitted, together
 from plait.report.theme import LIGHT, PATHS

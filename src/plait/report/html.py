@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from plait.plan.ifnames import told
 from plait.report import matrix, sections, split
 from plait.report.calibration import calibration
 from plait.report.case_figures import case_figures
@@ -20,6 +21,7 @@ from plait.report.delay_chart import delay_figures
 from plait.report.figures import coloured_paths, links_differ, most_paths
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.network import draw
+from plait.report.overview import is_crowded
 from plait.report.panels import frames_of, panel_of
 from plait.report.table import flow_rows, rows
 from plait.report.theme import DARK, LIGHT, config
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 PAGE_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
 OPEN_PANELS = 4
 """Cases over time that are open at first; the others open by a button."""
+INTERFACES_TOLD = 12
+"""Nodes whose interfaces have shortened names; the plan has all."""
 
 # Nothing is loaded from anywhere: the browser itself refuses it.
 POLICY = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -136,14 +140,16 @@ def _network(shown: Sequence[Representative]) -> str:
     paths = coloured_paths(drawn, colours)
     key = "".join(
         f'<li><i style="background:{path.colour}"></i>{escape(path.label)} <span>{escape(path.facts)}</span></li>'
-        for path in paths
+        for path in ([] if is_crowded(drawn.plan) else paths)
     )
     words = f"As in case {escape(drawn.label)}; links differ between cases."
     note = f'<p class="note">{words}</p>' if links_differ(shown) else ""
+    names = [f"{line}." for line in told(drawn.plan)[:INTERFACES_TOLD]]
+    interfaces = f'<p class="note">{escape(" ".join(names))}</p>' if names else ""
     return (
         f'<section id="network"><h2>Network</h2>{note}'
         f'<figure class="network">{draw(drawn.plan, paths, colours, legend=False)}</figure>'
-        f'<ul class="key">{key}</ul></section>'
+        f'<ul class="key">{key}</ul>{interfaces}</section>'
     )
 
 

@@ -49,14 +49,14 @@ def layout(plan: Plan) -> Layout:
         if a in near and b in near:
             near[a].append(b)
             near[b].append(a)
-    left, right = _sides(plan, nodes)
-    across = _across(nodes, _distances(near, left), _distances(near, right))
+    left, right = sides(plan, nodes)
+    columns = across(nodes, distances(near, left), distances(near, right))
     down = _down(plan, nodes, near)
-    _spread(across, down)
+    _spread(columns, down)
     top = min(down.values(), default=0.0)
     down = {node: place - top for node, place in down.items()}
     longest = max((len(node_path(plan, path)) for _, path in distinct_paths(plan)), default=2)
-    return Layout(across, down, longest, max(down.values(), default=0.0), len(everything) - len(nodes))
+    return Layout(columns, down, longest, max(down.values(), default=0.0), len(everything) - len(nodes))
 
 
 def node_path(plan: Plan, path: Path) -> list[str]:
@@ -75,7 +75,7 @@ def distinct_paths(plan: Plan) -> list[tuple[Flow, Path]]:
     return list(found.values())
 
 
-def _sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
+def sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the hosts at the left and at the right: clients and servers, as the first flow has them.
 
     A flow that runs against an earlier one has its server at the left.
@@ -95,7 +95,7 @@ def _sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
     return left, right
 
 
-def _distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, int]:
+def distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, int]:
     """Return each node's number of links to the nearest source (breadth first)."""
     found = dict.fromkeys(sources, 0)
     edge = list(found)
@@ -109,7 +109,7 @@ def _distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, 
     return found
 
 
-def _across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) -> dict[str, float]:
+def across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) -> dict[str, float]:
     """Return places from 0 (clients) to 1 (servers); what is connected to neither stands in the middle."""
     places = {}
     for node in nodes:

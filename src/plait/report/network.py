@@ -6,27 +6,24 @@ It is written as SVG by hand: a dozen boxes and curves whose colours the page ca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
-from plait.analysis.wording import plain, rate, significant
+from plait.report import overview
 from plait.report.layout import Layout, layout
+from plait.report.link_words import link_label
+from plait.report.svg import LETTER, TEXT, halo, node, shortened, stroke, text
 from plait.report.theme import FONT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model import Link, LinkDirection, Namespace, Plan
+    from plait.plan.model import Link, Plan
 
 LANE = 84
 COLUMN = (170.0, 280.0)
 """Least and greatest distance between columns; the labels of links decide."""
 MARGIN = 62
-TEXT = 11.5
-LETTER = 0.58
-"""Mean width of a letter as a share of its height; widths are estimated, boxes have room."""
 SEPARATION = 5.0
-LONGEST_NAME = 16
 BEND = 36.0
 """How far the handles of parallel links are apart."""
 BULGE = 0.75
@@ -66,7 +63,12 @@ class _Geometry:
 
 
 def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, legend: bool) -> str:
-    """Return the drawing as SVG; `colours` gives "surface", "raised", "ink", "muted" and "grid" as CSS colours."""
+    """Return the drawing as SVG; `colours` gives "surface", "raised", "ink", "muted" and "grid" as CSS colours.
+
+    A network of many nodes is drawn as an overview, without paths.
+    """
+    if overview.is_crowded(plan):
+        return overview.draw(plan, colours)
     places = layout(plan)
     drawn = [link for link in plan.links if all(node in places.across for node in _ends(link))]
     same = _common_label(drawn)
@@ -80,13 +82,21 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
     legend_height = 22 * len(paths) + 8 if legend else 0
     parts = [_curves(drawn, geometry, paths, colours, labels=same is None)]
     parts += [
-        _node(space, geometry, colours) for space in plan.network.namespaces if space.name in places.across
+        node(
+            *geometry.at(space.name),
+            shortened(space.name),
+            space.role,
+            colours,
+            told=f"{space.role} {space.name}",
+        )
+        for space in plan.network.namespaces
+        if space.name in places.across
     ]
     notes = [f"every link: {same}"] if same is not None else []
     if places.left_out:
         notes.append(f"{places.left_out} nodes that no path crosses are not drawn")
     if notes:
-        parts.append(_text(geometry.width / 2, height + 2, "; ".join(notes), colours["muted"], "middle"))
+        parts.append(text(geometry.width / 2, height + 2, "; ".join(notes), colours["muted"], "middle"))
         height += 18
     if legend:
         parts.append(_legend(paths, height + 6, colours))
@@ -97,41 +107,6 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
         f'font-family="{FONT}" font-size="{TEXT}">'
         f'<rect width="100%" height="100%" fill="{colours["surface"]}"/>{"".join(parts)}</svg>'
     )
-
-
-def link_label(link: Link) -> str:
-    """Return what a link does in a few words: "5 Mbit/s, 10 ms"; both directions where they differ."""
-    one, other = link.directions
-    words = [
-        _both(_rate(one.rate_bps), _rate(other.rate_bps)),
-        _both(_delay(one), _delay(other)),
-        _both(_loss(one), _loss(other)),
-    ]
-    return ", ".join(word for word in words if word)
-
-
-def _rate(value: int | None) -> str:
-    """Return a configured rate without digits that say nothing: "5 Mbit/s", not "5.00 Mbit/s"."""
-    if value is None:
-        return ""
-    return plain(rate(value))
-
-
-def _delay(direction: LinkDirection) -> str:
-    if direction.delay_ns < 1000:  # netem carries every link; a nanosecond is no delay
-        return ""
-    ms = direction.delay_ns / 1e6
-    text = f"{ms:.3f}".rstrip("0").rstrip(".")
-    jitter = f" \N{PLUS-MINUS SIGN} {significant(direction.jitter_ns / 1e6)}" if direction.jitter_ns else ""
-    return f"{text}{jitter} ms"
-
-
-def _loss(direction: LinkDirection) -> str:
-    return f"{direction.loss_ratio * 100:g} % loss" if direction.loss_ratio else ""
-
-
-def _both(one: str, other: str) -> str:
-    return one if one == other else f"{one or 'none'} / {other or 'none'}"
 
 
 def _common_label(links: Sequence[Link]) -> str | None:
@@ -159,13 +134,13 @@ def _curves(
             names = {direction.name for direction in link.directions}
             users = [path for path in paths if names & set(path.directions)]
             thick = max(5.0, SEPARATION * len(users) + 2)
-            below.append(_stroke(_curve(geometry, link, bend, 0), colours["grid"], thick))
+            below.append(stroke(_curve(geometry, link, bend, 0), colours["grid"], thick))
             for place, path in enumerate(users):
                 shift = (place - (len(users) - 1) / 2) * SEPARATION
-                below.append(_stroke(_curve(geometry, link, bend, shift), path.colour, 2.4))
+                below.append(stroke(_curve(geometry, link, bend, shift), path.colour, 2.4))
             label = link_label(link)
             if labels and label:
-                above.append(_halo(*_label_place(geometry, link, bend, thick / 2), label, colours))
+                above.append(halo(*_label_place(geometry, link, bend, thick / 2), label, colours))
     return "".join(below) + "".join(above)
 
 
@@ -196,50 +171,11 @@ def _ends(link: Link) -> tuple[str, str]:
     return link.directions[0].source, link.directions[0].target
 
 
-def _stroke(data: str, colour: str, width: float) -> str:
-    return f'<path d="{data}" fill="none" stroke="{colour}" stroke-width="{width:g}" stroke-linecap="round"/>'
-
-
-def _node(space: Namespace, geometry: _Geometry, colours: Mapping[str, str]) -> str:
-    """Return one node: hosts as strong boxes, switches as light ones, routers as rounded ones."""
-    x, y = geometry.at(space.name)
-    name = (
-        space.name
-        if len(space.name) <= LONGEST_NAME
-        else space.name[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    )
-    host = space.role == "host"
-    width = max(50.0 if host else 40.0, len(name) * 13 * LETTER + 22)
-    height, radius = (34, 6) if host else (26, 13 if space.role == "router" else 4)
-    stroke = colours["ink"] if host else colours["muted"]
-    box = (
-        f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height}" rx="{radius}" '
-        f'fill="{colours["raised"]}" stroke="{stroke}" stroke-width="{1.5 if host else 1}"/>'
-    )
-    label = (
-        f'<text x="{x:.1f}" y="{y + 4.5:.1f}" text-anchor="middle" font-size="13" '
-        f'font-weight="{600 if host else 400}" fill="{colours["ink"]}">{escape(name)}</text>'
-    )
-    return f"<g><title>{escape(space.role)} {escape(space.name)}</title>{box}{label}</g>"
-
-
-def _halo(x: float, y: float, text: str, colours: Mapping[str, str]) -> str:
-    """Return a centred label that stays readable over lines."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{colours["ink"]}" stroke="{colours["surface"]}" '
-        f'stroke-width="4" stroke-linejoin="round" paint-order="stroke">{escape(text)}</text>'
-    )
-
-
-def _text(x: float, y: float, text: str, colour: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
-
-
 def _legend(paths: Sequence[DrawnPath], top: float, colours: Mapping[str, str]) -> str:
     """Return a line per path with its colour and label."""
     rows = []
     for number, path in enumerate(paths):
         y = top + 22 * number + 8
-        rows.append(_stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
-        rows.append(_text(MARGIN + 8, y + 4, f"{path.label}   {path.facts}", colours["ink"], "start"))
+        rows.append(stroke(f"M{MARGIN - 24} {y:.1f}h22", path.colour, 3))
+        rows.append(text(MARGIN + 8, y + 4, f"{path.label}   {path.facts}", colours["ink"], "start"))
     return "".join(rows)

@@ -1,0 +1,62 @@
+"""The strokes, boxes and words of drawings in SVG, whose colours the page can set by theme."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TEXT = 11.5
+LETTER = 0.58
+"""Mean width of a letter as a share of its height; widths are estimated, boxes have room."""
+LONGEST_NAME = 16
+
+
+def shortened(name: str) -> str:
+    """Return a name as boxes have it."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def node_width(name: str, role: str) -> float:
+    """Return the width of a node's box in pixels."""
+    return max(50.0 if role == "host" else 40.0, len(name) * 13 * LETTER + 22)
+
+
+def stroke(data: str, colour: str, width: float) -> str:
+    """Return a line without a surface."""
+    return f'<path d="{data}" fill="none" stroke="{colour}" stroke-width="{width:g}" stroke-linecap="round"/>'
+
+
+def node(x: float, y: float, name: str, role: str, colours: Mapping[str, str], *, told: str = "") -> str:
+    """Return one node: hosts as strong boxes, switches as light ones, routers as rounded ones.
+
+    `told` is what the pointer finds out, where that is more than role and name.
+    """
+    host = role == "host"
+    width = node_width(name, role)
+    height, radius = (34, 6) if host else (26, 13 if role == "router" else 4)
+    stroke = colours["ink"] if host else colours["muted"]
+    box = (
+        f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height}" rx="{radius}" '
+        f'fill="{colours["raised"]}" stroke="{stroke}" stroke-width="{1.5 if host else 1}"/>'
+    )
+    label = (
+        f'<text x="{x:.1f}" y="{y + 4.5:.1f}" text-anchor="middle" font-size="13" '
+        f'font-weight="{600 if host else 400}" fill="{colours["ink"]}">{escape(name)}</text>'
+    )
+    return f"<g><title>{escape(told or f'{role} {name}')}</title>{box}{label}</g>"
+
+
+def halo(x: float, y: float, text: str, colours: Mapping[str, str]) -> str:
+    """Return a centred label that stays readable over lines."""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle" fill="{colours["ink"]}" stroke="{colours["surface"]}" '
+        f'stroke-width="4" stroke-linejoin="round" paint-order="stroke">{escape(text)}</text>'
+    )
+
+
+def text(x: float, y: float, words: str, colour: str, anchor: str) -> str:
+    """Return a line of words."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'

@@ -43,6 +43,12 @@ pub fn trial_us() -> i64 {
     ZERO_NS.get().map_or(0, |zero| (monotonic_ns() - zero).div_euclid(1000))
 }
 
+/// A time in seconds, for messages.
+#[allow(clippy::cast_precision_loss)] // a trial lasts far less than 2^53 us
+pub fn seconds(t_us: i64) -> f64 {
+    t_us as f64 / 1e6
+}
+
 /// The time since the trial's zero in ns.
 pub fn trial_ns() -> i64 {
     ZERO_NS.get().map_or(0, |zero| monotonic_ns() - zero)
@@ -82,6 +88,11 @@ impl Latch {
         time.get_or_insert(t_us);
         self.happened.notify_all();
         first
+    }
+
+    /// When it happened; None: it has not yet.
+    pub fn time(&self) -> Option<i64> {
+        *self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until it has happened; returns when it did.

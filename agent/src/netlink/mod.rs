@@ -7,6 +7,7 @@
 
 mod batch;
 mod explain;
+pub mod sockets;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -17,6 +17,9 @@ pub enum Application {
     Page(Page),
     PageConnection(PageConnection),
     Udp(Udp),
+    #[serde(rename = "program")]
+    #[allow(dead_code)] // a plan with one is refused
+    Connection(Connection),
 }
 
 impl Application {
@@ -31,13 +34,14 @@ impl Application {
             Self::Page(_) => "page",
             Self::PageConnection(_) => "page_connection",
             Self::Udp(_) => "udp",
+            Self::Connection(_) => "program",
         }
     }
 
     /// Whether its messages have rows of their own.
     pub fn has_messages(&self) -> bool {
         match self {
-            Self::Bulk(_) | Self::Transfer(_) => false,
+            Self::Bulk(_) | Self::Transfer(_) | Self::Connection(_) => false,
             Self::OnOff(job) => job.message_bytes.is_some(),
             Self::Stream(_) | Self::Request(_) | Self::Page(_) | Self::PageConnection(_) | Self::Udp(_) => {
                 true
@@ -56,6 +60,12 @@ pub enum Loop {
 }
 
 records! {
+    /// What programs send over a connection of their own; never planned.
+    Connection {
+        program: Option<String>,
+        server_program: Option<String>,
+    }
+
     /// A real file to transfer, at `input/NAME`.
     File {
         name: String,

@@ -7,6 +7,7 @@ mod applications;
 mod multipath;
 mod qdiscs;
 mod records;
+mod running;
 
 use std::net::IpAddr;
 
@@ -16,6 +17,7 @@ pub use applications::{Application, Bulk, File, Gap, Loop, OnOff, Page, Request,
 pub use multipath::*;
 pub use qdiscs::*;
 pub use records::*;
+pub use running::*;
 
 use crate::error::{Error, Result};
 
@@ -225,6 +227,7 @@ fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(),
         return Err("udp is an application and a transport, or neither");
     }
     match &flow.application {
+        Application::Connection(_) => Err("connections of programs are seen, not planned"),
         Application::Bulk(bulk) if bulk.duration_us.is_some_and(|us| us < 1) => Err("it lasts for no time"),
         Application::Transfer(transfer) => match &transfer.file {
             Some(file) if file.bytes != transfer.bytes => Err("a transfer has as many bytes as its file"),

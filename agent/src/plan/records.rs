@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::applications::SocketOptions;
 use super::multipath::{Join, Middlebox, Mptcp};
+use super::running::Program;
 use super::{Action, Application, Distribution, Hook, Qdisc, Role, RouteKind, SideName, Transport};
 
 macro_rules! records {
@@ -314,6 +315,8 @@ records! {
         #[serde(default)]
         after: Vec<i64>,
         #[serde(default)]
+        after_programs: Vec<String>,
+        #[serde(default)]
         connection: Option<i64>,
         #[serde(default)]
         user: Option<String>,
@@ -377,14 +380,19 @@ records! {
         captures: Vec<Capture>,
     }
 
-    /// A program of the host, run in a node.
-    Program {
+    /// A name for programs.
+    HostName {
+        address: String,
         name: String,
-        netns: String,
-        argv: Vec<String>,
-        #[serde(default)]
-        environment: Vec<(String, String)>,
-        start_us: i64,
+    }
+
+    /// The paths between two hosts in which programs run.
+    Peers {
+        source: String,
+        target: String,
+        transport: Transport,
+        paths: Vec<Path>,
+        ideal_rate_bps: Option<u64>,
     }
 
     /// One trial.
@@ -407,6 +415,10 @@ records! {
         measure: Option<Measure>,
         #[serde(default)]
         programs: Vec<Program>,
+        #[serde(default)]
+        names: Vec<HostName>,
+        #[serde(default)]
+        peers: Vec<Peers>,
     }
 }
 

@@ -16,6 +16,7 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
         + &read("forwarding")
         + &read("applications")
         + &read("watching")
+        + &read("running")
         + &read("qdiscs");
     let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut class = String::new();
@@ -36,7 +37,7 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn both_sides_of_the_plan_know_the_same_fields() {
     let mut python = python_records();
-    let applications = ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp"];
+    let applications = ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp", "Connection"];
     let qdisc_kinds = ["Netem", "Tbf", "Pfifo", "Bfifo", "Red", "PlaitRed", "Codel", "FqCodel", "PlaitTrace"];
     let actions = [
         "ChangeQdisc",
@@ -56,6 +57,7 @@ fn both_sides_of_the_plan_know_the_same_fields() {
         .chain(super::applications::RECORDS)
         .chain(super::multipath::RECORDS)
         .chain(super::qdiscs::RECORDS)
+        .chain(super::running::RECORDS)
         .map(|(name, fields)| {
             (
                 (*name).to_owned(),

@@ -1,67 +1,248 @@
 //! Programs of the host that run in a node: started at their time, ended with the trial at the latest.
+//!
+//! Each has a thread that follows it from its start to its end. What goes wrong with one is told once, with the last
+//! lines of its log, and ends the trial.
 
+mod confine;
+mod figures;
+mod files;
+mod log;
+mod ready;
 pub mod root;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
-use crate::apply::{Applied, enter};
+use crate::apply::{Applied, enter, write_sysctl};
 use crate::boot::JOB;
-use crate::clock;
-use crate::error::{Attempt, Error, Result};
-use crate::plan::Program;
+use crate::clock::{self, Latch};
+use crate::error::{Attempt, Error, Result, describe};
+use crate::plan::{HostName, Program, Transport};
+use crate::sample::programs::ProgramTables;
 use crate::sys;
-use crate::tables::Event;
+use crate::tables::{self, Event};
 use crate::traffic::Traffic;
+
+use confine::Group;
+use log::Log;
 
 /// What the shell reports for a program that a signal has ended.
 const SIGNALLED: i64 = 128;
+/// How long, in virtual time, what a program has printed may take to its log.
+const SETTLING_US: i64 = 1000;
+/// Turns TCP sockets of programs into MPTCP sockets (a patch of the laboratory kernel).
+const REPLACE_TCP: &str = "net/mptcp/replace_tcp";
 
-/// The programs of a trial that run now.
+/// The programs of a trial.
 #[derive(Default)]
 pub struct Programs {
-    running: Arc<Mutex<Vec<Pid>>>,
+    running: Vec<Arc<Running>>,
+}
+
+/// A program of the plan and what has become of it.
+pub struct Running {
+    /// What it shall do.
+    pub plan: &'static Program,
+    group: Group,
+    log: Log,
+    started: Latch,
+    ended: Latch,
+    code: Mutex<Option<i64>>,
+    /// It has been told to end: how it does is no failure.
+    stopping: AtomicBool,
+    failure: Mutex<Option<String>>,
 }
 
 impl Programs {
     /// Prepares the root of programs, and a thread for each, which waits for its start.
-    pub fn start(planned: &'static [Program], network: &Applied, traffic: &Arc<Traffic>) -> Result<Self> {
-        let programs = Self::default();
+    pub fn start(
+        planned: &'static [Program],
+        names: &[HostName],
+        network: &Applied,
+        traffic: &Arc<Traffic>,
+    ) -> Result<Self> {
         if planned.is_empty() {
-            return Ok(programs);
+            return Ok(Self::default());
         }
         root::prepare()?;
+        files::name_hosts(names)?;
+        confine::prepare()?;
         let folder = format!("{JOB}/programs");
         std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;
+        let mut programs = Self::default();
         for plan in planned {
             let what = || format!("preparing program {}", plan.name);
-            let namespace = network.namespace(&plan.netns).attempt(what)?.fd.try_clone().attempt(what)?;
-            let log = File::create(format!("{folder}/{}.log", plan.name)).attempt(what)?;
-            let (running, traffic) = (Arc::clone(&programs.running), Arc::clone(traffic));
+            let namespace = network.namespace(&plan.netns).attempt(what)?;
+            enter(&namespace.fd)?;
+            if plan.transport == Transport::Mptcp {
+                write_sysctl(REPLACE_TCP, "1").attempt(what)?;
+            }
+            files::write(plan).attempt(what)?;
+            programs.running.push(Arc::new(Running {
+                plan,
+                group: Group::create(&plan.name).attempt(what)?,
+                log: Log::create(&folder, &plan.name).attempt(what)?,
+                started: Latch::default(),
+                ended: Latch::default(),
+                code: Mutex::default(),
+                stopping: AtomicBool::new(false),
+                failure: Mutex::default(),
+            }));
+        }
+        enter(&network.home)?;
+        for one in &programs.running {
+            let namespace = network.namespace(&one.plan.netns)?.fd.try_clone().attempt(|| "a namespace")?;
+            let (one, traffic) = (Arc::clone(one), Arc::clone(traffic));
             thread::Builder::new()
-                .spawn(move || run(plan, &namespace, log, &running, &traffic))
-                .attempt(what)?;
+                .spawn(move || follow(&one, &namespace, &traffic))
+                .attempt(|| "starting a thread")?;
         }
         Ok(programs)
     }
 
-    /// Ends what still runs, and everything that it has started.
-    pub fn stop(&self) {
-        for pid in self.running.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let _ = kill_process_group(*pid, Signal::KILL); // it may have ended by itself
+    /// What has gone wrong with a program, the first that is found.
+    pub fn failure(&self) -> Result<()> {
+        match self.running.iter().find_map(|one| one.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()) {
+            Some(why) => Err(Error::new(why)),
+            None => Ok(()),
         }
+    }
+
+    /// Whether the trial waits for a program.
+    pub fn any_awaited(&self) -> bool {
+        self.running.iter().any(|one| one.plan.awaited)
+    }
+
+    /// Whether a program that the trial waits for has not ended.
+    pub fn goes_on(&self) -> bool {
+        self.unfinished().is_some()
+    }
+
+    fn unfinished(&self) -> Option<&Arc<Running>> {
+        self.running.iter().find(|one| one.plan.awaited && one.ended.time().is_none())
+    }
+
+    /// The trial's time is over: fails if it should have waited for a program.
+    pub fn overdue(&self, end_us: i64) -> Result<()> {
+        match self.unfinished() {
+            Some(one) => Err(Error::new(one.told(&format!(
+                "it had not ended by itself when the trial's time was over, at {:.3} s",
+                clock::seconds(end_us)
+            )))),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends what still runs: by its signal, and after its grace by force, with everything that it has started.
+    pub fn stop(&self, traffic: &Traffic) -> Result<()> {
+        let begun_us = clock::trial_us();
+        for one in &self.running {
+            one.signal();
+        }
+        let grace = |one: &&Arc<Running>| one.plan.stop.grace_us;
+        let until_us = begun_us + self.running.iter().filter(|one| one.lives()).map(|one| grace(&one)).max().unwrap_or(0);
+        while self.running.iter().any(|one| one.lives()) {
+            let rings = traffic.bell.rings();
+            if self.running.iter().any(|one| one.lives()) && traffic.bell.wait_until(until_us, rings) {
+                break;
+            }
+        }
+        for one in &self.running {
+            one.group.kill();
+        }
+        Ok(())
+    }
+
+    /// Copies what programs were to leave; writes what became of them, and the figures of those that tell some.
+    pub fn collect(&self, traffic: &Traffic, tables: &mut ProgramTables) -> Result<()> {
+        clock::sleep_until(clock::trial_us() + SETTLING_US);
+        self.failure()?;
+        for one in &self.running {
+            tables.programs.push(one.row(traffic))?;
+            files::collect(one.plan).map_err(|error| Error::new(one.told(&error.to_string())))?;
+            if let Some(kind) = one.plan.result {
+                let rows = figures::read(kind, one.plan, &one.log);
+                for row in rows.map_err(|error| Error::new(one.told(&error.to_string())))? {
+                    tables.figures.push(row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of the program in `node` that holds the socket with this inode; of the only program there.
+    pub fn owner(&self, node: &str, inode: u32) -> Option<&'static str> {
+        let mut there = self.running.iter().filter(|one| one.plan.netns == node);
+        let first = there.next()?;
+        if there.next().is_none() {
+            return Some(first.plan.name.as_str());
+        }
+        let held = |one: &&Arc<Running>| one.plan.netns == node && one.group.holds(inode);
+        (inode != 0).then(|| self.running.iter().find(held)).flatten().map(|one| one.plan.name.as_str())
+    }
+}
+
+impl Running {
+    /// It has been started and has not ended.
+    fn lives(&self) -> bool {
+        self.started.time().is_some() && self.ended.time().is_none()
+    }
+
+    fn row(&self, traffic: &Traffic) -> tables::Program {
+        let ready_us = traffic.programs.get(self.plan.name.as_str()).and_then(Latch::time);
+        tables::Program {
+            program: Some(self.plan.name.as_str().into()),
+            node: Some(self.plan.netns.as_str().into()),
+            start_us: self.started.time(),
+            ready_us: ready_us.filter(|_| self.plan.ready.is_some()),
+            end_us: self.ended.time(),
+            exit_code: *self.code.lock().unwrap_or_else(PoisonError::into_inner),
+            stopped: Some(self.stopping.load(Ordering::SeqCst)),
+        }
+    }
+
+    fn signal(&self) {
+        if self.lives() || self.started.time().is_none() {
+            self.stopping.store(true, Ordering::SeqCst);
+            self.group.signal(self.plan.stop.signal);
+        }
+    }
+
+    fn fail(&self, why: &str) {
+        let told = self.told(why);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(told);
+    }
+
+    /// `program client (iperf3 -c h2) in h1: WHY; the last lines of its log: ..`
+    fn told(&self, why: &str) -> String {
+        let Program { name, netns, argv, .. } = self.plan;
+        let command: String = argv.join(" ").chars().take(120).collect();
+        let limit = if self.group.was_full() {
+            format!("; it reached the limit of {} processes and threads", confine::PROCESSES)
+        } else {
+            String::new()
+        };
+        let tail = match self.log.tail() {
+            tail if tail.is_empty() => "its log is empty".to_owned(),
+            tail => format!("the last lines of its log:\n{tail}"),
+        };
+        format!("program {name} ({command}) in {netns}: {why}{limit}; {tail}")
     }
 }
 
 /// One program, from its start to its end.
-fn run(plan: &'static Program, namespace: &OwnedFd, log: File, running: &Mutex<Vec<Pid>>, traffic: &Traffic) {
-    clock::sleep_until(plan.start_us);
+fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
+    let plan = one.plan;
+    let ready_us = traffic.wait_for_programs(&plan.after).unwrap_or(0);
+    clock::sleep_until(ready_us + plan.start_us);
+    if one.stopping.load(Ordering::SeqCst) {
+        return;
+    }
     let event = |event: &'static str, error: Option<i64>| {
         traffic.push_event(Event {
             t_us: Some(clock::trial_us()),
@@ -72,31 +253,89 @@ fn run(plan: &'static Program, namespace: &OwnedFd, log: File, running: &Mutex<V
         });
     };
     event("program_start", None);
-    let started = enter(namespace).and_then(|()| spawn(plan, log));
-    let mut child = match started {
+    one.started.set(clock::trial_us());
+    let mut child = match enter(namespace).and_then(|()| spawn(one)) {
         Ok(child) => child,
         Err(error) => {
-            crate::console(&error.to_string());
-            return event("program_failed", None);
+            event("program_failed", None);
+            one.ended.set(clock::trial_us());
+            one.fail(&error.to_string());
+            return traffic.bell.ring();
         }
     };
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    running.lock().unwrap_or_else(PoisonError::into_inner).extend(pid);
+    stop_in_time(one);
+    if let Some(ready) = &plan.ready {
+        match ready::wait(ready, &one.log, &mut child) {
+            Ok(()) => traffic.program_is_ready(&plan.name, clock::trial_us()),
+            Err(why) if !one.stopping.load(Ordering::SeqCst) => one.fail(&why),
+            Err(_) => {}
+        }
+    }
     let status = child.wait();
-    running.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| Some(*other) != pid);
-    event("program_end", status.ok().and_then(code));
+    let ended_us = clock::trial_us();
+    let code = status.ok().and_then(code);
+    *one.code.lock().unwrap_or_else(PoisonError::into_inner) = code;
+    event("program_end", code);
+    clock::sleep_until(clock::trial_us() + SETTLING_US);
+    judge(one, code);
+    one.ended.set(ended_us);
+    if plan.ready.is_none() {
+        traffic.program_is_ready(&plan.name, ended_us);
+    }
+    traffic.bell.ring();
 }
 
-fn spawn(plan: &Program, log: File) -> Result<std::process::Child> {
-    let what = || format!("starting program {} ({}) in {}", plan.name, plan.argv.join(" "), plan.netns);
+/// Whether it ended as it should have.
+fn judge(one: &Running, code: Option<i64>) {
+    if one.log.is_full() {
+        one.fail(&format!("it printed more than {} MiB", log::MAX_BYTES >> 20));
+    }
+    if one.stopping.load(Ordering::SeqCst) {
+        return;
+    }
+    let (Some(expected), Some(code)) = (one.plan.exit_code, code) else { return };
+    if code != expected {
+        let signal = code - SIGNALLED;
+        let how = if signal > 0 { format!("ended by signal {signal}") } else { format!("ended with exit code {code}") };
+        one.fail(&format!("it {how}, where exit code {expected} was expected"));
+    }
+}
+
+/// Stops it at its time, if it has one.
+fn stop_in_time(one: &Arc<Running>) {
+    let Some(at_us) = one.plan.stop.at_us else { return };
+    let stopped = Arc::clone(one);
+    let body = move || {
+        clock::sleep_until(at_us);
+        stopped.signal();
+        clock::sleep_until(at_us + stopped.plan.stop.grace_us);
+        stopped.group.kill();
+    };
+    if let Err(error) = thread::Builder::new().spawn(body) {
+        one.fail(&format!("starting the thread that stops it: {error}"));
+    }
+}
+
+fn spawn(one: &Running) -> Result<Child> {
+    let plan = one.plan;
+    let what = || "starting it".to_owned();
     let (program, arguments) = plan.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
-    let errors = log.try_clone().attempt(what)?;
+    let output = one.log.writer().attempt(what)?;
+    let errors = output.try_clone().attempt(what)?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(plan.environment.iter().map(|(name, value)| (name, value)));
+    command.env("PWD", &plan.directory);
     let nothing = File::open(format!("{}/dev/null", root::ROOT)).attempt(what)?;
-    command.stdin(nothing).stdout(log).stderr(errors).process_group(0);
-    sys::run_below(&mut command, root::ROOT);
-    command.spawn().attempt(what)
+    command.stdin(nothing).stdout(output).stderr(errors).process_group(0);
+    sys::run_confined(&mut command, root::ROOT, &plan.directory, one.group.door().attempt(what)?);
+    command.spawn().map_err(|error| match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::NOENT) => Error::because(
+            what(),
+            format!("there is no program {program}, or its directory {} is not there; install it, or give its path", plan.directory),
+        ),
+        Some(errno) => Error::because(what(), describe(errno)),
+        None => Error::because(what(), error),
+    })
 }
 
 /// The exit code, as a shell gives it.

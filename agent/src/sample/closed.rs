@@ -1,11 +1,11 @@
 //! Subflows that close while their connection goes on: the kernel tells of each socket that it frees, with its last
 //! `tcp_info`, so that nothing is lost between the latest sample and the end.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-use crate::netlink::{Family, Socket};
+use std::net::SocketAddr;
 
 use crate::error::Result;
+use crate::netlink::sockets::{BY_FAMILY, INFO, MESSAGE_BYTES, attributes_of, ends};
+use crate::netlink::{Family, Socket};
 
 /// A TCP socket that is no more.
 pub struct Closed {
@@ -21,11 +21,6 @@ pub struct Closed {
 
 /// `SKNLGRP_INET_TCP_DESTROY` and its IPv6 twin (`linux/sock_diag.h`).
 const GROUPS: [u32; 2] = [1, 3];
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// `struct inet_diag_msg`: family, .., ports at 4 and 6, addresses at 8 and 24, its length.
-const MESSAGE_BYTES: usize = 72;
-const INET_DIAG_INFO: u16 = 2;
-const ATTRIBUTE_HEADER: usize = 4;
 
 /// A socket that hears of every TCP socket that is freed in the namespace of the calling thread.
 pub fn listen() -> Result<Socket> {
@@ -38,29 +33,12 @@ pub fn listen() -> Result<Socket> {
 
 /// The ends and the `tcp_info` of a freed socket.
 pub fn decode(kind: u16, payload: &[u8]) -> Option<((SocketAddr, SocketAddr), Vec<u8>)> {
-    let (message, mut attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
-    if kind != SOCK_DIAG_BY_FAMILY {
+    let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
+    if kind != BY_FAMILY {
         return None;
     }
-    let end = |port: usize, address: usize| {
-        let port = u16::from_be_bytes(*message[port..].first_chunk()?);
-        let address = if i32::from(message[0]) == libc::AF_INET6 {
-            let address = Ipv6Addr::from(*message[address..].first_chunk::<16>()?);
-            address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)
-        } else {
-            IpAddr::V4(Ipv4Addr::from(*message[address..].first_chunk::<4>()?))
-        };
-        Some(SocketAddr::new(address, port))
-    };
-    let ends = (end(4, 8)?, end(6, 24)?);
-    loop {
-        let header: &[u8; ATTRIBUTE_HEADER] = attributes.first_chunk()?;
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]])).max(ATTRIBUTE_HEADER);
-        if u16::from_ne_bytes([header[2], header[3]]) == INET_DIAG_INFO {
-            return Some((ends, attributes.get(ATTRIBUTE_HEADER..length)?.to_vec()));
-        }
-        attributes = attributes.get(length.next_multiple_of(4)..)?;
-    }
+    let (_, info) = attributes_of(attributes).find(|(kind, _)| *kind == INFO)?;
+    Some((ends(message)?, info.to_vec()))
 }
 
 #[cfg(test)]
@@ -76,10 +54,10 @@ mod tests {
         payload[24..28].copy_from_slice(&[10, 0, 0, 2]);
         payload.extend([5, 0, 10, 0, 6, 0, 0, 0]); // one byte of another attribute, and padding
         payload.extend([8, 0, 2, 0, 1, 2, 3, 4]);
-        let (ends, info) = decode(SOCK_DIAG_BY_FAMILY, &payload).unwrap();
+        let (ends, info) = decode(BY_FAMILY, &payload).unwrap();
         assert_eq!(ends, ("10.0.0.1:5001".parse().unwrap(), "10.0.0.2:7".parse().unwrap()));
         assert_eq!(info, [1, 2, 3, 4]);
-        assert!(decode(SOCK_DIAG_BY_FAMILY, &payload[..MESSAGE_BYTES + 8]).is_none());
+        assert!(decode(BY_FAMILY, &payload[..MESSAGE_BYTES + 8]).is_none());
         assert!(decode(1, &payload).is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! time.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use netlink_bindings::mptcp_pm::{EventAttr, EventType, IterableEventAttr};
@@ -16,7 +16,7 @@ use crate::error::{Attempt, Result};
 use crate::join::Joiner;
 use crate::netlink::Socket;
 use crate::tables::Event;
-use crate::traffic::Traffic;
+use crate::traffic::{Begun, Traffic};
 
 const GROUP: &str = "mptcp_pm_events";
 /// `struct genlmsghdr`: command, version, reserved.
@@ -41,7 +41,7 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
         let Some(socket) = namespace.generic.take() else { continue };
         socket.join(group)?;
         add(namespace.name, socket)?;
-        if traffic.has_mptcp(namespace.name) {
+        if traffic.has_mptcp(namespace.name) || traffic.has_programs(namespace.name) {
             enter(&namespace.fd)?;
             add(namespace.name, closed::listen().attempt(what)?)?;
         }
@@ -79,6 +79,7 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
                 if let (Some((local, remote)), Some(backup)) = (ends, event.backup) {
                     traffic.priorities().told(local, remote, backup);
                 }
+                tell_begun(t_us, node, &event, ends, traffic);
                 traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
                 if let Some(((_, server), token)) = connection {
                     joiner.established(node, token, server, t_us, traffic);
@@ -92,6 +93,25 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
             Ok(false) => return,
             Err(error) => return crate::console(&format!("{node}: {error}")),
         }
+    }
+}
+
+/// Where programs run, nobody else knows which sockets belong to which connection.
+fn tell_begun(
+    t_us: i64,
+    node: &'static str,
+    event: &Event,
+    ends: Option<(SocketAddr, SocketAddr)>,
+    traffic: &Traffic,
+) {
+    let initial = matches!(event.event.as_deref(), Some("created" | "established"));
+    let joined = event.event.as_deref() == Some("sub_established");
+    if let (true, Some(ends), Some(token)) = (initial || joined, ends, event.token)
+        && traffic.has_programs(node)
+        && let Ok(token) = u32::try_from(token)
+    {
+        let begun = Begun { t_us, node, token, ends, initial };
+        traffic.begun.lock().unwrap_or_else(PoisonError::into_inner).push(begun);
     }
 }
 

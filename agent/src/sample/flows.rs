@@ -154,6 +154,16 @@ impl Sampler {
         self.subflows.push(labelled(row, closed.t_us, plan.id, name))
     }
 
+    /// Adds a row of a connection that is none of the plan's.
+    pub fn push(&mut self, row: Connection) -> Result<()> {
+        self.connections.push(row)
+    }
+
+    /// Adds a row of a subflow of a connection that is none of the plan's.
+    pub fn push_subflow(&mut self, row: Subflow, t_us: i64, flow: i64, side: SideName) -> Result<()> {
+        self.subflows.push(labelled(row, t_us, flow, side))
+    }
+
     /// Writes the rows that wait.
     pub fn flush(&mut self) -> Result<()> {
         self.connections.flush()?;
@@ -258,7 +268,8 @@ fn labelled(row: Subflow, t_us: i64, flow: i64, side: SideName) -> Subflow {
     Subflow { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row }
 }
 
-fn with_ends(row: Subflow, number: usize, local: SocketAddr, remote: SocketAddr) -> Subflow {
+/// A subflow's row with its number and its two ends.
+pub fn with_ends(row: Subflow, number: usize, local: SocketAddr, remote: SocketAddr) -> Subflow {
     Subflow {
         subflow: i64::try_from(number).ok(),
         local_address: Some(local.ip().to_string().into()),

@@ -7,6 +7,7 @@ pub mod events;
 pub mod flows;
 pub mod links;
 mod mptcp_info;
+pub mod programs;
 pub mod queues;
 mod tcp_info;
 

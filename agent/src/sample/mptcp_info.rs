@@ -36,6 +36,11 @@ impl<'a> MptcpInfo<'a> {
         self.0.cell64(64)
     }
 
+    /// `mptcpi_last_data_recv`: how long ago data came last, in ms.
+    pub fn last_data_ms(self) -> Option<i64> {
+        self.0.cell32(88)
+    }
+
     /// The connection's row, but for its identity. The data-level windows are not told by this kernel.
     pub fn connection(self) -> Connection {
         let Self(info) = self;

@@ -21,6 +21,11 @@ impl<'a> TcpInfo<'a> {
         self.0.cell64(128)
     }
 
+    /// `tcpi_last_data_recv`: how long ago data came last, in ms.
+    pub fn last_data_ms(self) -> Option<i64> {
+        self.0.cell32(52)
+    }
+
     /// A subflow's row, but for its identity and addresses.
     pub fn subflow(self) -> Subflow {
         let Self(info) = self;

@@ -10,7 +10,9 @@ mod processes;
 pub use packets::{Packet, PacketRing};
 
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use rustix::io::{Errno, Result};
 
@@ -234,15 +236,27 @@ pub fn share_one_heap() {
     }
 }
 
-/// Makes a command run with `root` as its root directory.
-pub fn run_below(command: &mut std::process::Command, root: &'static str) {
-    use std::os::unix::process::CommandExt;
+/// Makes a command run with `root` as its root directory, in `directory` below it, and in the control group that
+/// `door` leads to.
+pub fn run_confined(command: &mut Command, root: &'static str, directory: &'static str, door: OwnedFd) {
     let enter = move || {
+        rustix::io::write(&door, b"0")?;
         rustix::process::chroot(root)?;
-        Ok(rustix::process::chdir("/")?)
+        Ok(rustix::process::chdir(directory)?)
     };
-    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    // SAFETY: between fork and exec the closure makes three system calls; paths of ordinary length are put on the
+    // stack, so that nothing is allocated.
     unsafe {
         command.pre_exec(enter);
+    }
+}
+
+/// Sends a signal; to nobody, if the process is gone.
+pub fn signal(pid: i32, number: i32) {
+    if pid > 1 {
+        // SAFETY: a signal to another process touches no memory of this one.
+        unsafe {
+            libc::kill(pid, number);
+        }
     }
 }

@@ -16,7 +16,8 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub use rows::{
-    Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Queue, Subflow,
+    Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
+    ProgramFlow, Queue, Subflow,
 };
 
 use crate::error::{Attempt, Error, Result};

@@ -226,6 +226,44 @@ row! {
     }
 }
 
+row! {
+    /// What became of a program.
+    Program = "programs" {
+        program: Text,
+        node: Text,
+        start_us: i64,
+        ready_us: i64,
+        end_us: i64,
+        exit_code: i64,
+        stopped: bool,
+    }
+}
+
+row! {
+    /// A figure that a program tells of itself.
+    ProgramFigure = "program_figures" {
+        program: Text,
+        figure: Text,
+        value: i64,
+    }
+}
+
+row! {
+    /// A connection that programs made.
+    ProgramFlow = "program_flows" {
+        flow: i64,
+        program: Text,
+        server_program: Text,
+        client: Text,
+        client_address: Text,
+        client_port: i64,
+        server: Text,
+        server_address: Text,
+        server_port: i64,
+        sender: Text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,5 +306,8 @@ mod tests {
         assert_same::<Interface>();
         assert_same::<Probe>();
         assert_same::<CounterChange>();
+        assert_same::<Program>();
+        assert_same::<ProgramFigure>();
+        assert_same::<ProgramFlow>();
     }
 }

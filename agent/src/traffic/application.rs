@@ -82,6 +82,7 @@ fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
         return traffic.flow(job.page).loading.document.wait();
     }
     let ended_us = plan.after.iter().map(|id| traffic.flow(*id).ended.wait()).max();
+    let ended_us = ended_us.max(traffic.wait_for_programs(&plan.after_programs));
     let begin_us = ended_us.unwrap_or(0) + plan.start_us;
     flow.progress().begin_us = Some(begin_us);
     if ended_us.is_some() {
@@ -160,7 +161,7 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
             Application::Page(page) => request::answer(page.request_bytes, socket, &mut sent),
             _ => Ok(()),
         },
-        Application::Udp(_) => Ok(()),
+        Application::Udp(_) | Application::Connection(_) => Ok(()),
     };
     flow.progress().sent_bytes = Some(sent);
     match result {
@@ -200,7 +201,7 @@ fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
             }
             _ => Ok(None),
         },
-        Application::Bulk(_) | Application::Udp(_) => receive_anything(flow, None, socket, &mut received),
+        Application::Bulk(_) | Application::Udp(_) | Application::Connection(_) => receive_anything(flow, None, socket, &mut received),
     };
     end_receiving(traffic, flow, received, result);
 }

@@ -14,6 +14,8 @@ mod request;
 mod sockets;
 mod udp;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -27,7 +29,7 @@ use sockets::Sockets;
 
 use crate::clock::{self, Bell, Latch};
 use crate::error::{Attempt, Result};
-use crate::plan::{Application, Flow, SideName, Transport};
+use crate::plan::{Application, Flow, Program, SideName, Transport};
 use crate::sample::closed::Closed;
 use crate::tables;
 
@@ -46,6 +48,12 @@ pub struct Traffic {
     pub priorities: Mutex<Priorities>,
     /// Sockets that the kernel has freed, not yet sampled.
     pub closed: Mutex<Vec<Closed>>,
+    /// MPTCP connections that have begun in nodes where programs run, not yet looked at.
+    pub begun: Mutex<Vec<Begun>>,
+    /// By the programs' names: set when they are ready, or have ended where nothing tells that they are.
+    pub programs: BTreeMap<&'static str, Latch>,
+    /// Where programs run.
+    program_nodes: BTreeSet<&'static str>,
 }
 
 /// A flow of the plan and what has become of it so far.
@@ -197,6 +205,28 @@ impl Traffic {
         std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Waits for programs; returns when the last of them was ready. None: there are none to wait for.
+    pub fn wait_for_programs(&self, names: &[String]) -> Option<i64> {
+        names.iter().filter_map(|name| self.programs.get(name.as_str())).map(Latch::wait).max()
+    }
+
+    /// A program is ready, or has ended.
+    pub fn program_is_ready(&self, name: &str, t_us: i64) {
+        if let Some(latch) = self.programs.get(name) {
+            latch.set(t_us);
+        }
+    }
+
+    /// Whether programs run in namespace `netns`.
+    pub fn has_programs(&self, netns: &str) -> bool {
+        self.program_nodes.contains(netns)
+    }
+
+    /// Takes the MPTCP connections that have begun since.
+    pub fn take_begun(&self) -> Vec<Begun> {
+        std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether an MPTCP flow begins or ends in namespace `netns`.
     pub fn has_mptcp(&self, netns: &str) -> bool {
         let mut flows = self.flows.iter().map(|flow| flow.plan);
@@ -212,8 +242,23 @@ impl Traffic {
     }
 }
 
+/// An MPTCP connection that has begun, as one end of it tells.
+#[derive(Debug)]
+pub struct Begun {
+    /// When.
+    pub t_us: i64,
+    /// Its namespace.
+    pub node: &'static str,
+    /// Its token there.
+    pub token: u32,
+    /// The two ends of the subflow that it is told with.
+    pub ends: (SocketAddr, SocketAddr),
+    /// That is the initial subflow.
+    pub initial: bool,
+}
+
 /// Starts the threads of every flow; each client sleeps until its start.
-pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
+pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Arc<Traffic>> {
     let flows = prepared.iter().map(|p| FlowState::new(p.flow)).collect();
     let traffic = Arc::new(Traffic {
         bell: Bell::default(),
@@ -221,6 +266,9 @@ pub fn start(prepared: Vec<Prepared>) -> Result<Arc<Traffic>> {
         events: Mutex::default(),
         priorities: Mutex::default(),
         closed: Mutex::default(),
+        begun: Mutex::default(),
+        programs: programs.iter().map(|program| (program.name.as_str(), Latch::default())).collect(),
+        program_nodes: programs.iter().map(|program| program.netns.as_str()).collect(),
     });
     for (index, Prepared { sockets, .. }) in prepared.into_iter().enumerate() {
         let (one, other) = (Arc::clone(&traffic), Arc::clone(&traffic));

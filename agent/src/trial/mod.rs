@@ -43,6 +43,7 @@ struct Trial<'a> {
     samples: u32,
     progress: Progress,
     counters: Counters,
+    programs: Programs,
 }
 
 /// Runs the traffic of `plan` over `network`, and fills `tables`.
@@ -56,9 +57,12 @@ pub fn run(
     let progress = Progress::create()?;
     let counters = Counters::before(&network)?;
     tables.monitors.attach(&network)?;
-    let traffic = traffic::start(prepared)?;
+    let traffic = traffic::start(prepared, &plan.programs)?;
     events::watch(&mut network, &traffic)?;
-    let programs = Programs::start(&plan.programs, &network, &traffic)?;
+    let programs = Programs::start(&plan.programs, &plan.names, &network, &traffic)?;
+    if let Some(found) = &mut tables.programs {
+        found.attach(plan, &network)?;
+    }
     let zero_ns = clock::set_zero();
     status::booted(zero_ns);
     status::enter_phase("run");
@@ -68,14 +72,14 @@ pub fn run(
     let ends = vec![None; plan.flows.len()];
     let mut events = network.events;
     events.start(zero_ns)?;
-    let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters };
+    let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters, programs };
     // What happens at zero has happened when the first flow starts.
     trial.carry_out_events(0)?;
     clock::sleep_until(0);
     trial.progress.tell(0)?;
     let end_us = trial.follow_schedule()?;
-    programs.stop();
     trial.stop(end_us)?;
+    trial.end_programs()?;
     status::enter_phase("write");
     trial.counters.after(&mut trial.tables.counters)?;
     datapath_flows::count(&mut network.switches, &mut trial.tables.counters)?;
@@ -91,8 +95,9 @@ impl Trial<'_> {
         loop {
             let rings = self.traffic.bell.rings();
             now_us = self.notice_ends()?.unwrap_or(now_us);
-            if self.ends.iter().all(Option::is_some) {
-                return Ok(now_us);
+            self.programs.failure()?;
+            if self.is_over() {
+                return Ok(clock::trial_us().max(now_us));
             }
             if self.only_waiting() {
                 let now_us = clock::trial_us();
@@ -124,6 +129,7 @@ impl Trial<'_> {
             self.end_timed_flows(next_us)?;
             now_us = next_us;
             if now_us >= self.plan.end_us {
+                self.programs.overdue(now_us)?;
                 return Ok(now_us);
             }
         }
@@ -157,6 +163,9 @@ impl Trial<'_> {
     /// Adds the last rows of the subflows that have closed in live connections.
     fn note_closed(&mut self) -> Result<()> {
         for closed in self.traffic.take_closed() {
+            if let Some(found) = &mut self.tables.programs {
+                found.add_closed(&closed, self.traffic.take_begun(), &mut self.tables.samples)?;
+            }
             for index in self.live() {
                 self.tables.samples.add_closed(index, self.traffic.flows[index].plan, &closed)?;
             }
@@ -164,14 +173,24 @@ impl Trial<'_> {
         Ok(())
     }
 
+    /// Whether all flows have ended, and all programs that the trial waits for. Without either, its time decides.
+    fn is_over(&self) -> bool {
+        let decides = !self.ends.is_empty() || self.programs.any_awaited();
+        decides && self.ends.iter().all(Option::is_some) && !self.programs.goes_on()
+    }
+
     /// Whether nothing goes on but flows that last as long as others do.
     fn only_waiting(&self) -> bool {
+        if self.programs.goes_on() {
+            return false;
+        }
         let waits = |index: &usize| {
             let application = &self.traffic.flows[*index].plan.application;
             matches!(application, Application::Bulk(Bulk { duration_us: None }))
         };
         let live = self.live();
-        live.len() < self.ends.len() && live.iter().all(waits)
+        let others = live.len() < self.ends.len() || self.programs.any_awaited();
+        others && !live.is_empty() && live.iter().all(waits)
     }
 
     fn connected(&self, index: usize) -> bool {
@@ -186,11 +205,25 @@ impl Trial<'_> {
         self.tables.samples.sample(flow.carrier(), &self.traffic, t_us)
     }
 
+    fn sample_programs(&mut self, t_us: i64) -> Result<()> {
+        let Some(found) = &mut self.tables.programs else { return Ok(()) };
+        found.sample(t_us, &mut self.tables.samples, self.traffic.take_begun(), &self.programs)
+    }
+
+    /// Stops the programs, and keeps what they have left.
+    fn end_programs(&mut self) -> Result<()> {
+        self.programs.stop(&self.traffic)?;
+        self.note_closed()?;
+        let Some(found) = &mut self.tables.programs else { return Ok(()) };
+        self.programs.collect(&self.traffic, found)
+    }
+
     fn sample(&mut self, t_us: i64) -> Result<()> {
         self.note_closed()?;
         for index in self.live() {
             self.sample_flow(index, t_us)?;
         }
+        self.sample_programs(t_us)?;
         self.tables.links.sample(t_us)?;
         self.progress.tell(t_us)?;
         self.samples += 1;
@@ -267,6 +300,8 @@ impl Trial<'_> {
 
     /// The last samples; then everything that still goes on is cut off.
     fn stop(&mut self, now_us: i64) -> Result<()> {
+        self.note_closed()?;
+        self.sample_programs(now_us)?;
         self.tables.links.sample(now_us)?;
         self.tables.monitors.read_last(now_us, &self.counters)?;
         for index in self.live() {
@@ -302,7 +337,10 @@ impl Trial<'_> {
                 }
             }
         }
-        Ok(())
+        match &mut self.tables.programs {
+            Some(found) => found.write_flows(&mut self.tables.flows),
+            None => Ok(()),
+        }
     }
 
     fn row(&self, index: usize, flow: &FlowState) -> tables::Flow {
@@ -372,7 +410,8 @@ impl Trial<'_> {
                 },
             )
         });
-        found.map(|(_, flow)| flow.plan.id)
+        let foreign = || self.tables.programs.as_ref()?.flow_of(node, u32::try_from(token).ok()?);
+        found.map(|(_, flow)| flow.plan.id).or_else(foreign)
     }
 }
 
@@ -398,7 +437,7 @@ fn sending_ends(flow: &FlowState) -> Option<i64> {
 
 /// When a flow begins; None while that is not known, because it follows others.
 fn begin(flow: &FlowState) -> Option<i64> {
-    if flow.plan.after.is_empty() { Some(flow.plan.start_us) } else { flow.progress().begin_us }
+    if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() { Some(flow.plan.start_us) } else { flow.progress().begin_us }
 }
 
 /// A connected flow whose threads have not yet come back from their last system calls.

@@ -6,6 +6,7 @@ use crate::boot::JOB;
 use crate::error::{Attempt, Result};
 use crate::monitor::Monitors;
 use crate::plan::Plan;
+use crate::sample::programs::ProgramTables;
 use crate::sample::{flows, links};
 use crate::tables::{self, Table};
 
@@ -18,6 +19,7 @@ pub struct Tables {
     pub(super) samples: flows::Sampler,
     pub(super) links: links::Sampler,
     pub(super) monitors: Monitors,
+    pub(super) programs: Option<ProgramTables>,
 }
 
 impl Tables {
@@ -38,6 +40,7 @@ impl Tables {
             samples: flows::Sampler::create(&folder, plan.flows.len())?,
             links: links::Sampler::create(&folder, plan)?,
             monitors: Monitors::create(Path::new(JOB), plan)?,
+            programs: ProgramTables::create(&folder, plan)?,
         })
     }
 
@@ -46,6 +49,7 @@ impl Tables {
         self.events.flush()?;
         self.samples.flush()?;
         self.links.flush()?;
+        self.programs.as_mut().map_or(Ok(()), ProgramTables::flush)?;
         self.monitors.flush()
     }
 
@@ -57,6 +61,7 @@ impl Tables {
         self.counters.finish()?;
         self.samples.finish()?;
         self.links.finish()?;
+        self.programs.map_or(Ok(()), ProgramTables::finish)?;
         self.monitors.finish()
     }
 }

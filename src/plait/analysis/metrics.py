@@ -14,9 +14,11 @@ from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.messages import message_metrics
 from plait.analysis.paths import path_name
+from plait.analysis.programs import flow_prefix, program_metrics
 from plait.analysis.shares import share_metrics
 from plait.analysis.units import foreground, goodput_bps, users
 from plait.analysis.windows import second_subflow_s, steady_goodput_bps
+from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,8 +55,9 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics |= _queue_metrics(tables["links"])
     metrics |= _windows(plan, tables, flows)
     metrics |= message_metrics(plan, tables)
+    metrics |= program_metrics(plan, tables)
     if len(plan.flows) > 1:
-        for flow in plan.flows:
+        for flow in _planned(plan):
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
             metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
     return metrics | group_metrics(plan, metrics)
@@ -77,7 +80,7 @@ def _windows(
         }
         found["steady_goodput_bps"] = _sum([steady[flow.id] for flow in asked])
         if len(plan.flows) > 1:
-            found |= {f"{flow.name}.steady_goodput_bps": steady[flow.id] for flow in plan.flows}
+            found |= {f"{flow.name}.steady_goodput_bps": steady[flow.id] for flow in _planned(plan)}
     begun = [
         second_subflow_s(flow, tables["subflows"], flows.get(flow.id))
         for flow in asked
@@ -86,6 +89,11 @@ def _windows(
     known = [seconds for seconds in begun if seconds is not None]
     found["second_subflow_s"] = sum(known) / len(known) if known else None
     return found
+
+
+def _planned(plan: Plan) -> list[Flow]:
+    """Return the flows that have names of their own; connections of programs have none that lasts."""
+    return [flow for flow in plan.flows if not isinstance(flow.application, Connection)]
 
 
 def flow_goodput_bps(row: Mapping[str, object] | None) -> float | None:
@@ -179,7 +187,7 @@ def _subflow_metrics(
     """Return what the sending sides' subflows tell: retransmissions, shares of paths, round-trip times."""
     retransmits: list[float | None] = []
     used: list[float | None] = []
-    shares: Metrics = {}
+    carried: dict[str, dict[str, int]] = {}
     largest: list[float] = []
     multipath = any(flow.transport == "mptcp" for flow in plan.flows)
     for flow in plan.flows:
@@ -197,8 +205,14 @@ def _subflow_metrics(
             continue
         if not flow.background:
             largest.append(max(by_path.values()) / total)
-        prefix = "" if len(plan.flows) == 1 else f"{flow.name}."
-        shares |= {f"{prefix}{name}.path_share": count / total for name, count in by_path.items()}
+        counts = carried.setdefault(flow_prefix(plan, flow), {})
+        for name, count in by_path.items():
+            counts[name] = counts.get(name, 0) + count
+    shares: Metrics = {
+        f"{prefix}{name}.path_share": count / sum(counts.values())
+        for prefix, counts in carried.items()
+        for name, count in counts.items()
+    }
     rtt = _round_trips(plan, tables["subflows"])
     return {
         "path_share_max": max(largest) if largest else None,

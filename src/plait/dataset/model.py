@@ -18,9 +18,9 @@ _B = pl.Boolean
 
 FLOWS = pl.Schema(
     {
-        "flow": _I,  # Plan.flows[].id; one row per flow, written when the trial ends
+        "flow": _I,  # Plan.flows[].id, or that of program_flows; one row per flow, written when the trial ends
         "name": _S,
-        "kind": _S,  # bulk, transfer, stream, on_off, request, page, page_connection, udp
+        "kind": _S,  # bulk, transfer, stream, on_off, request, page, page_connection, udp, program
         "transport": _S,  # as asked: tcp, mptcp, udp
         "congestion_control": _S,  # as the sender's socket reports it at the end
         "start_us": _I,  # connect() was called
@@ -225,12 +225,54 @@ MESSAGES = pl.Schema(
     }
 )
 
+PROGRAMS = pl.Schema(
+    {
+        # one row per program of the scenario; there when it has programs
+        "program": _S,
+        "node": _S,
+        "start_us": _I,  # null: it was never started
+        "ready_us": _I,  # null: it was not, or says nothing of it
+        "end_us": _I,  # null: it was killed at the end of the trial
+        "exit_code": _I,  # 128 more than the number of a signal that ended it
+        "stopped": _B,  # it was told to end
+    }
+)
+
+PROGRAM_FIGURES = pl.Schema(
+    {
+        # one row per figure that a program tells of itself (`result`); there when the scenario has programs
+        "program": _S,
+        "figure": _S,  # iperf3_sent_bps, ..
+        "value": _I,
+    }
+)
+
+PROGRAM_FLOWS = pl.Schema(
+    {
+        # one row per connection between nodes that programs made; there when the scenario has programs. The same
+        # numbers stand in the tables flows, connections and subflows, after those of the plan's own flows
+        "flow": _I,
+        "program": _S,  # the one that connected; null: not known
+        "server_program": _S,
+        "client": _S,  # the node; null: it was not seen there
+        "client_address": _S,  # as the side that was seen has it: behind a translating router there are two
+        "client_port": _I,
+        "server": _S,
+        "server_address": _S,
+        "server_port": _I,
+        "sender": _S,  # client or server: who sent more
+    }
+)
+
 MONITOR_TABLES: dict[str, pl.Schema] = {
     "queues": QUEUES,
     "messages": MESSAGES,
     "interfaces": INTERFACES,
     "probes": PROBES,
     "counter_series": COUNTER_SERIES,
+    "programs": PROGRAMS,
+    "program_figures": PROGRAM_FIGURES,
+    "program_flows": PROGRAM_FLOWS,
 }
 """The tables of what is measured only when it is asked for; a trial without has no such file."""
 

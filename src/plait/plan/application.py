@@ -148,3 +148,5 @@ def length_us(flow: Flow, flows: Sequence[Flow]) -> int:
             return PATIENCE_US + int(sum(objects) * 8_000_000 / rate)
         case plan.PageConnection(page=page):
             return length_us(flows[page], flows)
+        case plan.Connection():
+            return 0  # never planned

@@ -125,8 +125,18 @@ class Udp(Record):
     drain_us: Micros
 
 
+class Connection(Record):
+    """What programs send over a connection of their own. Never planned: the analysis adds such flows as it sees them."""
+
+    kind: Literal["program"] = "program"
+    program: str | None
+    """The one that connected; None: not known."""
+    server_program: str | None
+
+
 Application = Annotated[
-    Bulk | Transfer | Stream | OnOff | Request | Page | PageConnection | Udp, Field(discriminator="kind")
+    Bulk | Transfer | Stream | OnOff | Request | Page | PageConnection | Udp | Connection,
+    Field(discriminator="kind"),
 ]
 
 

@@ -15,6 +15,7 @@ from plait.plan.model import Flow, Path, Side
 from plait.plan.moment import Ends
 from plait.plan.slots import copies, parts, slots, transport_of
 from plait.plan.topology import delay_ns
+from plait.scenario.check_programs import program_name
 from plait.scenario.source import error_at
 from plait.scenario.traffic import ConnectionSpec, Page
 from plait.scenario.wording import nearest
@@ -140,13 +141,14 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
     first = 0
     before: dict[int, tuple[int, ...]] = {}
     names: dict[str, list[int]] = {}
+    programs = frozenset(program_name(program, i) for i, program in enumerate(scenario.programs))
     ways = _Ways(topology, routing, manager)
     for number, slot in enumerate(slots(scenario)):
         entry = entries[slot.entry]
         spec = entry.spec
         first = number if slot.part == 0 else first
         if slot.turn == 0 and slot.part == 0:
-            before[slot.copy] = _after(scenario, entry, names)
+            before[slot.copy] = () if spec.after in programs else _after(scenario, entry, names)
         carried = slot.part > 0 and not isinstance(spec, Page)
         transport = transport_of(scenario, slot)
         sender = entry.sender if not carried else other_side(entry.sender)
@@ -168,6 +170,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
             sender=sender,
             start_us=start_us,
             after=before[slot.copy],
+            after_programs=(spec.after,) if spec.after in programs and slot.turn == 0 else (),
             connection=first if carried else None,
             user=slot.user,
             background=spec.background,
@@ -292,8 +295,8 @@ class _Ways:
             several = pairs if len(pairs) > 1 else ()
             backups = [pair for pair in several if self._manager.is_backup(entry.ends, pair)]
             counted = [pair for pair in pairs if pair not in backups] or pairs
-            paths = _paths(sender, pairs, backups, self._routing)
-            self._known[key] = (paths, _ideal(sender, counted, self._routing, self._topology))
+            paths = paths_of(sender, pairs, backups, self._routing)
+            self._known[key] = (paths, ideal_bps(sender, counted, self._routing, self._topology))
         return self._known[key]
 
 
@@ -306,7 +309,8 @@ def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port]
     return (back, there) if sender == "server" else (there, back)
 
 
-def _paths(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: Routing) -> tuple[Path, ...]:
+def paths_of(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: Routing) -> tuple[Path, ...]:
+    """The paths between pairs of addresses, as data take them from the sender."""
     out: list[Path] = []
     taken: set[str] = set()
     for pair in pairs:
@@ -357,7 +361,7 @@ def _unique(name: str, taken: set[str]) -> str:
     return unique
 
 
-def _ideal(sender: SideName, pairs: list[Pair], routing: Routing, topology: Topology) -> int | None:
+def ideal_bps(sender: SideName, pairs: list[Pair], routing: Routing, topology: Topology) -> int | None:
     """The maximum flow through the links of the paths, in bit/s.
 
     None when nothing limits it, or when a token bucket does: what it allows depends on what was sent before. Of the

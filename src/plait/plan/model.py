@@ -28,7 +28,8 @@ from plait.plan.multipath import (
 )
 from plait.plan.qdiscs import Distribution, Qdisc
 from plait.plan.record import IfName, Micros, Record
-from plait.plan.watching import Monitors, Program
+from plait.plan.running import Program
+from plait.plan.watching import Monitors
 
 PLAN_SCHEMA = 1
 
@@ -283,6 +284,26 @@ class Path(Record):
     base_rtt_us: float
 
 
+class HostName(Record):
+    """A line of /etc/hosts."""
+
+    address: str
+    name: str
+
+
+class Peers(Record):
+    """Two hosts in which programs run, and the paths for data from one to the other."""
+
+    source: str
+    target: str
+    transport: Literal["tcp", "mptcp"]
+    """What a connection between them is, where both ends can; `tcp` where one cannot."""
+    paths: tuple[Path, ...]
+    """With `client_address` at the source; those between all pairs of addresses that reach each other."""
+    ideal_rate_bps: int | None
+    """What the links allow one MPTCP connection on all of these paths together; None: no limit, or not known."""
+
+
 class Side(Record):
     """One side of a flow."""
 
@@ -309,9 +330,11 @@ class Flow(Record):
     sender: Literal["client", "server"]
     """The side that sends the data of interest; of requests and pages the one that answers."""
     start_us: Micros
-    """From the trial's zero, or from the end of the last of the flows in `after`."""
+    """From the trial's zero, or from the last of what is in `after` and `after_programs`."""
     after: tuple[int, ...] = ()
     """The flows that have to end before this one starts, completed or not."""
+    after_programs: tuple[str, ...] = ()
+    """The programs that have to be ready, or to have ended, before this one starts."""
     connection: int | None = None
     """The flow whose connection this one uses, in the other direction; it starts when that is established."""
     user: str | None = None
@@ -368,5 +391,9 @@ class Plan(Record):
     """For the analysis; no engine has a use for it."""
     monitors: Monitors = Monitors()
     programs: tuple[Program, ...] = ()
+    names: tuple[HostName, ...] = ()
+    """What programs find in /etc/hosts."""
+    peers: tuple[Peers, ...] = ()
+    """For the analysis: the paths between hosts in which programs run, each direction of data on its own."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
-from plait.plan.watching import Program
+from plait.plan.model import HostName
+from plait.plan.running import Program, ProgramFile, Ready, Stop
+from plait.scenario.check_programs import program_name
 
 if TYPE_CHECKING:
+    from plait.plan.topology import Topology
     from plait.scenario import Scenario
+    from plait.scenario import programs as asked
 
 SYSTEM_CALL_NS = 1000
 """Virtual time that a system call takes where programs run: one that polls without sleeping would stop the clock."""
@@ -17,20 +22,85 @@ ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
 """Of every program, whoever runs plait."""
+PATIENCE_US = 600_000_000
+"""How long a program may take that the trial waits for, unless the scenario has an `until`."""
+MEMORY_MIB, MEMORY_MIB_EACH = 256, 96
+"""For the files that programs read and write, and for each program. Memory costs nothing until it is used."""
 
 
 def programs(scenario: Scenario) -> tuple[Program, ...]:
     """The programs, with the same environment on every machine."""
-    return tuple(
-        Program(
-            name=asked.name or f"{asked.node}-{number}",
-            netns=asked.node,
-            argv=tuple(asked.run),
-            environment=tuple(sorted({**ENVIRONMENT, **asked.environment}.items())),
-            start_us=asked.at.us,
-        )
-        for number, asked in enumerate(scenario.programs)
+    return tuple(_program(scenario, one, number) for number, one in enumerate(scenario.programs))
+
+
+def _program(scenario: Scenario, one: asked.Program, number: int) -> Program:
+    name = program_name(one, number)
+    directory = one.directory or f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
+    awaited = one.until == "exit"
+    return Program(
+        name=name,
+        netns=one.node,
+        argv=tuple(one.run),
+        environment=tuple(sorted({**ENVIRONMENT, **one.environment}.items())),
+        start_us=one.at.us,
+        after=tuple(one.after),
+        directory=directory,
+        files=tuple(_file(scenario, directory, path, content) for path, content in one.files.items()),
+        collect=tuple(_absolute(directory, path) for path in one.collect),
+        ready=_ready(directory, one.ready),
+        awaited=awaited,
+        stop=Stop(
+            at_us=None if one.stop.at is None else one.stop.at.us,
+            signal=int(getattr(signal, f"SIG{one.stop.signal}")),
+            grace_us=one.stop.grace.us,
+        ),
+        exit_code=None if one.exit_code == "any" else one.exit_code,
+        transport=one.transport or scenario.transport,
+        result=one.result,
     )
+
+
+def _file(scenario: Scenario, directory: str, path: str, content: str | asked.InputContent) -> ProgramFile:
+    where = _absolute(directory, path)
+    if isinstance(content, str):
+        return ProgramFile(path=where, text=content)
+    return ProgramFile(path=where, input=scenario.files[content.input].name)
+
+
+def _absolute(directory: str, path: str) -> str:
+    return path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+
+
+def _ready(directory: str, one: asked.Ready | None) -> Ready | None:
+    if one is None:
+        return None
+    file = None if one.file is None else _absolute(directory, one.file)
+    return Ready(tcp=one.tcp, udp=one.udp, file=file, log=one.log, within_us=one.within.us)
+
+
+def host_names(net: Topology) -> tuple[HostName, ...]:
+    """Names for programs, if there are any: `h1`, its first address, and `h1-eth0`, `h1-eth1`, .., each its own."""
+    scenario = net.scenario
+    if not scenario.programs:
+        return ()
+    nodes = (*scenario.network.hosts, *scenario.network.routers)
+    found = []
+    for node in nodes:
+        ports = net.ports[node]
+        found += [HostName(address=str(port.ip), name=node) for port in ports[:1]]
+        found += [HostName(address=str(port.ip), name=port.ifname) for port in ports]
+    return tuple(found)
+
+
+def memory_mib(scenario: Scenario) -> int:
+    """What programs need beside what flows and nodes do, unless the scenario says."""
+    return MEMORY_MIB + MEMORY_MIB_EACH * len(scenario.programs) if scenario.programs else 0
+
+
+def end_us(scenario: Scenario) -> int:
+    """When the last program that the trial waits for has had its time."""
+    awaited = [one for one in scenario.programs if one.until == "exit"]
+    return max((one.at.us + PATIENCE_US for one in awaited), default=0)
 
 
 def system_call_ns(scenario: Scenario) -> int:

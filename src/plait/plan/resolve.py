@@ -22,7 +22,8 @@ from plait.plan.forwarding import Nat
 from plait.plan.middlebox import middleboxes
 from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, Plan
 from plait.plan.monitors import RING_MIB, monitors
-from plait.plan.programs import programs, system_call_ns
+from plait.plan.peers import Between
+from plait.plan.programs import end_us, host_names, memory_mib, programs, system_call_ns
 from plait.plan.qdiscs import Netem
 from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
@@ -90,11 +91,12 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     routes, rules = routing.routes()
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
     multipath = [entry for entry in entries if entry.uses_mptcp]
-    manager = PathManager(net, routing, [entry.ends for entry in multipath])
+    between = Between(net, routing)
+    manager = PathManager(net, routing, [*(entry.ends for entry in multipath), *between.mptcp_ends()])
     pins.check_subflows(net, routing.reach, entries, manager)
     lacking = [absent(manager, entry, multipath) if entry in multipath else [] for entry in entries]
     planned_flows = tuple(flows(entries, net, routing, manager))
-    rtts = _rtts(entries, routing)
+    rtts = _rtts(entries, between, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
     _bounded_messages(scenario, planned_flows)
     watched = monitors(net, planned_flows)
@@ -134,6 +136,8 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         measure=_measure(scenario),
         monitors=watched,
         programs=programs(scenario),
+        names=host_names(net),
+        peers=tuple(between.peers()),
     )
     return _with_events(plan, net, manager, rtts), lacking
 
@@ -255,7 +259,7 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     )
 
 
-def _rtts(entries: list[Entry], routing: Routing) -> dict[str, int]:
+def _rtts(entries: list[Entry], between: Between, routing: Routing) -> dict[str, int]:
     """The largest base RTT in ns of the paths that cross a link direction.
 
     All pairs of addresses of a flow's hosts count, whatever its transport and initial path: the queue of a link
@@ -263,13 +267,15 @@ def _rtts(entries: list[Entry], routing: Routing) -> dict[str, int]:
     """
     rtts: dict[str, int] = {}
     done: set[frozenset[str]] = set()
-    for entry in entries:
-        hosts = frozenset((entry.spec.from_, entry.spec.to))
+    ways = [(entry.sender, entry.spec.from_, entry.spec.to, entry.usable) for entry in entries]
+    ways += [("client", one, other, pairs) for (one, other), pairs in between.pairs.items()]
+    for sender, *ends, usable in ways:
+        hosts = frozenset(ends)
         if hosts in done:
             continue
         done.add(hosts)
-        for pair in entry.usable:
-            forward, backward = directed(entry.sender, pair, routing)
+        for pair in usable:
+            forward, backward = directed(sender, pair, routing)
             rtt = topology.delay_ns(forward) + topology.delay_ns(backward)
             for port in (*forward, *backward, *spread(pair, routing)):
                 rtts[port.out] = max(rtts.get(port.out, 0), rtt)
@@ -295,6 +301,9 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
     nodes = len(network.hosts) + len(network.switches) + len(network.routers)
     recorded = _MESSAGE_BYTES * sum(messages(flow) for flow in planned)
     needed = 128 + rings + (2 * sockets + recorded) // 2**20 + nodes + len(network.links) // 4
+    needed += memory_mib(scenario)
+    if scenario.memory is not None:
+        needed = -(-int(scenario.memory) // 2**20)
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 
 
@@ -333,7 +342,7 @@ def _end_us(scenario: Scenario, plan: Plan, planned: tuple[Flow, ...]) -> int:
         begin = max((ends[other] for other in flow.after), default=0) + flow.start_us
         ends.append(begin + length_us(flow, steady))
     changed = [event.t_us for event in plan.events if event.text]
-    return max(ends, default=0) + max(changed, default=0) + GRACE_US
+    return max([*ends, end_us(scenario)]) + max(changed, default=0) + GRACE_US
 
 
 def _without_tokens(flow: Flow, baselines: dict[str, int]) -> Flow:

@@ -21,7 +21,7 @@ from plait.plan.multipath import (
 )
 from plait.plan.shell_command import command_in
 from plait.plan.shell_conditions import conditions, qdisc_command
-from plait.plan.shell_traffic import traffic
+from plait.plan.shell_traffic import programs, traffic
 from plait.plan.sysctls import ALLOWED_CONGESTION_CONTROL
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def to_shell(plan: Plan) -> str:
         ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),
         ("Traffic by hand, for example", traffic(plan.flows)),
+        *([("Programs, to be started by hand", programs(plan))] if plan.programs else []),
         *(
             [("What happens meanwhile, by the time after the network is complete", _events(plan))]
             if plan.events

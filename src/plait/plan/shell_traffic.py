@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from plait.plan.applications import Gap
-    from plait.plan.model import Flow
+    from plait.plan.model import Flow, Plan
 
 
 def traffic(flows: Sequence[Flow]) -> Iterator[str]:
@@ -27,6 +27,16 @@ def traffic(flows: Sequence[Flow]) -> Iterator[str]:
             continue
         for line in _example(flow, flows):
             yield f"#   {line}"
+
+
+def programs(plan: Plan) -> Iterator[str]:
+    """Comment lines for every program."""
+    for one in plan.programs:
+        waits = f" after {', '.join(one.after)}" if one.after else ""
+        yield f"# program {one.name}, at {one.start_us / 1e6:g} s{waits}, in {one.directory}:"
+        command = " ".join(quote(word) for word in one.argv).replace("\n", "\n#   ")
+        prefix = "mptcpize run " if one.transport == "mptcp" else ""
+        yield f"#   ip netns exec {quote(one.netns)} {prefix}{command}"
 
 
 def _when(flow: Flow, flows: Sequence[Flow]) -> str:

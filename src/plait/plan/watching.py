@@ -1,4 +1,4 @@
-"""What is measured only because it was asked for, and the programs that run beside the flows.
+"""What is measured only because it was asked for.
 
 Part of the plan's contract (`model.py`); `agent/src/plan/records.rs` reads the same.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plait.plan.record import IfName, Micros, Record
+from plait.plan.record import IfName, Record
 
 
 class InterfaceMonitor(Record):
@@ -52,17 +52,3 @@ class Monitors(Record):
     counters: CounterMonitor | None = None
     probes: tuple[Probe, ...] = ()
     captures: tuple[Capture, ...] = ()
-
-
-class Program(Record):
-    """A program of the host, run in a node as root of a root directory that nothing can change.
-
-    What it writes to its standard output and error goes to `programs/NAME.log` of the trial's folder. It is ended
-    with the trial.
-    """
-
-    name: str
-    netns: str
-    argv: tuple[str, ...] = Field(min_length=1)
-    environment: tuple[tuple[str, str], ...] = ()
-    start_us: Micros

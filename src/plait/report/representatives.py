@@ -10,6 +10,7 @@ from plait.analysis.delays import distributions
 from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.ideal import ideal_goodput_bps
 from plait.analysis.judged import primary_metric
+from plait.analysis.programs import with_connections
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial
 from plait.report.cases_chart import labels
@@ -56,7 +57,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     for case in [case for case in study.cases if case.rows][:MOST]:
         row = median_row(case.rows, metric)
         trial = read_trial(_folder(study, case, row))
-        plan = trial.plan
+        plan = with_connections(trial.plan, trial.tables)
         found.append(
             Representative(
                 case=case.name,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.observe import REMEDIES, Observation, cautions, observe
 from plait.analysis.precision import wide
+from plait.analysis.programs import with_connections
 from plait.analysis.published import Published, published_in
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import percent
@@ -158,10 +159,11 @@ def _read_case(
 def _reduce(index: int, trial: Trial) -> tuple[TrialRow, list[Observation]]:
     """Return a trial's row of metrics, and what its data say against trusting them."""
     digest = trial_digest(trial.tables)
-    observed = observe(trial.plan, trial.tables)
+    plan = with_connections(trial.plan, trial.tables)
+    observed = observe(plan, trial.tables)
     if trial.provenance.digest not in (None, digest):
         observed.append(Observation("DATA_CHANGED", "the data have another digest than when they were made"))
-    metrics = trial_metrics(trial.plan, trial.tables)
+    metrics = trial_metrics(plan, trial.tables)
     return TrialRow(index, trial.provenance.seed, digest, metrics), observed
 
 

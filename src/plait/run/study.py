@@ -262,6 +262,7 @@ class _TrialRunner:
         names = [transfer.file.name for transfer in transfers if transfer.file is not None]
         options = [qdisc.options for qdisc in plan.network.qdiscs]
         names += [option.file.name for option in options if isinstance(option, PlaitTrace)]
+        names += [file.input for one in plan.programs for file in one.files if file.input is not None]
         return {name: self.study.inputs[name] for name in names}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.scenario.check_conditions import bucket_mistakes, condition_mistakes, queue_mistakes
 from plait.scenario.check_events import check_events
+from plait.scenario.check_programs import check_programs
 from plait.scenario.check_traffic import check_traffic
 from plait.scenario.figures import check_figures
 from plait.scenario.host_events import check_host_events
@@ -46,9 +47,9 @@ def check(scenario: Scenario) -> list[Found]:
     found += _monitors(scenario)
     found += check_events(scenario, names)
     found += check_host_events(scenario, links_of)
-    found += _programs(scenario)
     found += check_published(scenario)
     found += check_figures(scenario.figures, scenario.vary)
+    found += check_programs(scenario)
     return found
 
 
@@ -217,17 +218,3 @@ def _monitors(scenario: Scenario) -> Iterator[Found]:
         if name not in nodes and name not in network.links:
             known = nearest(name, [*nodes, *network.links])
             yield ("monitors", "capture", "on", i), f"no node or link is called '{name[:40]}'; {known}"
-
-
-def _programs(scenario: Scenario) -> Iterator[Found]:
-    """Programs run in hosts and routers, each under a name of its own."""
-    nodes = {**scenario.network.hosts, **scenario.network.routers}
-    names: dict[str, int] = {}
-    for i, program in enumerate(scenario.programs):
-        if program.node not in nodes:
-            known = nearest(program.node, nodes)
-            yield ("programs", i, "node"), f"no host or router is called '{program.node[:40]}'; {known}"
-        if program.name is not None and program.name in names:
-            what = f"'{program.name}' is also the name of entry {names[program.name]}; choose another"
-            yield ("programs", i, "name"), what
-        names.setdefault(program.name or f"{program.node}-{i}", i)

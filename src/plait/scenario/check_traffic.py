@@ -36,7 +36,7 @@ def check_traffic(scenario: Scenario, links_of: Mapping[str, set[str]]) -> Itera
         names.setdefault(flow.name or "", i)
         for field, found in _ends(flow, links_of):
             yield (*here, field), found
-    if all(entry.flow.background for entry in scenario.traffic):
+    if scenario.traffic and not scenario.programs and all(e.flow.background for e in scenario.traffic):
         yield (
             ("traffic",),
             "everything is in the background, so there is nothing to measure; leave background out somewhere",

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from plait.scenario.model import InputFile
+from plait.scenario.programs import InputContent
 from plait.scenario.source import error_at
 from plait.scenario.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
 from plait.scenario.vary import tried
@@ -48,6 +49,10 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
     for i, entry in enumerate(scenario.traffic):
         if entry.transfer is not None and entry.transfer.file is not None:
             yield ("traffic", i, "transfer", "file"), entry.transfer.file, None
+    for i, program in enumerate(scenario.programs):
+        for path, content in program.files.items():
+            if isinstance(content, InputContent):
+                yield ("programs", i, "files", path, "input"), content.input, None
     for key, link in scenario.network.links.items():
         for part, side in ((link, ()), (link.forward, ("forward",)), (link.backward, ("backward",))):
             spec = None if part is None else part.trace

@@ -42,7 +42,7 @@ from plait.scenario.parts import (
     names_of,
     optional,
 )
-from plait.scenario.programs import Program
+from plait.scenario.programs import Memory, Program
 from plait.scenario.published import Published
 from plait.scenario.repeat import Repeat
 from plait.scenario.settings import MptcpSettings, TcpSettings
@@ -106,7 +106,8 @@ class Scenario(Part):
     tcp: TcpSettings = TcpSettings()
     sysctls: Sysctls = {}
     """Of every host: `{net.ipv4.tcp_sack: 0}`."""
-    traffic: Annotated[list[Traffic], Field(min_length=1, max_length=256)]
+    traffic: Annotated[list[Traffic], Field(max_length=256)] = []
+    """The flows that plait makes itself. At least one, or programs."""
     events: list[EventSpec] = []
     """What happens to the network meanwhile: links that go down, are cut, come up, or change."""
     vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=VaryText)] = {}
@@ -124,6 +125,8 @@ class Scenario(Part):
     """Programs of this machine that run in nodes."""
     system_call: Start | None = None
     """Virtual time that a system call takes. Default: 1us where programs run, else 0."""
+    memory: Memory | None = None
+    """Of the guest. Default: ample for the sockets, and for programs of the usual size."""
     until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
     measure: Measure | None = None

@@ -1,0 +1,252 @@
+//! What `sock_diag` tells of the sockets of a namespace: TCP's, with what MPTCP adds to a subflow, and MPTCP's own.
+//!
+//! Every number here is an offset or a constant of `linux/inet_diag.h`, `linux/sock_diag.h` and `linux/mptcp.h`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+
+use super::Socket;
+use crate::error::{Attempt, Result};
+
+/// `SOCK_DIAG_BY_FAMILY`, the type of requests and answers.
+pub const BY_FAMILY: u16 = 20;
+/// `struct inet_diag_msg`.
+pub const MESSAGE_BYTES: usize = 72;
+/// `INET_DIAG_INFO`.
+pub const INFO: u16 = 2;
+
+const NLM_F_DUMP: u16 = 0x300;
+const NETLINK_SOCK_DIAG: u16 = 4;
+const REQUEST_BYTES: usize = 56;
+const REQ_PROTOCOL: u16 = 3;
+const CONG: u16 = 4;
+const MEMORY: u16 = 7;
+const ULP: u16 = 19;
+const ULP_NAME: u16 = 1;
+const ULP_MPTCP: u16 = 3;
+const ATTRIBUTE_HEADER: usize = 4;
+/// The bits of the attributes that are asked for.
+const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (CONG - 1) | 1 << (MEMORY - 1);
+const IPPROTO_MPTCP: u32 = 262;
+
+/// States of a socket (`net/tcp_states.h`).
+pub const LISTEN: u8 = 10;
+const SYN_SENT: u8 = 2;
+const SYN_RECV: u8 = 3;
+const TIME_WAIT: u8 = 6;
+const NEW_SYN_RECV: u8 = 12;
+/// Sockets that listen, and those that are or were connected and still exist.
+const INTERESTING: u32 =
+    0xfff & !(1 << SYN_SENT | 1 << SYN_RECV | 1 << TIME_WAIT | 1 << NEW_SYN_RECV);
+
+/// Which sockets.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// TCP sockets, the subflows of MPTCP connections included.
+    Tcp,
+    /// MPTCP connections.
+    Mptcp,
+    /// UDP sockets.
+    Udp,
+}
+
+/// What MPTCP adds to a TCP socket that is one of its subflows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ulp {
+    /// The token of the connection at the other end; 0: it has none.
+    pub remote_token: u32,
+    /// The token of the connection here; 0: it has none, because the other end does not speak MPTCP.
+    pub token: u32,
+    flags: u32,
+}
+
+impl Ulp {
+    /// Either end has asked for it as a backup.
+    pub fn is_backup(self) -> bool {
+        self.flags & (1 << 4 | 1 << 5) != 0
+    }
+
+    /// It has joined a connection that was there before.
+    pub fn has_joined(self) -> bool {
+        self.flags & (1 << 2 | 1 << 3) != 0
+    }
+}
+
+/// A socket as the kernel describes it.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub state: u8,
+    /// Local and remote.
+    pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Of the descriptor that a program holds; 0: none does.
+    pub inode: u32,
+    /// `struct tcp_info` or `struct mptcp_info`.
+    pub info: Vec<u8>,
+    /// `SK_MEMINFO_*`.
+    pub memory: Vec<u32>,
+    pub congestion_control: Option<String>,
+    /// None: it is no MPTCP socket.
+    pub ulp: Option<Ulp>,
+}
+
+struct Request(Vec<u8>);
+
+impl NetlinkRequest for Request {
+    type ReplyType<'buf> = ();
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Raw { protonum: NETLINK_SOCK_DIAG, request_type: BY_FAMILY }
+    }
+
+    fn flags(&self) -> u16 {
+        NLM_F_DUMP
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
+}
+
+/// Asks for all sockets of a kind and of an address family in the namespace of `socket`.
+pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<Seen>> {
+    let mut found = Vec::new();
+    let request = request(kind, ipv6);
+    socket
+        .ask(&request, BY_FAMILY, |payload| found.extend(decode(payload)))
+        .attempt(|| format!("asking for the {kind:?} sockets"))?;
+    Ok(found)
+}
+
+fn request(kind: Kind, ipv6: bool) -> Request {
+    let mut bytes = vec![0; REQUEST_BYTES];
+    bytes[0] = u8::try_from(if ipv6 { libc::AF_INET6 } else { libc::AF_INET }).unwrap_or_default();
+    let (protocol, states) = match kind {
+        Kind::Tcp => (libc::IPPROTO_TCP, INTERESTING),
+        Kind::Udp => (libc::IPPROTO_UDP, u32::MAX),
+        Kind::Mptcp => (libc::IPPROTO_TCP, INTERESTING & !(1 << LISTEN)),
+    };
+    bytes[1] = u8::try_from(protocol).unwrap_or_default();
+    bytes[2] = EXTENSIONS;
+    bytes[4..8].copy_from_slice(&states.to_ne_bytes());
+    if matches!(kind, Kind::Mptcp) {
+        // Its number does not fit into the request's own field.
+        bytes.extend([8, 0]);
+        bytes.extend(REQ_PROTOCOL.to_ne_bytes());
+        bytes.extend(IPPROTO_MPTCP.to_ne_bytes());
+    }
+    Request(bytes)
+}
+
+/// One answer.
+pub fn decode(payload: &[u8]) -> Option<Seen> {
+    let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
+    let inode = u32::from_ne_bytes(*message[68..].first_chunk()?);
+    let mut seen = Seen { state: message[1], ends: ends(message), inode, ..Default::default() };
+    for (kind, value) in attributes_of(attributes) {
+        match kind {
+            INFO => seen.info = value.to_vec(),
+            CONG => seen.congestion_control = text(value),
+            MEMORY => seen.memory = value.chunks_exact(4).filter_map(word).collect(),
+            ULP => seen.ulp = ulp(value),
+            _ => {}
+        }
+    }
+    Some(seen)
+}
+
+/// The two ends of a `struct inet_diag_msg`, IPv4 addresses as such.
+pub fn ends(message: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+    let end = |port: usize, address: usize| {
+        let port = u16::from_be_bytes(*message.get(port..)?.first_chunk()?);
+        let address = if i32::from(*message.first()?) == libc::AF_INET6 {
+            let address = Ipv6Addr::from(*message.get(address..)?.first_chunk::<16>()?);
+            address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)
+        } else {
+            IpAddr::V4(Ipv4Addr::from(*message.get(address..)?.first_chunk::<4>()?))
+        };
+        Some(SocketAddr::new(address, port))
+    };
+    Some((end(4, 8)?, end(6, 24)?))
+}
+
+/// Type and value of each attribute.
+pub fn attributes_of(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let header: &[u8; ATTRIBUTE_HEADER] = bytes.first_chunk()?;
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]])).max(ATTRIBUTE_HEADER);
+        // The two upper bits are flags.
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & 0x3fff;
+        let value = bytes.get(ATTRIBUTE_HEADER..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+fn ulp(nested: &[u8]) -> Option<Ulp> {
+    let mut is_mptcp = false;
+    let mut found = Ulp::default();
+    for (kind, value) in attributes_of(nested) {
+        match kind {
+            ULP_NAME => is_mptcp = text(value).as_deref() == Some("mptcp"),
+            ULP_MPTCP => {
+                for (kind, value) in attributes_of(value) {
+                    let word = word(value).unwrap_or_default();
+                    match kind {
+                        1 => found.remote_token = word,
+                        2 => found.token = word,
+                        8 => found.flags = word,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    is_mptcp.then_some(found)
+}
+
+fn word(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    std::str::from_utf8(&bytes[..end]).ok().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subflow_tells_its_ends_its_counters_and_its_tokens() {
+        let mut payload = vec![0; MESSAGE_BYTES];
+        payload[0] = u8::try_from(libc::AF_INET).unwrap();
+        payload[1] = 1;
+        payload[4..8].copy_from_slice(&[0x13, 0x89, 0, 7]);
+        payload[8..12].copy_from_slice(&[10, 0, 0, 1]);
+        payload[24..28].copy_from_slice(&[10, 0, 0, 2]);
+        payload[68..72].copy_from_slice(&77_u32.to_ne_bytes());
+        payload.extend([5, 0, 10, 0, 6, 0, 0, 0]); // one byte of another attribute, and padding
+        payload.extend([8, 0, 2, 0, 1, 2, 3, 4]);
+        let mut tokens = Vec::new();
+        for (kind, value) in [(1_u16, 5_u32), (2, 6), (8, 0b1_0100)] {
+            tokens.extend([8, 0]);
+            tokens.extend(kind.to_ne_bytes());
+            tokens.extend(value.to_ne_bytes());
+        }
+        payload.extend([44, 0, 19, 0, 10, 0, 1, 0]);
+        payload.extend(*b"mptcp\0\0\0");
+        payload.extend([28, 0, 3, 0]);
+        payload.extend(tokens);
+        let seen = decode(&payload).unwrap();
+        assert_eq!(seen.ends, Some(("10.0.0.1:5001".parse().unwrap(), "10.0.0.2:7".parse().unwrap())));
+        assert_eq!((seen.state, seen.inode, seen.info), (1, 77, vec![1, 2, 3, 4]));
+        let ulp = seen.ulp.unwrap();
+        assert_eq!((ulp.remote_token, ulp.token, ulp.is_backup(), ulp.has_joined()), (5, 6, true, true));
+        assert!(decode(&payload[..MESSAGE_BYTES - 1]).is_none());
+    }
+}

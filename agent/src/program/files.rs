@@ -1,0 +1,65 @@
+//! Files of programs: what is written for them before they start, and what they leave.
+
+use std::path::Path;
+
+use super::root::ROOT;
+use crate::boot::JOB;
+use crate::error::{Attempt, Error, Result};
+use crate::plan::{HostName, Program, ProgramFile};
+
+/// What is collected of one file.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Makes the program's directory and files.
+pub fn write(plan: &Program) -> Result<()> {
+    let directory = format!("{ROOT}{}", plan.directory);
+    std::fs::create_dir_all(&directory).attempt(|| format!("making its directory {}", plan.directory))?;
+    for ProgramFile { path, text, input } in &plan.files {
+        let what = || format!("writing its file {path}");
+        let target = format!("{ROOT}{path}");
+        if let Some(folder) = Path::new(&target).parent() {
+            std::fs::create_dir_all(folder).attempt(what)?;
+        }
+        match (text, input) {
+            (Some(text), None) => std::fs::write(&target, text).attempt(what)?,
+            (None, Some(name)) => drop(std::fs::copy(format!("{JOB}/input/{name}"), &target).attempt(what)?),
+            _ => return Err(Error::because(what(), "the plan gives neither or both of a text and an input")),
+        }
+    }
+    Ok(())
+}
+
+/// Copies what the program was to leave to `programs/NAME/` of the trial's folder.
+pub fn collect(plan: &Program) -> Result<()> {
+    if plan.collect.is_empty() {
+        return Ok(());
+    }
+    let folder = format!("{JOB}/programs/{}", plan.name);
+    std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;
+    for path in &plan.collect {
+        let what = || format!("collecting {path}");
+        let source = format!("{ROOT}{path}");
+        let found = std::fs::metadata(&source).attempt(what)?;
+        if !found.is_file() {
+            return Err(Error::because(what(), "it is not a file"));
+        }
+        if found.len() > MAX_BYTES {
+            let why = format!("it has {} bytes; at most {} MiB are collected", found.len(), MAX_BYTES >> 20);
+            return Err(Error::because(what(), why));
+        }
+        let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        std::fs::copy(&source, format!("{folder}/{name}")).attempt(what)?;
+    }
+    Ok(())
+}
+
+/// Puts the names of nodes where programs look for them.
+pub fn name_hosts(names: &[HostName]) -> Result<()> {
+    let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    for HostName { address, name } in names {
+        text += &format!("{address} {name}\n");
+    }
+    let what = || "naming the nodes in /etc/hosts";
+    std::fs::write("/run/hosts", text).attempt(what)?;
+    rustix::mount::mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(what)
+}

@@ -1,0 +1,127 @@
+//! What a program prints: to a file of the trial's folder, as it comes, and as much of it as is allowed.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::error::{Attempt, Result};
+
+/// What a program may print.
+pub const MAX_BYTES: usize = 16 << 20;
+/// Kept for messages.
+const TAIL_BYTES: usize = 1000;
+const TAIL_LINES: usize = 8;
+const READ_BYTES: usize = 64 * 1024;
+
+/// The log of one program.
+pub struct Log {
+    path: String,
+    writer: Mutex<Option<PipeWriter>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: usize,
+    tail: VecDeque<u8>,
+    /// What is looked for, and whether a line had it.
+    wanted: Option<String>,
+    line: Vec<u8>,
+    found: bool,
+}
+
+impl Log {
+    /// Makes `folder/NAME.log`, and the thread that fills it.
+    pub fn create(folder: &str, name: &str) -> Result<Self> {
+        let path = format!("{folder}/{name}.log");
+        let file = File::create(&path).attempt(|| format!("making {path}"))?;
+        let (reader, writer) = pipe().attempt(|| format!("making the pipe to {path}"))?;
+        let state = Arc::new(Mutex::new(State::default()));
+        let filled = Arc::clone(&state);
+        let body = move || copy(reader, file, &filled);
+        thread::Builder::new().spawn(body).attempt(|| format!("starting the thread that fills {path}"))?;
+        Ok(Self { path, writer: Mutex::new(Some(writer)), state })
+    }
+
+    /// The end into which the program prints; there is one.
+    pub fn writer(&self) -> std::io::Result<PipeWriter> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        writer.ok_or_else(|| std::io::Error::other("the program was started before"))
+    }
+
+    /// Looks for a line with `text` from now on.
+    pub fn look_for(&self, text: &str) {
+        let mut state = self.state();
+        state.wanted = Some(text.to_owned());
+        state.found = String::from_utf8_lossy(&state.line).contains(text)
+            || String::from_utf8_lossy(state.tail.make_contiguous()).contains(text);
+    }
+
+    /// Whether there was one.
+    pub fn has_it(&self) -> bool {
+        self.state().found
+    }
+
+    /// Whether the program printed more than it may.
+    pub fn is_full(&self) -> bool {
+        self.state().bytes > MAX_BYTES
+    }
+
+    /// All that it has printed.
+    pub fn text(&self) -> Result<String> {
+        let bytes = std::fs::read(&self.path).attempt(|| format!("reading {}", self.path))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The last lines.
+    pub fn tail(&self) -> String {
+        let mut state = self.state();
+        let text = String::from_utf8_lossy(state.tail.make_contiguous()).into_owned();
+        let lines: Vec<_> = text.lines().rev().take(TAIL_LINES).map(|line| format!("  {line}")).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.tail.extend(bytes);
+        let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..surplus);
+        if let Some(wanted) = self.wanted.as_deref().filter(|_| !self.found) {
+            self.line.extend(bytes);
+            self.found = String::from_utf8_lossy(&self.line).contains(wanted);
+            // What is looked for stands in one line.
+            if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
+                self.line.drain(..=end);
+            }
+            let surplus = self.line.len().saturating_sub(READ_BYTES);
+            self.line.drain(..surplus);
+        }
+    }
+}
+
+/// Copies until everybody who could write is gone. What is beyond the limit is read and dropped, and noted.
+fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let got = match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(got) => got,
+            Err(error) => return crate::console(&format!("reading what a program prints: {error}")),
+        };
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_BYTES.saturating_sub(state.bytes).min(got);
+        state.take(&buffer[..got]);
+        drop(state);
+        if let Err(error) = to.write_all(&buffer[..room]) {
+            return crate::console(&format!("writing what a program prints: {error}"));
+        }
+    }
+}

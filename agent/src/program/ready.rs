@@ -1,0 +1,72 @@
+//! How it shows that a program is ready: a port, a file, or a line of its log.
+
+use std::path::Path;
+use std::process::Child;
+
+use super::log::Log;
+use super::root::ROOT;
+use crate::clock;
+use crate::error::Result;
+use crate::netlink::sockets::{Kind, LISTEN, dump};
+use crate::netlink::{Family, Socket};
+use crate::plan::Ready;
+
+/// How often it is looked for, in virtual time.
+const INTERVAL_US: i64 = 10_000;
+
+/// Waits until `ready` holds in the namespace of the calling thread. Fails in words when it takes too long, or when the
+/// program has ended by then.
+pub fn wait(ready: &Ready, log: &Log, child: &mut Child) -> std::result::Result<(), String> {
+    let begun_us = clock::trial_us();
+    if let Some(text) = &ready.log {
+        log.look_for(text);
+    }
+    let mut socket = Socket::open(Family::Sockets).map_err(|error| error.to_string())?;
+    loop {
+        if holds(ready, log, &mut socket).map_err(|error| error.to_string())? {
+            return Ok(());
+        }
+        let what = words(ready);
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            return Err(format!("it ended before {what}"));
+        }
+        let waited_us = clock::trial_us() - begun_us;
+        if waited_us >= ready.within_us {
+            return Err(format!("{:.3} s after its start {what} was still awaited", clock::seconds(waited_us)));
+        }
+        clock::sleep_until(clock::trial_us() + INTERVAL_US);
+    }
+}
+
+fn holds(ready: &Ready, log: &Log, socket: &mut Socket) -> Result<bool> {
+    if let Some(port) = ready.tcp {
+        return listens(socket, Kind::Tcp, port);
+    }
+    if let Some(port) = ready.udp {
+        return listens(socket, Kind::Udp, port);
+    }
+    if let Some(file) = &ready.file {
+        return Ok(Path::new(&format!("{ROOT}{file}")).exists());
+    }
+    Ok(log.has_it())
+}
+
+fn listens(socket: &mut Socket, kind: Kind, port: u16) -> Result<bool> {
+    for ipv6 in [false, true] {
+        let found = dump(socket, kind, ipv6)?;
+        let fits = |state| matches!(kind, Kind::Udp) || state == LISTEN;
+        if found.iter().any(|one| fits(one.state) && one.ends.is_some_and(|(local, _)| local.port() == port)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn words(ready: &Ready) -> String {
+    match ready {
+        Ready { tcp: Some(port), .. } => format!("a listener on TCP port {port}"),
+        Ready { udp: Some(port), .. } => format!("a socket on UDP port {port}"),
+        Ready { file: Some(file), .. } => format!("the file {file}"),
+        Ready { log, .. } => format!("a line with {:?}", log.as_deref().unwrap_or_default()),
+    }
+}

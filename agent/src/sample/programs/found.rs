@@ -1,0 +1,300 @@
+//! Connections as they are found: each seen from one node or from two, and what is known of it at the end.
+
+use std::collections::BTreeMap;
+
+use super::Ends;
+use crate::netlink::sockets::Seen;
+use crate::plan::SideName;
+use crate::tables::{Flow, ProgramFlow};
+
+const US_PER_MS: i64 = 1000;
+
+/// By what a node tells connections apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The two ends of a TCP connection.
+    Tcp(Ends),
+    /// The token of an MPTCP connection.
+    Mptcp(u32),
+}
+
+/// One side of a connection, as its node shows it for the first time.
+pub struct Sight {
+    pub node: &'static str,
+    pub key: Key,
+    pub remote_token: Option<u32>,
+    pub ends: Ends,
+    /// Somebody listens on its local port.
+    pub listened: bool,
+    /// The socket is one of MPTCP.
+    pub mptcp: bool,
+}
+
+/// One side of a connection.
+pub struct View {
+    /// The number of the connection in the tables.
+    pub flow: i64,
+    pub side: SideName,
+    node: &'static str,
+    key: Key,
+    remote_token: Option<u32>,
+    ends: Ends,
+    mptcp: bool,
+    /// The ends of its subflows; their places are their numbers.
+    subflows: Vec<Ends>,
+    /// When the connection was there, if the kernel has told.
+    pub begun_us: Option<i64>,
+    pub fallback: Option<bool>,
+    pub sent_bytes: Option<i64>,
+    /// Time and received bytes of the first sample.
+    first: Option<(i64, i64)>,
+    received_bytes: Option<i64>,
+    last_data_us: Option<i64>,
+    program: Option<&'static str>,
+    congestion_control: Option<String>,
+}
+
+impl View {
+    /// The number of a subflow, by its ends. One that was not seen before is new.
+    pub fn number(&mut self, ends: Ends) -> usize {
+        self.subflows.iter().position(|known| *known == ends).unwrap_or_else(|| {
+            self.subflows.push(ends);
+            self.subflows.len() - 1
+        })
+    }
+
+    /// A sample: what it has received, and how many ms ago the last of that came.
+    pub fn count(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
+        if let Some(bytes) = received {
+            self.first.get_or_insert((t_us, bytes));
+        }
+        self.end(t_us, received, last_data_ms);
+    }
+
+    /// As `count`, when it has closed: that is no sample.
+    pub fn end(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
+        if received > self.received_bytes {
+            self.received_bytes = received;
+            self.last_data_us = last_data_ms.map(|ms| t_us - ms * US_PER_MS);
+        }
+    }
+
+    /// Notes whose it is, while that can be told.
+    pub fn own(&mut self, owner: impl FnOnce() -> Option<&'static str>, seen: &Seen) {
+        if self.program.is_none() {
+            self.program = owner();
+        }
+        if seen.congestion_control.is_some() {
+            self.congestion_control.clone_from(&seen.congestion_control);
+        }
+    }
+
+    /// When it had received what: (start, bytes before that, end, bytes since). None: it was not there for two moments.
+    fn window(&self) -> Option<(i64, i64, i64)> {
+        let (start_us, before) = self.begun_us.map(|us| (us, 0)).or(self.first)?;
+        Some((start_us, self.last_data_us?.max(start_us), self.received_bytes? - before))
+    }
+}
+
+/// A connection, by its two sides as far as they have been seen: client and server.
+type Found = [Option<View>; 2];
+
+/// All connections, in the order in which they were first seen.
+pub struct Connections {
+    first: usize,
+    found: Vec<Found>,
+    places: BTreeMap<(&'static str, Key), (usize, usize)>,
+}
+
+impl Connections {
+    /// None yet; the first will have the number `first`.
+    pub fn new(first: usize) -> Self {
+        Self { first, found: Vec::new(), places: BTreeMap::new() }
+    }
+
+    /// Whether a node has shown it before.
+    pub fn has(&self, node: &'static str, key: Key) -> bool {
+        self.places.contains_key(&(node, key))
+    }
+
+    /// What is known of this side of a connection; of a new one, if it was not seen before.
+    pub fn view(&mut self, sight: Sight) -> &mut View {
+        let known = self.places.get(&(sight.node, sight.key)).copied();
+        let (index, side) = known.unwrap_or_else(|| self.place(&sight));
+        self.places.insert((sight.node, sight.key), (index, side));
+        let flow = i64::try_from(self.first + index).unwrap_or_default();
+        let view = self.found[index][side].get_or_insert_with(|| View {
+            flow,
+            side: if side == 0 { SideName::Client } else { SideName::Server },
+            node: sight.node,
+            key: sight.key,
+            remote_token: None,
+            ends: sight.ends,
+            mptcp: sight.mptcp,
+            subflows: Vec::new(),
+            begun_us: None,
+            fallback: None,
+            sent_bytes: None,
+            first: None,
+            received_bytes: None,
+            last_data_us: None,
+            program: None,
+            congestion_control: None,
+        });
+        view.remote_token = view.remote_token.or(sight.remote_token);
+        view
+    }
+
+    /// Where a new side belongs: opposite to one that another node shows, or to a connection of its own.
+    fn place(&mut self, sight: &Sight) -> (usize, usize) {
+        for exactly in [true, false] {
+            for (index, found) in self.found.iter().enumerate().rev() {
+                for (side, view) in found.iter().enumerate() {
+                    if found[1 - side].is_none()
+                        && let Some(view) = view
+                        && is_other_side(view, side, sight, exactly)
+                    {
+                        return (index, 1 - side);
+                    }
+                }
+            }
+        }
+        self.found.push([None, None]);
+        (self.found.len() - 1, usize::from(sight.listened))
+    }
+
+    /// The flow that has this token in this node.
+    pub fn flow_of(&self, node: &str, token: u32) -> Option<i64> {
+        let of = |((at, key), (index, _)): (&(&str, Key), &(usize, usize))| {
+            (*at == node && *key == Key::Mptcp(token)).then_some(*index)
+        };
+        self.places.iter().find_map(of).and_then(|index| i64::try_from(self.first + index).ok())
+    }
+
+    /// A row of both tables for each.
+    pub fn rows(&self) -> Vec<(Flow, ProgramFlow)> {
+        let mut names: BTreeMap<String, u32> = BTreeMap::new();
+        let row = |(index, found): (usize, &Found)| {
+            let id = i64::try_from(self.first + index).ok();
+            let about = about(id, found);
+            let whose = about.program.as_deref().or(about.client.as_deref()).or(about.server.as_deref());
+            let base = format!("{}:{}", whose.unwrap_or("?"), about.server_port.unwrap_or_default());
+            let count = names.entry(base.clone()).or_default();
+            *count += 1;
+            let name = if *count == 1 { base } else { format!("{base}#{count}") };
+            (flow(id, name, found, &about), about)
+        };
+        self.found.iter().enumerate().map(row).collect()
+    }
+}
+
+/// Whether a side that was seen, and one that is new, are the two of one connection. Behind a translating router the
+/// client's own address is not the one that the server sees; its port mostly is.
+fn is_other_side(view: &View, side: usize, sight: &Sight, exactly: bool) -> bool {
+    if view.node == sight.node {
+        return false;
+    }
+    // A subflow that joins tells the token at the other end; before there is one, addresses have to do.
+    if let (Key::Mptcp(there), Key::Mptcp(here)) = (view.key, sight.key)
+        && (view.remote_token == Some(here) || sight.remote_token == Some(there))
+    {
+        return true;
+    }
+    let (client, server) = if side == 0 { (view.ends, sight.ends) } else { (sight.ends, view.ends) };
+    client.1 == server.0 && client.0.port() == server.1.port() && (!exactly || client.0 == server.1)
+}
+
+fn about(id: Option<i64>, [client, server]: &Found) -> ProgramFlow {
+    let ends = client.as_ref().map(|view| view.ends);
+    let ends = ends.or(server.as_ref().map(|view| (view.ends.1, view.ends.0)));
+    let got = |view: &Option<View>| view.as_ref().and_then(|view| view.received_bytes);
+    let sent = |view: &Option<View>| view.as_ref().and_then(|view| view.sent_bytes);
+    let from_client = got(server).max(sent(client));
+    let from_server = got(client).max(sent(server));
+    let program = |view: &Option<View>| view.as_ref().and_then(|view| view.program).map(Into::into);
+    let node = |view: &Option<View>| view.as_ref().map(|view| view.node.into());
+    ProgramFlow {
+        flow: id,
+        program: program(client),
+        server_program: program(server),
+        client: node(client),
+        client_address: ends.map(|ends| ends.0.ip().to_string().into()),
+        client_port: ends.map(|ends| i64::from(ends.0.port())),
+        server: node(server),
+        server_address: ends.map(|ends| ends.1.ip().to_string().into()),
+        server_port: ends.map(|ends| i64::from(ends.1.port())),
+        sender: Some(if from_client >= from_server { "client" } else { "server" }.into()),
+    }
+}
+
+fn flow(id: Option<i64>, name: String, found: &Found, about: &ProgramFlow) -> Flow {
+    let views = || found.iter().flatten();
+    let (sender, receiver) = match about.sender.as_deref() {
+        Some("client") => (&found[0], &found[1]),
+        _ => (&found[1], &found[0]),
+    };
+    let begun_us = views().filter_map(|view| view.begun_us).min();
+    let window = receiver.as_ref().and_then(View::window);
+    let mptcp = views().any(|view| view.mptcp);
+    let plain = views().any(|view| !view.mptcp || view.fallback == Some(true));
+    Flow {
+        flow: id,
+        name: Some(name.into()),
+        kind: Some("program".into()),
+        transport: Some(if mptcp { "mptcp" } else { "tcp" }.into()),
+        congestion_control: sender.as_ref().and_then(|view| view.congestion_control.clone()).map(Into::into),
+        start_us: begun_us.or(window.map(|(start_us, ..)| start_us)),
+        connected_us: begun_us,
+        end_us: window.map(|(_, end_us, _)| end_us),
+        sent_bytes: sender.as_ref().and_then(|view| view.sent_bytes),
+        received_bytes: window.map(|(.., bytes)| bytes),
+        completed: Some(true),
+        fallback: mptcp.then_some(plain),
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(node: &'static str, ends: (&str, &str), listened: bool) -> Sight {
+        let ends = (ends.0.parse().unwrap(), ends.1.parse().unwrap());
+        Sight { node, key: Key::Tcp(ends), remote_token: None, ends, listened, mptcp: false }
+    }
+
+    #[test]
+    fn two_nodes_show_one_connection_also_through_a_translating_router() {
+        let mut all = Connections::new(3);
+        let client = all.view(sight("h1", ("192.168.0.2:4000", "10.0.0.9:80"), false));
+        assert_eq!((client.flow, client.side), (3, SideName::Client));
+        let server = all.view(sight("h2", ("10.0.0.9:80", "10.0.0.1:4000"), true));
+        assert_eq!((server.flow, server.side), (3, SideName::Server));
+        let other = all.view(sight("h2", ("10.0.0.9:80", "10.0.0.1:4001"), true));
+        assert_eq!((other.flow, other.side), (4, SideName::Server));
+    }
+
+    #[test]
+    fn tokens_pair_the_ends_of_an_mptcp_connection() {
+        let mut all = Connections::new(0);
+        let mut one = sight("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false);
+        (one.key, one.remote_token) = (Key::Mptcp(7), Some(8));
+        let mut other = sight("h2", ("10.9.9.9:80", "10.8.8.8:1"), true);
+        other.key = Key::Mptcp(8);
+        assert_eq!(all.view(one).flow, 0);
+        assert_eq!((all.view(other).flow, all.flow_of("h2", 8), all.flow_of("h2", 7)), (0, Some(0), None));
+    }
+
+    #[test]
+    fn a_connection_is_measured_from_its_first_sample_to_its_last_byte() {
+        let mut all = Connections::new(0);
+        let view = all.view(sight("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
+        view.count(100_000, Some(50), Some(0));
+        view.count(200_000, Some(150), Some(3));
+        view.count(300_000, Some(150), Some(103));
+        assert_eq!(view.window(), Some((100_000, 197_000, 100)));
+        let (flow, about) = all.rows().remove(0);
+        assert_eq!((flow.name.as_deref(), about.sender.as_deref()), (Some("h1:80"), Some("server")));
+        assert_eq!((flow.received_bytes, flow.end_us), (Some(100), Some(197_000)));
+    }
+}

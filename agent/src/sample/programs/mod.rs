@@ -1,0 +1,291 @@
+//! Connections that programs make: sockets that plait did not open, as `sock_diag` shows them in every node where
+//! programs run. They become flows of the tables like any other, numbered after those of the plan.
+
+mod found;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::Path;
+
+use self::found::{Connections, Key, Sight};
+use super::cell;
+use super::closed::Closed;
+use super::flows::{Sampler, with_ends};
+use super::mptcp_info::MptcpInfo;
+use super::tcp_info::TcpInfo;
+use crate::apply::{Applied, enter};
+use crate::error::Result;
+use crate::netlink::sockets::{Kind, LISTEN, Seen, dump};
+use crate::netlink::{Family, Socket};
+use crate::plan::{Flow, Plan};
+use crate::program::Programs;
+use crate::tables::{self, Connection, Program, ProgramFigure, ProgramFlow, Table};
+use crate::traffic::Begun;
+
+type Ends = (SocketAddr, SocketAddr);
+
+/// `SK_MEMINFO_*` of `linux/sock_diag.h`: RMEM_ALLOC, RCVBUF, SNDBUF, WMEM_QUEUED.
+const RECEIVE_MEMORY: usize = 0;
+const RECEIVE_BUFFER: usize = 1;
+const SEND_BUFFER: usize = 3;
+const SEND_MEMORY: usize = 5;
+
+/// The tables of programs, and what is needed to fill them.
+pub struct ProgramTables {
+    pub programs: Table<Program>,
+    pub figures: Table<ProgramFigure>,
+    flows: Table<ProgramFlow>,
+    planned: &'static [Flow],
+    nodes: Vec<Node>,
+    connections: Connections,
+}
+
+/// A node in which programs run.
+struct Node {
+    name: &'static str,
+    socket: Socket,
+    /// The ports on which somebody listens, or did.
+    listening: BTreeSet<u16>,
+    /// When connections began, by token.
+    begun: BTreeMap<u32, i64>,
+    /// The connection that a subflow belongs to.
+    tokens: BTreeMap<Ends, u32>,
+}
+
+impl ProgramTables {
+    /// Creates the tables. None: the plan has no programs.
+    pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
+        if plan.programs.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            programs: Table::create(folder)?,
+            figures: Table::create(folder)?,
+            flows: Table::create(folder)?,
+            planned: &plan.flows,
+            nodes: Vec::new(),
+            connections: Connections::new(plan.flows.len()),
+        }))
+    }
+
+    /// Opens a socket in each node in which programs run.
+    pub fn attach(&mut self, plan: &'static Plan, network: &Applied) -> Result<()> {
+        let names: BTreeSet<_> = plan.programs.iter().map(|program| program.netns.as_str()).collect();
+        for name in names {
+            enter(&network.namespace(name)?.fd)?;
+            self.nodes.push(Node {
+                name,
+                socket: Socket::open(Family::Sockets)?,
+                listening: BTreeSet::new(),
+                begun: BTreeMap::new(),
+                tokens: BTreeMap::new(),
+            });
+        }
+        enter(&network.home)
+    }
+
+    /// Samples every connection of programs.
+    pub fn sample(
+        &mut self,
+        t_us: i64,
+        samples: &mut Sampler,
+        begun: Vec<Begun>,
+        programs: &Programs,
+    ) -> Result<()> {
+        self.note_begun(begun);
+        for place in 0..self.nodes.len() {
+            let (mut tcp, mut mptcp) = (Vec::new(), Vec::new());
+            for ipv6 in [false, true] {
+                let socket = &mut self.nodes[place].socket;
+                tcp.extend(dump(socket, Kind::Tcp, ipv6)?);
+                mptcp.extend(dump(socket, Kind::Mptcp, ipv6)?);
+            }
+            self.sample_mptcp(place, t_us, &mptcp, &tcp, samples, programs)?;
+            self.sample_tcp(place, t_us, tcp, samples, programs)?;
+        }
+        Ok(())
+    }
+
+    fn note_begun(&mut self, begun: Vec<Begun>) {
+        for one in begun {
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.name == one.node) {
+                node.tokens.insert(one.ends, one.token);
+                if one.initial {
+                    node.begun.entry(one.token).or_insert(one.t_us);
+                }
+            }
+        }
+    }
+
+    fn sample_mptcp(
+        &mut self,
+        place: usize,
+        t_us: i64,
+        mptcp: &[Seen],
+        tcp: &[Seen],
+        samples: &mut Sampler,
+        programs: &Programs,
+    ) -> Result<()> {
+        let ulps = || tcp.iter().filter_map(|one| one.ulp);
+        self.nodes[place].listening.extend(listeners(tcp));
+        for one in mptcp {
+            let info = MptcpInfo::new(&one.info);
+            let (Some(ends), Some(token)) = (self.foreign(place, one), info.token()) else { continue };
+            let remote = ulps().find(|ulp| ulp.token == token && ulp.remote_token != 0);
+            let sight = Sight {
+                node: self.nodes[place].name,
+                key: Key::Mptcp(token),
+                remote_token: remote.map(|ulp| ulp.remote_token),
+                ends,
+                listened: self.nodes[place].listening.contains(&ends.0.port()),
+                mptcp: true,
+            };
+            let view = self.connections.view(sight);
+            view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
+            view.fallback = info.fallback();
+            view.count(t_us, info.received_bytes(), info.last_data_ms());
+            view.own(|| programs.owner(self.nodes[place].name, one.inode), one);
+            let row = with_buffers(info.connection(), one);
+            let (flow, side) = (view.flow, view.side);
+            view.sent_bytes = row.sent_bytes;
+            samples.push(Connection { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row })?;
+        }
+        Ok(())
+    }
+
+    /// TCP connections, and the subflows of MPTCP's.
+    fn sample_tcp(
+        &mut self,
+        place: usize,
+        t_us: i64,
+        mut tcp: Vec<Seen>,
+        samples: &mut Sampler,
+        programs: &Programs,
+    ) -> Result<()> {
+        // The initial subflow is number 0, whatever the order in which the kernel shows them.
+        tcp.sort_by_key(|one| (one.ulp.is_some_and(|ulp| ulp.has_joined()), one.ends));
+        for one in tcp {
+            let Some(ends) = self.foreign(place, &one) else { continue };
+            let node = &mut self.nodes[place];
+            let token = one.ulp.map(|ulp| ulp.token).filter(|token| self.connections.has(node.name, Key::Mptcp(*token)));
+            if let Some(token) = token {
+                node.tokens.insert(ends, token);
+            }
+            let sight = Sight {
+                node: node.name,
+                key: token.map_or(Key::Tcp(ends), Key::Mptcp),
+                remote_token: None,
+                ends,
+                listened: node.listening.contains(&ends.0.port()),
+                mptcp: one.ulp.is_some(),
+            };
+            let name = node.name;
+            let view = self.connections.view(sight);
+            let info = TcpInfo::new(&one.info);
+            let number = view.number(ends);
+            let mut row = with_ends(info.subflow(), number, ends.0, ends.1);
+            let (flow, side) = (view.flow, view.side);
+            if token.is_none() {
+                view.fallback = one.ulp.map(|_| true);
+                view.count(t_us, info.received_bytes(), info.last_data_ms());
+                view.own(|| programs.owner(name, one.inode), &one);
+                let whole = with_buffers(info.connection(), &one);
+                view.sent_bytes = whole.sent_bytes;
+                samples.push(Connection { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..whole })?;
+            } else {
+                view.own(|| None, &one);
+                row.backup = one.ulp.map(|ulp| ulp.is_backup());
+            }
+            samples.push_subflow(row, t_us, flow, side)?;
+        }
+        Ok(())
+    }
+
+    /// The ends of a socket that joins two nodes and is none of the plan's flows.
+    fn foreign(&self, place: usize, one: &Seen) -> Option<Ends> {
+        let (local, remote) = one.ends.filter(|_| one.state != LISTEN)?;
+        let name = self.nodes[place].name;
+        let inside = local.ip() == remote.ip() || local.ip().is_loopback();
+        let planned = self.planned.iter().any(|flow| {
+            (flow.client.netns == name && flow.server.port == remote.port())
+                || (flow.server.netns == name && flow.server.port == local.port())
+        });
+        (!inside && !planned).then_some((local, remote))
+    }
+
+    /// Adds the last row of a subflow, or of a TCP connection, that has closed.
+    pub fn add_closed(&mut self, closed: &Closed, begun: Vec<Begun>, samples: &mut Sampler) -> Result<()> {
+        self.note_begun(begun);
+        let Some(place) = self.nodes.iter().position(|node| node.name == closed.node) else { return Ok(()) };
+        let seen = Seen { ends: Some(closed.ends), ..Default::default() };
+        let info = TcpInfo::new(&closed.info);
+        let row = info.subflow();
+        let carried = |bytes: Option<i64>| bytes.is_some_and(|bytes| bytes > 0);
+        let Some(ends) = self.foreign(place, &seen).filter(|_| carried(row.sent_bytes) || carried(row.received_bytes))
+        else {
+            return Ok(()); // it never carried anything
+        };
+        let node = &self.nodes[place];
+        let token = node.tokens.get(&ends).copied();
+        let sight = Sight {
+            node: node.name,
+            key: token.map_or(Key::Tcp(ends), Key::Mptcp),
+            remote_token: None,
+            ends,
+            listened: node.listening.contains(&ends.0.port()),
+            mptcp: token.is_some(),
+        };
+        let view = self.connections.view(sight);
+        view.begun_us = view.begun_us.or(token.and_then(|token| node.begun.get(&token)).copied());
+        if token.is_none() {
+            view.end(closed.t_us, info.received_bytes(), info.last_data_ms());
+            view.sent_bytes = info.connection().sent_bytes.max(view.sent_bytes);
+        }
+        let number = view.number(ends);
+        let (flow, side) = (view.flow, view.side);
+        samples.push_subflow(with_ends(row, number, ends.0, ends.1), closed.t_us, flow, side)
+    }
+
+    /// The flow of the connection that has this token in this node.
+    pub fn flow_of(&self, node: &str, token: u32) -> Option<i64> {
+        self.connections.flow_of(node, token)
+    }
+
+    /// Adds a row for each connection to both tables of flows.
+    pub fn write_flows(&mut self, flows: &mut Table<tables::Flow>) -> Result<()> {
+        for (flow, about) in self.connections.rows() {
+            flows.push(flow)?;
+            self.flows.push(about)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that wait.
+    pub fn flush(&mut self) -> Result<()> {
+        self.programs.flush()?;
+        self.figures.flush()?;
+        self.flows.flush()
+    }
+
+    /// Completes the tables.
+    pub fn finish(self) -> Result<()> {
+        self.programs.finish()?;
+        self.figures.finish()?;
+        self.flows.finish()
+    }
+}
+
+fn listeners(tcp: &[Seen]) -> impl Iterator<Item = u16> {
+    tcp.iter().filter(|one| one.state == LISTEN).filter_map(|one| one.ends).map(|(local, _)| local.port())
+}
+
+fn with_buffers(row: Connection, seen: &Seen) -> Connection {
+    let buffer = |index: usize| seen.memory.get(index).and_then(|bytes| cell(u64::from(*bytes)));
+    Connection {
+        send_buffer_bytes: buffer(SEND_BUFFER),
+        receive_buffer_bytes: buffer(RECEIVE_BUFFER),
+        send_memory_bytes: buffer(SEND_MEMORY),
+        receive_memory_bytes: buffer(RECEIVE_MEMORY),
+        ..row
+    }
+}

@@ -1,0 +1,117 @@
+"""Connections that programs made, as flows of the plan; and the metrics that programs have beside those of flows.
+
+Before a trial nobody knows which connections programs will make. Afterwards they are flows like any other, except
+that nobody knows how much they would have taken: they are no measure of the links.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.units import goodput_bps
+from plait.plan.applications import Connection
+from plait.plan.model import Flow, Path, Side
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from plait.plan.model import Peers, Plan
+
+Row = dict[str, Any]
+SMALL = 0.01
+"""A connection that carried less than this share of the largest one is in the background: it controls others."""
+
+
+def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
+    """Return the plan with a flow for each connection between its nodes that programs made; as it is, without any."""
+    found = tables.get("program_flows")
+    if found is None or found.is_empty() or any(isinstance(f.application, Connection) for f in plan.flows):
+        return plan
+    rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    carried = _carried(found, tables["connections"])
+    largest = max(carried.values(), default=0)
+    flows = [
+        _flow(plan, about, rows[about["flow"]], background=carried[about["flow"]] < SMALL * largest)
+        for about in found.iter_rows(named=True)
+    ]
+    return plan.model_copy(update={"flows": (*plan.flows, *flows)})
+
+
+def _carried(found: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
+    """Return the bytes that the receiving side of each connection had at its last sample, or the other had sent."""
+    counts = connections.select("flow", "sent_bytes", "received_bytes").group_by("flow").max()
+    most = {row[0]: max(row[1] or 0, row[2] or 0) for row in counts.iter_rows()}
+    return {flow: most.get(flow, 0) for flow in found["flow"].to_list()}
+
+
+def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
+    peers = _peers(plan, about)
+    paths = () if peers is None else _as_seen(peers, about)
+    used = [path for path in paths if path.client_address == about["client_address"]]
+    used = [path for path in used if path.server_address == about["server_address"]]
+    mptcp = row["transport"] == "mptcp"
+    ideal = peers.ideal_rate_bps if peers is not None else None
+    return Flow(
+        id=about["flow"],
+        name=row["name"],
+        application=Connection(program=about["program"], server_program=about["server_program"]),
+        transport=row["transport"],
+        client=Side(netns=about["client"] or "?", address=about["client_address"], port=about["client_port"]),
+        server=Side(netns=about["server"] or "?", address=about["server_address"], port=about["server_port"]),
+        sender=about["sender"],
+        start_us=row["start_us"] or 0,
+        background=background,
+        paths=(*used, *(path for path in paths if path not in used)) if mptcp else tuple(used),
+        ideal_rate_bps=ideal if mptcp else next((path.rate_bps for path in used), None),
+    )
+
+
+def _peers(plan: Plan, about: Row) -> Peers | None:
+    """Return what is known of the hosts that the data went from and to."""
+    ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
+    return next((one for one in plan.peers if (one.source, one.target) == ends), None)
+
+
+def _as_seen(peers: Peers, about: Row) -> tuple[Path, ...]:
+    """Return the paths with the addresses at the connection's client and server; they are from source to target."""
+    if about["sender"] == "client":
+        return peers.paths
+    return tuple(
+        path.model_copy(update={"client_address": path.server_address, "server_address": path.client_address})
+        for path in peers.paths
+    )
+
+
+def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+    """Return how long each program ran that ended by itself, what it told of itself, and its connections' goodput."""
+    found: dict[str, float | None] = {}
+    programs = tables.get("programs")
+    if programs is None:
+        return found
+    rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    for program, flows in _by_program(plan).items():
+        found[f"{program}.goodput_bps"] = goodput_bps(flows, rows)
+    for row in programs.iter_rows(named=True):
+        if not row["stopped"]:
+            start, end = row["start_us"], row["end_us"]
+            known = start is not None and end is not None
+            found[f"{row['program']}.duration_s"] = (end - start) / 1e6 if known else None
+    for row in tables["program_figures"].iter_rows(named=True):
+        found[f"{row['program']}.{row['figure']}"] = row["value"]
+    return found
+
+
+def _by_program(plan: Plan) -> dict[str, list[Flow]]:
+    """Return the connections that each program opened, without those in the background."""
+    found: dict[str, list[Flow]] = {}
+    for flow in plan.flows:
+        if isinstance(flow.application, Connection) and flow.application.program and not flow.background:
+            found.setdefault(flow.application.program, []).append(flow)
+    return found
+
+
+def flow_prefix(plan: Plan, flow: Flow) -> str:
+    """Return what stands before a metric of one flow among several; connections of programs are told together."""
+    return "" if len(plan.flows) == 1 or isinstance(flow.application, Connection) else f"{flow.name}."

@@ -1,0 +1,84 @@
+"""What programs must mean together: nodes and names that are there, one transport in a node, an end of the trial."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.scenario.model import Scenario
+    from plait.scenario.programs import Program
+
+Where = tuple[str | int, ...]
+Found = tuple[Where, str]
+
+
+def program_name(program: Program, number: int) -> str:
+    """Returns the name of the entry at `number`, its own or the one that follows from its place."""
+    return program.name or f"{program.node}-{number}"
+
+
+def check_programs(scenario: Scenario) -> Iterator[Found]:
+    """Programs run in hosts and routers, each under a name of its own, and wait for programs above them."""
+    nodes = {**scenario.network.hosts, **scenario.network.routers}
+    names: dict[str, int] = {}
+    transports: dict[str, tuple[str, int]] = {}
+    for i, program in enumerate(scenario.programs):
+        here: Where = ("programs", i)
+        if program.node not in nodes:
+            known = nearest(program.node, nodes)
+            yield (*here, "node"), f"no host or router is called '{program.node[:40]}'; {known}"
+        name = program_name(program, i)
+        if program.name is not None and name in names:
+            yield (*here, "name"), f"'{name}' is also the name of entry {names[name]}; choose another"
+        for place, other in enumerate(program.after):
+            if other not in names:
+                known = nearest(other, names) or "name one"
+                yield (*here, "after", place), f"no program above is called '{other}'; {known}"
+            elif not _is_waited_for(scenario.programs[names[other]]):
+                what = f"'{other}' is never ready and does not end; give it ready, for example ready: {{tcp: 80}}"
+                yield (*here, "after", place), what
+        names.setdefault(name, i)
+        yield from _transport(scenario, i, transports)
+        if program.stop.at is not None and program.until == "exit":
+            what = "it ends by itself (until: exit), and is stopped; leave one of them out"
+            yield (*here, "stop", "at"), what
+    yield from _end(scenario)
+
+
+def _is_waited_for(program: Program) -> bool:
+    return program.ready is not None or program.until == "exit"
+
+
+def _transport(scenario: Scenario, i: int, known: dict[str, tuple[str, int]]) -> Iterator[Found]:
+    """The kernel's switch is a namespace's, so all programs of a node have one transport."""
+    program = scenario.programs[i]
+    transport = program.transport or scenario.transport
+    first, place = known.setdefault(program.node, (transport, i))
+    if first != transport:
+        yield (
+            ("programs", i, *(("transport",) if program.transport else ())),
+            (
+                f"its TCP sockets would be {transport}, and those of entry {place} in the same node {first}; "
+                "that is one switch for a node: give both the same transport, or run them in two hosts"
+            ),
+        )
+
+
+def _end(scenario: Scenario) -> Iterator[Found]:
+    """Something has to happen, and to end."""
+    if scenario.traffic:
+        return
+    if not scenario.programs:
+        yield (
+            ("traffic",),
+            "this is missing; write for example traffic: [{bulk: {from: h1, to: h2, duration: 10s}}]",
+        )
+    elif scenario.until is None and all(program.until == "end" for program in scenario.programs):
+        yield (
+            ("programs",),
+            "nothing says when the trial ends; give a program `until: exit`, or the scenario until: 10s",
+        )

@@ -29,10 +29,10 @@ traffic:
 monitors: {counters: 100ms}
 system_call: 0s
 programs:
-  - {name: ss, node: h1, at: 1500ms, run: [ss, -tinMOH]}
-  - {name: nstat, node: h2, at: 1500ms, run: [nstat, -a, -s, -z, --json]}
-  - {name: tc, node: h1, at: 1500ms, run: [ip, netns, exec, wire, tc, -s, -j, qdisc]}
-  - {name: monitor, node: h1, run: [stdbuf, -oL, ip, mptcp, monitor]}
+  - {name: ss, transport: tcp, node: h1, at: 1500ms, run: [ss, -tinMOH]}
+  - {name: nstat, transport: tcp, node: h2, at: 1500ms, run: [nstat, -a, -s, -z, --json]}
+  - {name: tc, transport: tcp, node: h1, at: 1500ms, run: [ip, netns, exec, wire, tc, -s, -j, qdisc]}
+  - {name: monitor, transport: tcp, node: h1, run: [stdbuf, -oL, ip, mptcp, monitor]}
 """
 
 

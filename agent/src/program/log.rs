@@ -107,7 +107,7 @@ impl State {
     }
 }
 
-/// Copies until everybody who could write is gone. What is beyond the limit is read and dropped, and noted.
+/// Copies until everybody who could write is gone. Who prints more than is allowed is left without a reader.
 fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -122,6 +122,9 @@ fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
         drop(state);
         if let Err(error) = to.write_all(&buffer[..room]) {
             return crate::console(&format!("writing what a program prints: {error}"));
+        }
+        if room < got {
+            return;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The trial: from the finished network to complete tables. One thread, one schedule.
 
+mod ends;
 mod output;
 
 use std::sync::Arc;
@@ -8,15 +9,18 @@ use rustix::net::{Shutdown, shutdown, sockopt};
 
 pub use output::Tables;
 
+use ends::{deadline, sending_ends, still_counting};
+
 use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
-use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport, Udp};
+use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::datapath_flows;
 use crate::sample::events;
 use crate::status::{self, Progress};
+use crate::sys;
 use crate::tables;
 use crate::traffic::{self, FlowState, Prepared, Traffic};
 
@@ -207,6 +211,7 @@ impl Trial<'_> {
 
     fn sample_programs(&mut self, t_us: i64) -> Result<()> {
         let Some(found) = &mut self.tables.programs else { return Ok(()) };
+        sys::bury_orphans();
         found.sample(t_us, &mut self.tables.samples, self.traffic.take_begun(), &self.programs)
     }
 
@@ -413,40 +418,4 @@ impl Trial<'_> {
         let foreign = || self.tables.programs.as_ref()?.flow_of(node, u32::try_from(token).ok()?);
         found.map(|(_, flow)| flow.plan.id).or_else(foreign)
     }
-}
-
-/// When the time of a flow is over, where it has one and has begun.
-fn deadline(flow: &FlowState) -> Option<i64> {
-    match &flow.plan.application {
-        Application::Bulk(Bulk { duration_us }) => Some(begin(flow)? + (*duration_us)?),
-        Application::Udp(Udp { drain_us, .. }) => Some(sending_ends(flow)? + drain_us),
-        _ => None,
-    }
-}
-
-/// When the last interval of a UDP flow is over.
-fn sending_ends(flow: &FlowState) -> Option<i64> {
-    match &flow.plan.application {
-        Application::Udp(Udp { interval_ns, count, .. }) => {
-            let lasts_ns = interval_ns.saturating_mul(i64::try_from(*count).unwrap_or(i64::MAX));
-            Some(begin(flow)? + lasts_ns.div_euclid(1000))
-        }
-        _ => None,
-    }
-}
-
-/// When a flow begins; None while that is not known, because it follows others.
-fn begin(flow: &FlowState) -> Option<i64> {
-    if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() { Some(flow.plan.start_us) } else { flow.progress().begin_us }
-}
-
-/// A connected flow whose threads have not yet come back from their last system calls.
-fn still_counting(flow: &FlowState) -> bool {
-    let progress = flow.progress();
-    let (sender, receiver) = match flow.plan.sender {
-        SideName::Client => (&progress.client, &progress.server),
-        SideName::Server => (&progress.server, &progress.client),
-    };
-    sender.is_some() && progress.sent_bytes.is_none()
-        || receiver.is_some() && progress.received_bytes.is_none()
 }

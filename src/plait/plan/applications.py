@@ -126,7 +126,7 @@ class Udp(Record):
 
 
 class Connection(Record):
-    """What programs send over a connection of their own. Never planned: the analysis adds such flows as it sees them."""
+    """What programs send over a connection of their own. Never planned: the analysis adds what it sees."""
 
     kind: Literal["program"] = "program"
     program: str | None

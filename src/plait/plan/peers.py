@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from plait.plan.endpoints import Ends
 from plait.plan.flows import ideal_bps, paths_of, usable_pairs
 from plait.plan.model import Peers
+from plait.plan.moment import Ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

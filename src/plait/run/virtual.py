@@ -234,13 +234,21 @@ def _fill(job: Job, archive: Path) -> None:
 def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
     """Raises TrialError unless the agent reported success."""
     if verdict is not None:
-        raise TrialError(f"{verdict}\n{_console_tail(folder)}")
+        raise TrialError("\n".join([verdict, *_printed(folder), _console_tail(folder)]))
     status = folder / "status.json"
     if not status.exists():
         raise TrialError(_crash(folder, exit_code))
     report = json.loads(status.read_text(encoding="utf-8"))
     if not report["ok"]:
         raise TrialError(f"{report['phase']}: {report['error']}")
+
+
+def _printed(folder: Path) -> Iterator[str]:
+    """What programs printed last, of those that printed anything."""
+    for log in sorted(folder.glob("programs/*.log")):
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_CONSOLE_LINES:]
+        if lines:
+            yield "\n".join([f"last lines of {log.name}:", *(f"  {line[:200]}" for line in lines)])
 
 
 def _crash(folder: Path, exit_code: int) -> str:

@@ -1,0 +1,156 @@
+"""Programs in nodes: what they get, when they start, how they end; and each way to fail is told in one message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conftest import AGENT, run_plan
+from plait import kernel as kernels
+from plait.errors import TrialError
+from plait.plan.resolve import resolve
+from plait.run.engine import Job
+from plait.run.virtual import Limits, VirtualEngine
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Ran
+
+pytestmark = pytest.mark.guest
+
+NETWORK = """\
+title: Programs
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit, delay: 5ms}, h1-h2#2: {rate: 10mbit, delay: 5ms}}}
+programs:
+"""
+
+
+@pytest.fixture
+def run(engine: VirtualEngine, tmp_path: Path) -> Callable[[str], tuple[Ran, Path]]:
+    """Returns a function that runs these programs, and gives the trial and its folder."""
+
+    def run(programs: str) -> tuple[Ran, Path]:
+        folder = tmp_path / "job"
+        folder.mkdir()
+        scenario = parse(NETWORK + programs, "t.yaml")
+        return run_plan(engine, resolve(scenario, 1), folder), folder
+
+    return run
+
+
+def failure(engine: VirtualEngine, folder: Path, programs: str) -> str:
+    with pytest.raises(TrialError) as failed:
+        engine.execute(Job(resolve(parse(NETWORK + programs, "t.yaml"), 1), {}, folder))
+    return str(failed.value)
+
+
+def test_a_program_finds_its_files_and_leaves_what_is_collected(
+    run: Callable[[str], tuple[Ran, Path]],
+) -> None:
+    ran, folder = run(
+        "  - {name: one, node: h1, until: exit,"
+        " run: 'cat given; pwd; echo $WHAT; getent hosts h2 h2-eth1; echo left > here',"
+        " files: {given: 'a text'}, environment: {WHAT: so}, collect: here}\n"
+    )
+    assert (folder / "programs/one.log").read_text() == (
+        "a text/tmp/one\nso\n10.0.0.2        h2\n10.0.1.2        h2-eth1\n"
+    )
+    assert (folder / "programs/one/here").read_text() == "left\n"
+    row = ran.tables["programs"].row(0, named=True)
+    assert (row["exit_code"], row["stopped"]) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("ready", "shows"),
+    [
+        ("{tcp: 7000}", "iperf3 -s -p 7000"),
+        ("{udp: 7000}", "socat -u UDP-RECV:7000 -"),
+        ("{file: there}", "touch there; sleep 100"),
+        ("{log: 'I am here'}", "echo I am here; sleep 100"),
+    ],
+)
+def test_what_comes_after_waits_for_the_probe(
+    run: Callable[[str], tuple[Ran, Path]], ready: str, shows: str
+) -> None:
+    programs = (
+        f"  - {{name: first, node: h1, run: 'sleep 1; {shows}', ready: {ready}, stop: {{signal: KILL}}}}\n"
+    )
+    programs += "  - {name: second, node: h2, run: 'true', after: first, at: 100ms, until: exit}\n"
+    programs += "traffic: [transfer: {from: h1, to: h2, bytes: 10KB, after: first}]\n"
+    ran, _ = run(programs)
+    first, second = ran.tables["programs"].iter_rows(named=True)
+    assert 1_000_000 <= first["ready_us"] < 1_100_000
+    assert second["start_us"] - first["ready_us"] in range(100_000, 101_000)
+    assert ran.tables["flows"]["start_us"][0] - first["ready_us"] in range(10_000)
+
+
+def test_a_program_is_stopped_by_its_signal_and_after_its_grace_by_force(
+    run: Callable[[str], tuple[Ran, Path]],
+) -> None:
+    ran, folder = run(
+        "  - {name: polite, node: h1, stop: {at: 1s, signal: INT},"
+        " run: 'trap \"echo bye; exit 3\" INT; sleep 9 & wait'}\n"
+        "  - {name: deaf, node: h1, stop: {at: 1s, grace: 500ms}, run: 'trap \"\" TERM; while :; do sleep 1; done'}\n"
+        "until: 2s\n"
+    )
+    polite, deaf = ran.tables["programs"].iter_rows(named=True)
+    assert (folder / "programs/polite.log").read_text() == "bye\n"
+    assert (polite["exit_code"], polite["stopped"]) == (3, True)
+    assert polite["end_us"] in range(1_000_000, 1_010_000)
+    assert deaf["exit_code"] == 128 + 9
+    assert deaf["end_us"] in range(1_500_000, 1_510_000)
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (
+            "run: 'echo why; exit 7'",
+            "it ended with exit code 7, where exit code 0 was expected; the last lines of its log:\n  why",
+        ),
+        ("run: 'kill -SEGV $$'", "it ended by signal 11"),
+        ("run: [no-such-program]", "there is no program no-such-program"),
+        ("run: 'cat /dev/net/nothing'", "cat: /dev/net/nothing: No such file or directory"),
+        ("run: 'echo x > /etc/x'", "cannot create /etc/x: Read-only file system"),
+        ("run: 'yes | head -c 1G > full'", "No space left on device"),
+        ("run: 'yes'", "it printed more than 16 MiB"),
+        ("run: 'sleep infinity'", "it had not ended by itself when the trial's time was over, at 3.000 s"),
+        ("run: 'sleep 3', ready: {tcp: 80, within: 1s}", "a listener on TCP port 80 was still awaited"),
+        ("run: 'true', ready: {tcp: 80}", "it ended before a listener on TCP port 80"),
+        ("run: 'true', collect: nothing", "collecting /tmp/it/nothing: ENOENT"),
+        ("run: 'echo {}', result: iperf3", "reading what it printed as iperf3's JSON"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_message(
+    engine: VirtualEngine, tmp_path: Path, program: str, told: str
+) -> None:
+    said = failure(engine, tmp_path, f"  - {{name: it, node: h1, until: exit, {program}}}\nuntil: 3s\n")
+    assert said.startswith("run: program it (")
+    assert ") in h1: " in said
+    assert told in said
+
+
+def test_a_program_that_forks_without_end_is_bounded(engine: VirtualEngine, tmp_path: Path) -> None:
+    said = failure(
+        engine,
+        tmp_path,
+        "  - {name: it, node: h1, until: exit, run: 'while :; do sleep 1000 & done'}\nuntil: 3s\n",
+    )
+    assert "it reached the limit of 512 processes and threads" in said
+    assert "fork" in said
+
+
+def test_a_program_that_stops_the_clock_is_told_from_a_slow_one(
+    engine: VirtualEngine, tmp_path: Path
+) -> None:
+    impatient = VirtualEngine(kernels.ensure(), AGENT, Limits(stall_s=6))
+    said = failure(
+        impatient,
+        tmp_path,
+        "  - {name: it, node: h1, until: exit, run: 'echo spinning; while :; do :; done'}\n",
+    )
+    assert "no virtual progress" in said

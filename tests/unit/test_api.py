@@ -48,6 +48,20 @@ def test_the_tutorial_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyP
     assert names["faster"].cases[1] == "transport=tcp,rate=2mbit"
 
 
+def test_the_lines_that_reckon_the_summary_from_the_tables_give_its_numbers(place: Path) -> None:
+    plait.run("two-paths", repeat=4, engine=FakeEngine(), progress=False)
+    text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
+    block = text.partition("## Reckoning the numbers")[2].partition("```python\n")[2].partition("```")[0]
+    assert block.count("assert") == 2
+    exec(compile(block, "docs/reference/results.md", "exec"), {})  # noqa: S102 - our own page
+    kept = Path("results/two-paths/summary.json")
+    summary = json.loads(kept.read_text())
+    summary["cases"][1]["metrics"]["goodput_bps"]["mean"] *= 1.0001
+    kept.write_text(json.dumps(summary))
+    with pytest.raises(AssertionError):
+        exec(compile(block, "docs/reference/results.md", "exec"), {})  # noqa: S102
+
+
 def test_running_leaves_the_folder_that_the_command_leaves(place: Path) -> None:
     found = plait.run("two-paths", repeat=2, set={"sample": "50ms"}, engine=FakeEngine(), progress=False)
     assert found.folder == Path("results/two-paths")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scenario_samples import TWO
 
+import plait
 from plait.errors import RequestError
 from plait.run.estimate import (
     BOOT_S,
@@ -22,6 +23,7 @@ from plait.run.estimate import (
 from plait.run.request import study_of
 from plait.run.study import StudyOutcome, TrialKey, TrialOutcome
 from plait.scenario import parse
+from plait.testing.engine import FakeEngine
 from plait.testing.plans import FakeFlow, fake_plan
 
 if TYPE_CHECKING:
@@ -72,8 +74,15 @@ def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) 
 
 
 def test_a_million_trials_are_refused_until_confirmed() -> None:
-    million = estimate(study(repeat=500_000), 2, Pace())
     with pytest.raises(RequestError, match=r"this is 1000000 trials .* are run only with --yes"):
-        refuse_too_many(million, confirmed=False)
-    refuse_too_many(million, confirmed=True)
-    refuse_too_many(estimate(study(repeat=5000), 2, Pace()), confirmed=False)
+        refuse_too_many(1000, 1000, confirmed=False)
+    refuse_too_many(1000, 1000, confirmed=True)
+    refuse_too_many(2, 5000, confirmed=False)
+
+
+def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.api.perform.study_of", lambda *_, **__: pytest.fail("cases were made"))
+    text = {f"tcp.{side}_buffer_max": [f"{n + 1}MiB" for n in range(100)] for side in ("receive", "send")}
+    asked = plait.load("two-paths", vary=text, repeat=100)
+    with pytest.raises(RequestError, match="1000000 trials"):
+        plait.run(asked, engine=FakeEngine(), progress=False)

@@ -305,3 +305,22 @@ vary:
         in found
     )
     assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the study as a whole" in found
+
+
+def test_mistakes_under_vary_are_told_together_with_all_others() -> None:
+    text = (
+        TWO
+        + "sampel: 1s\nvary:\n  transport: [tcp, udp]\n  network.links.*.delay: [1ms, 5]\n  scheduler: []\n"
+    )
+    found = said(text)
+    assert "sampel: there is no such field" in found
+    assert "vary.scheduler: there are 0 here" in found
+    assert "vary.transport.1: transport: 'udp' is not possible" in found
+    assert "vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in found
+
+
+def test_values_for_a_field_that_is_wrong_itself_are_not_called_wrong() -> None:
+    text = TWO.replace("repeat: 1\n", "") + "transport: udp\nvary:\n  transport: [tcp, mptcp]\n"
+    found = said(text)
+    assert "transport: 'udp' is not possible" in found
+    assert "vary" not in found.replace("t.yaml", "")

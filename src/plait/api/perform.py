@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plait.calibration.calibrate import calibrate, keep
 from plait.plan.expand import trial_seed
+from plait.plan.sweep import rows
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.run.files import cache_root
 from plait.run.preflight import refuse_what_is_missing
@@ -61,12 +62,13 @@ def perform(
     """
     from pathlib import Path
 
+    # Counted before ten thousand cases are made, and a kernel is built for them.
+    repeat = scenario.repeat if options.repeat is None else options.repeat
+    refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
     study = study_of(scenario, name, seed=options.seed, repeat=options.repeat)
     out = folder or Path("results") / study.name
     jobs = options.jobs or len(os.sched_getaffinity(0))
     cache = cache_root()
-    # Counted before a kernel is built for it; the pace is that of the engine that is nearly always meant.
-    refuse_too_many(estimate(study, jobs, read_pace(cache, "virtual")), confirmed=options.confirmed)
     place = engine()
     refuse_what_is_missing(study.cases, place.inventory)
     identity = place.identity()

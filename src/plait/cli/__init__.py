@@ -11,7 +11,7 @@ import sys
 import typer
 
 import plait
-from plait.cli import compare, doctor, explain, kernel, lint, plan, report, run
+from plait.cli import compare, doctor, explain, kernel, lint, merge, plan, report, run
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.errors import PlaitError
@@ -30,6 +30,7 @@ app.command("list")(list_verb.command)
 app.command("lint")(lint.command)
 app.command("report")(report.command)
 app.command("compare")(compare.command)
+app.command("merge")(merge.command)
 app.command("explain")(explain.command)
 app.command("doctor")(doctor.command)
 app.add_typer(kernel.app, name="kernel")

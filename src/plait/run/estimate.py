@@ -86,13 +86,12 @@ def estimate(study: Study, jobs: int, pace: Pace) -> Estimate:
     return Estimate(len(study.cases), study.repeat, wall_s, pace.trials > 0)
 
 
-def refuse_too_many(found: Estimate, *, confirmed: bool) -> None:
+def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
     """Raises RequestError when there are more than MOST_TRIALS, unless they were confirmed."""
-    trials = found.cases * found.repeat
-    if trials > MOST_TRIALS and not confirmed:
+    if cases * repeat > MOST_TRIALS and not confirmed:
         raise RequestError(
-            f"this is {found.sentence}; more than {MOST_TRIALS} are run only with --yes. "
-            "A latin_hypercube under vary covers a space with fewer."
+            f"this is {cases * repeat} trials ({cases} cases, {repeat} times); more than {MOST_TRIALS} are run only "
+            "with --yes. A latin_hypercube under vary covers a space with fewer."
         )
 
 

@@ -296,11 +296,16 @@ def _refuse_foreign(out: Path, name: str) -> None:
     study = out / "study.json"
     if study.exists():
         try:
-            previous = json.loads(study.read_text(encoding="utf-8"))["name"]
+            found = json.loads(study.read_text(encoding="utf-8"))
+            previous = found["name"]
         except (ValueError, KeyError, TypeError) as error:
             raise RequestError(
                 f"writing results to {out}: its study.json is damaged; give another --out"
             ) from error
+        if "merged" in found:
+            raise RequestError(
+                f"writing results to {out}: it holds studies that were merged; give another --out, and merge again"
+            )
         if previous != name:
             raise RequestError(
                 f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"

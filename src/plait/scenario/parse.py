@@ -7,6 +7,7 @@ that the remainder can be checked for its meaning as well.
 from __future__ import annotations
 
 from copy import deepcopy
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -57,10 +58,10 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     raw = with_traffic(raw)
     mistakes += _put_in(raw, overrides, places)
     _place_names(raw, places)
-    scenario, found = _validate(raw)
-    mistakes += [places.mistake(where, what) for where, what in found]
+    scenario, rest, found = _validate(raw)
     if scenario is not None:
-        mistakes += [places.mistake(where, what) for where, what in _varied(raw, scenario.vary)]
+        found += _varied(rest, scenario.vary, [where for where, _ in found])
+    mistakes += [places.mistake(where, what) for where, what in found]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
     return scenario.attached(source=places)
@@ -100,8 +101,11 @@ def _place_names(raw: dict[str, Any], places: Source) -> None:
                 places.places.setdefault((*where, str(name)), place)
 
 
-def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
-    """The scenario, or all that is wrong with it: first fields, then what remains without the wrong ones."""
+def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, dict[str, Any], list[Found]]:
+    """The scenario, the fields that it is made of, and all that is wrong: first fields, then what remains without them.
+
+    With mistakes it is what is left without those; None when that cannot be made sense of.
+    """
     found: list[Found] = []
     rest = raw
     for _ in range(_ROUNDS):
@@ -118,8 +122,8 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
                 break  # without a node, links and flows would be called wrong that are not
             rest = _repaired(rest, wheres)
         else:
-            return (None, found) if found else (scenario, [])
-    return None, found
+            return scenario, rest, found
+    return None, rest, found
 
 
 _WITHOUT_NODES: tuple[Where, ...] = ((), ("network",), ("network", "generator"))
@@ -180,8 +184,11 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
     return found
 
 
-def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
-    """What is wrong with single values under `vary` (validated, with ranges written out)."""
+def _varied(raw: dict[str, Any], vary: dict[str, Any], wrong_already: Sequence[Where]) -> list[Found]:
+    """What is wrong with single values under `vary` (validated, with ranges written out).
+
+    Fields that are wrong themselves were left out of `raw`; values for them or for parts of them cannot be judged.
+    """
     found: list[Found] = []
     whole = ("vary", "baseline", "figures", "published")
     base = {key: value for key, value in raw.items() if key not in whole}
@@ -189,6 +196,8 @@ def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
         path = Scenario.SHORTHANDS.get(key, key)
         if (field := path.split(".")[0]) in _NOT_VARIED:
             found.append((here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out"))
+            continue
+        if any(_fits(path, where) for where in wrong_already):
             continue
         for where, value in values:
             try:
@@ -202,6 +211,11 @@ def _varied(raw: dict[str, Any], vary: dict[str, Any]) -> list[Found]:
                 found.append((here, str(impossible)))
                 break
     return found
+
+
+def _fits(path: str, where: Where) -> bool:
+    """Whether the field at a dotted path, which may hold wildcards, lies in the one at `where`, or the other way."""
+    return all(fnmatchcase(str(part), name) for part, name in zip(where, path.split("."), strict=False))
 
 
 def _wrong(base: dict[str, Any], settings: dict[str, Any]) -> ValidationError | None:

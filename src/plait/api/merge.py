@@ -1,0 +1,153 @@
+"""Puts the results of several studies into one folder: more repeats of the same cases, or further cases.
+
+Everything is read and checked before anything is written; the studies themselves stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plait.dataset.digest import trial_digest
+from plait.dataset.trial import read_trial
+from plait.errors import DataError, MachineError, RequestError
+from plait.report.study import read_study_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.report.study import StudyFile
+
+_SAME = ("engine", "kernel", "agent_sha256", "plait_version")
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One study that is put in."""
+
+    folder: Path
+    about: StudyFile
+    raw: dict[str, Any]
+
+
+def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
+    """Puts the trials of the studies in `folders` into the new folder `out`, and returns how many there are.
+
+    A case that several have keeps one copy of each seed. Unless `mixed`, all must come from the same engine, kernel,
+    agent and version of plait. Raises RequestError when they cannot be put together or `out` exists, DataError when a
+    file of theirs is damaged, MachineError when `out` cannot be written; nothing is left behind then.
+    """
+    if out.exists():
+        raise RequestError(f"merging into {out}: it exists; give the name of a new folder")
+    sources = [_source(folder) for folder in folders]
+    cases = _cases(sources)
+    if not mixed:
+        _refuse_different(sources)
+    chosen = {name: _trials(name, sources) for name in cases}
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".merge-") as temporary:
+            folder = Path(temporary) / "study"
+            for name, trials in chosen.items():
+                for number, trial in enumerate(trials):
+                    shutil.copytree(trial, folder / "trials" / name / f"{number:03d}")
+            text = json.dumps(_description(sources, cases, chosen), indent=1, ensure_ascii=False) + "\n"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "study.json").write_text(text, encoding="utf-8")
+            folder.rename(out)
+    except OSError as error:
+        raise MachineError(f"merging into {out}: {error.strerror}; check space and permissions") from error
+    return sum(map(len, chosen.values()))
+
+
+def _source(folder: Path) -> _Source:
+    about = read_study_file(folder)
+    return _Source(folder, about, json.loads((folder / "study.json").read_text(encoding="utf-8")))
+
+
+def _refuse_different(sources: Sequence[_Source]) -> None:
+    first = sources[0]
+    for other in sources[1:]:
+        for what in _SAME:
+            one, two = first.raw.get(what), other.raw.get(what)
+            if one != two:
+                raise RequestError(
+                    f"merging {first.folder} and {other.folder}: they were made by another {what.partition('_')[0]} "
+                    f"({_short(one)}, {_short(two)}), so that their trials cannot be told from noise of that; "
+                    "compare them with `plait compare`, run both anew, or put them together all the same with --mixed"
+                )
+
+
+def _short(value: Any) -> str:
+    text = str(value.get("identity", value)) if isinstance(value, dict) else str(value)
+    return text if len(text) <= 16 else f"{text[:16]}.."
+
+
+def _cases(sources: Sequence[_Source]) -> dict[str, dict[str, Any]]:
+    """Return the settings of every case by name; RequestError where one name means different settings."""
+    found: dict[str, dict[str, Any]] = {}
+    for source in sources:
+        for case in source.about.cases:
+            if found.setdefault(case.name, case.settings) != case.settings:
+                raise RequestError(
+                    f"merging {source.folder}: its case {case.name} has other settings than the same case before it; "
+                    "these are different studies"
+                )
+    return found
+
+
+def _trials(case: str, sources: Sequence[_Source]) -> list[Path]:
+    """Return the folders of a case's good trials, one for each seed, in the order of the sources.
+
+    RequestError where two have a seed with different data, DataError where data are damaged.
+    """
+    found: dict[int, tuple[Path, str]] = {}
+    for source in sources:
+        for path in sorted((source.folder / "trials" / case).glob("[0-9]*"), key=lambda path: int(path.name)):
+            trial = read_trial(path)
+            if trial.provenance.status == "failed":
+                continue
+            digest = trial_digest(trial.tables)
+            if trial.provenance.digest not in (None, digest):
+                raise DataError(
+                    f"{path}: the data have another digest than when they were made; run that trial again"
+                )
+            seed = trial.provenance.seed
+            if found.setdefault(seed, (path, digest))[1] != digest:
+                raise RequestError(
+                    f"merging: {found[seed][0]} and {path} have the same case and seed and different data, so the two "
+                    "scenarios differ in more than their cases; compare them with `plait compare`"
+                )
+    return [path for path, _ in found.values()]
+
+
+def _description(
+    sources: Sequence[_Source], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Path]]
+) -> dict[str, Any]:
+    """Return study.json: that of the first, with all cases, and what was put together."""
+    first = sources[0].raw
+    different = {
+        what: None
+        for what in ("engine", "agent_sha256")
+        if any(source.raw.get(what) != first.get(what) for source in sources)
+    }
+    if any(source.raw.get("kernel") != first.get("kernel") for source in sources):
+        different["kernel"] = {"identity": None, "version": None}  # type: ignore[assignment]
+    return (
+        first
+        | different
+        | {
+            "command": "plait merge OUT " + " ".join(source.folder.resolve().name for source in sources),
+            "repeat": min((len(trials) for trials in chosen.values() if trials), default=0),
+            "until": None,
+            "cases": [{"name": name, "settings": settings} for name, settings in cases.items()],
+            "merged": [
+                {"name": source.about.name, "command": source.about.command, "seed": source.about.seed}
+                for source in sources
+            ],
+        }
+    )

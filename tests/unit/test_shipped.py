@@ -17,6 +17,7 @@ MEANT: dict[str, set[Code]] = {
     "khalili-a": {Code.SHARED_BOTTLENECK},  # both paths cross the server's link: nothing to gain
     "fat-tree": {Code.SINGLE_PATH},  # one subflow is what the others are compared with
     "khalili-b": {Code.SHARED_BOTTLENECK},
+    "shared-bottleneck": {Code.SAME_PATH},
     "simult-flows": {Code.QUEUE},  # short queues are what the kernel's self-test has
     "topology-a": {Code.SHARED_BOTTLENECK, Code.SAME_PATH},
     "two-layer-tree": {Code.SINGLE_PATH},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.factors import main_factor, other_settings
+from plait.analysis.groups import group_names
 from plait.analysis.judged import JUDGED, mean, primary_metric
 from plait.analysis.wording import case_label, change, number_word, show, significant
 from plait.report.cases_chart import labels
@@ -64,12 +65,31 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
 def sentences(summary: Summary) -> list[str]:
     """Return what follows the headline: the comparisons in words, at most three of them, and what failed."""
     metric = primary_metric(summary)
+    groups = _groups(summary)
     ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
-    found = [comparison.sentence for comparison in ordered]
+    found = [*groups, *(comparison.sentence for comparison in ordered)]
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:
         found.append(f"{failed} of {total} trials failed and are not part of any figure.")
+    return found
+
+
+def _groups(summary: Summary) -> list[str]:
+    """Return what each flow of a group of flows gets, from the case where it is least to that where it is most."""
+    names = labels(summary.cases)
+    found = []
+    for group, metric in group_names(name for case in summary.cases for name in case.metrics).items():
+        ranked = sorted(
+            (case for case in summary.cases if mean(case, metric) is not None),
+            key=lambda case: mean(case, metric) or 0.0,
+        )
+        if len(ranked) > 1:
+            least, most = ranked[0], ranked[-1]
+            found.append(
+                f"Each flow of {group} gets {show(metric, mean(least, metric))} ({names[least.name]}) to "
+                f"{show(metric, mean(most, metric))} ({names[most.name]})."
+            )
     return found
 
 

@@ -25,10 +25,10 @@ def section(summary: Summary) -> str:
         return ""
     down, across = crossed
     metric = primary_metric(summary)
-    if metric == "goodput_bps" and all(mean(case, "efficiency") is not None for case in summary.cases):
-        metric, noun = "efficiency", "Goodput, of what the links allow"
-    else:
-        noun = JUDGED[metric].title
+    noun = JUDGED[metric].title
+    for better, words in (("of_cap", "the cap allows"), ("efficiency", "the links allow")):
+        if metric == "goodput_bps" and all(mean(case, better) is not None for case in summary.cases):
+            metric, noun = better, f"Goodput, of what {words}"
     tables = "".join(
         f"<h3>{escape(label)}</h3>" * bool(label) + _table(cells, down, across, metric)
         for label, cells in _groups(summary.cases, down, across)

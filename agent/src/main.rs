@@ -41,14 +41,14 @@ fn main() {
 fn run() -> error::Result<()> {
     enter_phase("plan");
     status::reserve()?;
-    if session::is_asked_for() {
-        return session::hold();
-    }
     let plan = boot::read_plan()?;
     enter_phase("modules");
     status::brought(modules::load(&plan.machine.modules)?);
     if inventory::is_asked_for() {
         return inventory::answer();
+    }
+    if session::is_asked_for() {
+        return session::hold(plan);
     }
     let mut tables = trial::Tables::create(plan)?;
     let outcome = run_trial(plan, &mut tables);

@@ -13,9 +13,10 @@ mod terminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::boot::{self, JOB};
+use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::plan::Plan;
 use crate::status::{self, Progress};
 use crate::sys;
 
@@ -33,12 +34,12 @@ pub fn is_asked_for() -> bool {
 }
 
 /// Runs what `session.json` asks for, until it has ended.
-pub fn hold() -> Result<()> {
+pub fn hold(plan: &'static Plan) -> Result<()> {
     let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {FIRST}"), error);
     let json = std::fs::read(format!("{JOB}/{FIRST}")).map_err(|error| because(&error))?;
     let mut first: First = serde_json::from_slice(&json).map_err(|error| because(&error))?;
     status::enter_phase("preparing the guest");
-    let network = if first.network { Some(crate::apply::apply(boot::read_plan()?)?) } else { None };
+    let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };
     let place = guest::prepare(&first)?;
     let mut progress = Progress::create()?;
     status::booted(clock::set_zero());

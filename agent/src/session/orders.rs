@@ -79,10 +79,14 @@ pub struct Size {
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
     Start(Start),
-    /// Bytes for its standard input, each as the character with its number. None: there are no more.
+    /// Bytes for its standard input, each as the character with its number; or, when there are many, the name of a
+    /// file of the job's folder `input` that holds them, which is removed when it has been read. Neither: no more.
     Input {
         run: u32,
+        #[serde(default)]
         data: Option<String>,
+        #[serde(default)]
+        file: Option<String>,
     },
     /// Its terminal has another size.
     Size {

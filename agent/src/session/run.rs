@@ -30,11 +30,30 @@ use crate::sys;
 /// What is read at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// What can still be done to a run.
+/// What can be done to a run, from the order to start it on.
 struct Live {
-    group: Pid,
+    /// None: it is not running yet.
+    group: Option<Pid>,
+    /// Signals that came before it ran.
+    early: Vec<i32>,
     terminal: Option<OwnedFd>,
-    input: Option<Sender<Vec<u8>>>,
+    input: Option<Sender<Piece>>,
+}
+
+/// A piece of a program's input.
+enum Piece {
+    Bytes(Vec<u8>),
+    File(String),
+}
+
+impl Live {
+    fn signal(&mut self, number: i32) {
+        let Some(group) = self.group else { return self.early.push(number) };
+        let foreground = self.terminal.as_ref().and_then(terminal::foreground);
+        if let Some(signal) = Signal::from_named_raw(number) {
+            let _ = kill_process_group(foreground.unwrap_or(group), signal); // it may have gone
+        }
+    }
 }
 
 #[derive(Default)]
@@ -112,17 +131,22 @@ impl Runs {
                 self.state().over = true;
                 self.bell.notify_all();
             }
-            Order::Input { run, data } => {
+            Order::Input { run, data, file } => {
                 let mut state = self.state();
                 let Some(live) = state.live.get_mut(&run) else { return };
-                match data {
+                let piece = match (data, file) {
                     // Each character stands for the byte with its number.
-                    Some(text) => {
-                        let bytes = text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect();
-                        let _ = live.input.as_ref().map(|input| input.send(bytes));
+                    (Some(text), _) => {
+                        Piece::Bytes(text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect())
                     }
-                    None => live.input = None,
-                }
+                    (None, Some(name)) => Piece::File(format!("{JOB}/input/{name}")),
+                    (None, None) => {
+                        live.input = None;
+                        return;
+                    }
+                };
+                // A program that does not want any more has let go of the other end.
+                let _ = live.input.as_ref().map(|input| input.send(piece));
             }
             Order::Size { run, size } => {
                 if let Some(person) = self.state().live.get(&run).and_then(|live| live.terminal.as_ref()) {
@@ -130,11 +154,8 @@ impl Runs {
                 }
             }
             Order::Signal { run, number } => {
-                let state = self.state();
-                let Some(live) = state.live.get(&run) else { return };
-                let foreground = live.terminal.as_ref().and_then(terminal::foreground);
-                if let Some(signal) = Signal::from_named_raw(number) {
-                    let _ = kill_process_group(foreground.unwrap_or(live.group), signal); // it may have gone
+                if let Some(live) = self.state().live.get_mut(&run) {
+                    live.signal(number);
                 }
             }
         }
@@ -144,9 +165,12 @@ impl Runs {
     pub fn start(self: &Arc<Self>, start: Start) {
         let runs = Arc::clone(self);
         let run = start.run;
+        let (sender, receiver) = channel();
+        let live = Live { group: None, early: Vec::new(), terminal: None, input: Some(sender) };
+        self.state().live.insert(run, live);
         let follow = move || {
             let end = runs
-                .follow(&start)
+                .follow(&start, receiver)
                 .unwrap_or_else(|error| End { error: Some(error.to_string()), ..End::default() });
             runs.tell_end(run, end);
         };
@@ -172,7 +196,7 @@ impl Runs {
         self.bell.notify_all();
     }
 
-    fn follow(&self, start: &Start) -> Result<End> {
+    fn follow(&self, start: &Start, orders: Receiver<Piece>) -> Result<End> {
         if let Some(netns) = &start.netns {
             let missing = || Error::new(format!("there is no node {netns}"));
             enter(self.namespaces.get(netns.as_str()).ok_or_else(missing)?)?;
@@ -200,8 +224,15 @@ impl Runs {
         let what = || format!("following {}", start.argv.join(" "));
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Error::because(what(), "it has no number"))?;
-        let input = input.map(feed);
-        self.state().live.insert(start.run, Live { group: pid, terminal, input });
+        if let Some(input) = input {
+            feed(input, orders).attempt(what)?;
+        }
+        if let Some(live) = self.state().live.get_mut(&start.run) {
+            (live.group, live.terminal) = (Some(pid), terminal);
+            for number in std::mem::take(&mut live.early) {
+                live.signal(number);
+            }
+        }
         let ended = pidfd_open(pid, PidfdFlags::empty()).attempt(what)?;
         self.relay(start.run, sources, ended.as_fd())?;
         let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).attempt(what)?;
@@ -266,8 +297,8 @@ impl Runs {
     }
 }
 
-type Prepared =
-    (Command, Vec<Source>, Option<OwnedFd>, Option<(OwnedFd, Receiver<Vec<u8>>, Sender<Vec<u8>>)>);
+/// A command, what it writes to, its terminal, and where its input goes in.
+type Prepared = (Command, Vec<Source>, Option<OwnedFd>, Option<OwnedFd>);
 
 /// The command with its standard streams, and this side of them.
 fn prepare(start: &Start) -> Result<Prepared> {
@@ -281,8 +312,7 @@ fn prepare(start: &Start) -> Result<Prepared> {
         let again = || program.try_clone().attempt(what);
         command.stdin(again()?).stdout(again()?).stderr(program);
         let source = Source { fd: person.try_clone().attempt(what)?, kind: Kind::Stdout };
-        let (sender, receiver) = channel();
-        let feeding = Some((person.try_clone().attempt(what)?, receiver, sender));
+        let feeding = Some(person.try_clone().attempt(what)?);
         return Ok((command, vec![source], Some(person), feeding));
     }
     command.process_group(0);
@@ -302,8 +332,7 @@ fn prepare(start: &Start) -> Result<Prepared> {
         Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(what)?),
         Input::Orders => {
             let (from, to) = pipe(what)?;
-            let (sender, receiver) = channel();
-            feeding = Some((to, receiver, sender));
+            feeding = Some(to);
             Stdio::from(from)
         }
     });
@@ -320,17 +349,25 @@ fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Writes to a program what comes for it; a program that does not read holds up nobody else.
-fn feed((to, receiver, sender): (OwnedFd, Receiver<Vec<u8>>, Sender<Vec<u8>>)) -> Sender<Vec<u8>> {
+fn feed(to: OwnedFd, orders: Receiver<Piece>) -> std::io::Result<()> {
     let write = move || {
         let mut to = File::from(to);
-        for bytes in receiver {
-            if std::io::Write::write_all(&mut to, &bytes).is_err() {
-                return; // it does not want any more
+        for piece in orders {
+            let bytes = match piece {
+                Piece::Bytes(bytes) => Ok(bytes),
+                Piece::File(path) => {
+                    std::fs::read(&path).and_then(|bytes| std::fs::remove_file(path).map(|()| bytes))
+                }
+            };
+            match bytes {
+                Ok(bytes) => {
+                    if std::io::Write::write_all(&mut to, &bytes).is_err() {
+                        return; // it does not want any more
+                    }
+                }
+                Err(error) => return crate::console(&format!("reading input for a program: {error}")),
             }
         }
     };
-    if let Err(error) = thread::Builder::new().spawn(write) {
-        crate::console(&format!("feeding a program: {error}"));
-    }
-    sender
+    thread::Builder::new().spawn(write).map(drop)
 }

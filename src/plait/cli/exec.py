@@ -55,7 +55,7 @@ def command(
     if clock not in CLOCKS:
         raise RequestError(f"--clock {clock}: there is no such clock; there is: {', '.join(CLOCKS)}")
     real_time = clock == "real"
-    environment = _environment(env or [], real_time=real_time)
+    environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     memory_mib = _mebibytes(memory)
     wall_us = _micros("--wall-timeout", wall_timeout)
     first = First(
@@ -84,8 +84,8 @@ def _boot(kernel: str | None, plan: Plan, first: First, wall_s: float, *, real_t
     bounds = foreground.Bounds(wall_s, plan.machine.memory_mib, first.processes_max, real_time)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
-        (folder / "input").mkdir()
         if first.start.input == "file":
+            (folder / "input").mkdir()
             foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _tell)
         with Session(chosen, agent_path(), folder, plan, first, real_time=real_time) as session:
             typed, terminal = first.start.input == "orders", first.start.terminal is not None
@@ -142,10 +142,11 @@ def _input(*, real_time: bool) -> str:
     return "orders" if real_time else "file"
 
 
-def _environment(given: list[str], *, real_time: bool) -> list[tuple[str, str]]:
+def environment_of(given: list[str], *, terminal: bool) -> list[tuple[str, str]]:
+    """Returns a program's variables: little of plait's own, so that they are the same tomorrow, and what is `given`."""
     from plait.errors import RequestError
 
-    passed_on = (*_PASSED_ON, "TERM") if _has_terminal(real_time=real_time) else _PASSED_ON
+    passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON
     environment = {name: os.environ[name] for name in passed_on if name in os.environ}
     path = environment.get("PATH", "").split(":")
     environment["PATH"] = ":".join(path + [one for one in _SYSTEM_PATH.split(":") if one not in path]).strip(

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import TrialError
-from plait.run.session import END, STDOUT, Session, Size
+from plait.run.session import END, STDERR, STDOUT, Session, Size
 from plait.run.virtual import virtual_us
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _ENOENT = 2
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _STALL_S = 120.0
 _OUT_OF_MEMORY = "Out of memory: Killed process"
-_TERMINAL_BYTES = 4096
+_INPUT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def follow(
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(_signals(resize=terminal))
         if terminal:
-            stack.enter_context(_raw(sys.stdin.fileno()))
+            stack.enter_context(raw(sys.stdin.fileno()))
         return _Follower(session, bounds, tell, signals, typed=typed).until_end()
 
 
@@ -87,7 +87,11 @@ class _Follower:
 
     def until_end(self) -> int:
         while True:
-            watched = [self._signals] + ([] if self._input is None else [self._input])
+            watched = (
+                [self._signals]
+                if self._input is None or self._session.is_fed()
+                else [self._signals, self._input]
+            )
             ready = self._session.wait(watched)
             if self._signals in ready and (code := self._pass_signals()) is not None:
                 return code
@@ -97,10 +101,14 @@ class _Follower:
             for frame in self._session.frames():
                 if frame.kind == END:
                     return self._judge(json.loads(frame.content))
-                self._write(1 if frame.kind == STDOUT else 2, frame.content)
+                if frame.kind in (STDOUT, STDERR):
+                    self._write(1 if frame.kind == STDOUT else 2, frame.content)
             if gone:
                 self._session.explain_end()
-                raise TrialError("the guest ended, and with it the program, without saying how")
+                raise TrialError(
+                    "the guest ended, and with it the program, without saying how: "
+                    f"{self._session.told} bytes told, console: {self._session.console()[-500:]!r}"
+                )
             self._check_bounds()
 
     def _pass_signals(self) -> int | None:
@@ -119,9 +127,8 @@ class _Follower:
 
     def _pass_input(self) -> None:
         assert self._input is not None
-        data = os.read(self._input, _TERMINAL_BYTES)
-        text = data.decode("latin-1") if data else None  # each character stands for a byte
-        self._session.tell({"do": "input", "run": RUN, "data": text})
+        data = os.read(self._input, _INPUT_BYTES)
+        self._session.feed(RUN, data)
         if not data:
             self._input = None
 
@@ -175,7 +182,13 @@ class _Follower:
             )
             return TIMED_OUT
         if end["error"]:
-            self._tell(f"{end['error']}")
+            program = self._session.first.start.argv[0] if self._session.first.start else ""
+            hint = (
+                " in PATH, or its interpreter is missing"
+                if end["errno"] == _ENOENT and "/" not in program
+                else ""
+            )
+            self._tell(f"starting {program}: {end['error']}{hint}")
             return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
         if isinstance(end["signal"], int):
             if not self._interrupts and end["signal"] != signal.SIGPIPE:
@@ -202,7 +215,7 @@ def _signals(*, resize: bool) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _raw(descriptor: int) -> Iterator[None]:
+def raw(descriptor: int) -> Iterator[None]:
     """Has the terminal pass on every key as it is."""
     before = termios.tcgetattr(descriptor)
     try:

@@ -40,6 +40,9 @@ _IN_MODIFY = 2
 _PUNCH_HOLE = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 _KEEP_BYTES = 16 << 20
 _READ_BYTES = 1 << 20
+_TYPED_BYTES = 256
+_PIECES_MAX = 16
+_PATIENCE_S = 60.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -122,6 +125,9 @@ class Session:
         Raises TrialError when it cannot be started.
         """
         self.folder = folder
+        self.first = first
+        self._fed = 0
+        (folder / "input").mkdir(exist_ok=True)
         (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
         (folder / "plan.json").write_bytes(plan_bytes(plan))
         (folder / "session.json").write_text(json.dumps(first.record()), encoding="utf-8")
@@ -131,7 +137,7 @@ class Session:
         self._rest = b""
         self._waiting: list[bytes] | None = []
         self._orders, inside = socket.socketpair()
-        self._orders.settimeout(5)
+        self._orders.settimeout(_PATIENCE_S)
         command = [
             *launch.confiner([folder, *first.writable]),
             *launch.launcher(),
@@ -157,7 +163,26 @@ class Session:
         line = json.dumps(order).encode() + b"\n"
         if self._waiting is not None:
             self._waiting.append(line)
-            return
+        elif self.guest.poll() is None:
+            self._send(line)
+
+    def feed(self, run: int, data: bytes) -> None:
+        """Gives a program input; no bytes say that there is no more. Much of it goes by a file: a console is slow."""
+        order: dict[str, object] = {"do": "input", "run": run}
+        if len(data) > _TYPED_BYTES:
+            self._fed += 1
+            name = f"piece-{self._fed}"
+            (self.folder / "input" / name).write_bytes(data)
+            order["file"] = name
+        elif data:
+            order["data"] = data.decode("latin-1")  # each character stands for a byte
+        self.tell(order)
+
+    def is_fed(self) -> bool:
+        """Whether there is so much input that the guest has not taken yet that no more should be given."""
+        return sum(1 for _ in (self.folder / "input").glob("piece-*")) > _PIECES_MAX
+
+    def _send(self, line: bytes) -> None:
         try:
             self._orders.sendall(line)
         except OSError as error:
@@ -175,9 +200,18 @@ class Session:
                 _free(self._output, self._freed, self._read - self._freed)
                 self._freed = self._read
 
+    @property
+    def told(self) -> int:
+        """How many bytes the guest has told."""
+        return os.fstat(self._output).st_size
+
+    def console(self) -> str:
+        """Returns what the guest's kernel has said."""
+        return (self.folder / "console.log").read_text(encoding="utf-8", errors="replace")
+
     def backlog(self) -> int:
         """Returns how many bytes of the guest's telling are still to be read."""
-        return os.fstat(self._output).st_size - self._read
+        return self.told - self._read
 
     def _split(self, chunk: bytes) -> Iterator[Frame]:
         data = self._rest + chunk
@@ -190,9 +224,8 @@ class Session:
             if kind == READY:
                 waiting, self._waiting = self._waiting or [], None
                 for line in waiting:
-                    self._orders.sendall(line)
-            else:
-                yield Frame(run, kind, data[at : at + length])
+                    self._send(line)
+            yield Frame(run, kind, data[at : at + length])
             at += length
         self._rest = data[at:]
 
@@ -219,8 +252,8 @@ class Session:
     def explain_end(self) -> None:
         """Raises TrialError unless the agent ended as it should."""
         self.guest.wait()
-        log = (self.folder / "console.log").read_text(encoding="utf-8", errors="replace")
-        refused = [line.partition(": ")[2] for line in log.splitlines() if line.startswith("plait-confined:")]
+        lines = self.console().splitlines()
+        refused = [line.partition(": ")[2] for line in lines if line.startswith("plait-confined:")]
         if refused:
             raise MachineError(
                 f"keeping the host's files from being changed: {refused[0]}; programs of the host run only where "

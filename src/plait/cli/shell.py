@@ -1,0 +1,120 @@
+"""`plait shell`: the network of a scenario, running in real time, with a prompt in any node."""
+
+from __future__ import annotations
+
+import socket
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.plan.model import Plan
+    from plait.prompt.loop import Prompt
+
+
+def command(
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."
+        ),
+    ],
+    node: Annotated[
+        str | None, typer.Argument(metavar="[NODE]", help="Open a shell in this node at once.")
+    ] = None,
+    *,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
+    ] = None,
+    case: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which case. Default: the first (the baseline).")
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+) -> int:
+    """Open a prompt in the running network of a scenario. A second one, elsewhere, joins the first."""
+    from plait.cli.exec import environment_of
+    from plait.errors import RequestError
+    from plait.prompt.loop import Prompt
+    from plait.prompt.view import view
+
+    plan = _plan(scenario, overrides, case)
+    seen = view(plan)
+    if node is not None and node not in seen.roles:
+        raise RequestError(f"{node}: there is no such node; there are: {', '.join(seen.roles)}")
+    path = _socket(plan)
+    prompt = Prompt(seen, path, environment_of([], terminal=True))
+    if _is_served(path):
+        typer.echo("plait: joined the network that runs already", err=True)
+        return _use(prompt, node)
+    return _serve(plan, kernel, path, prompt, node)
+
+
+def _use(prompt: Prompt, node: str | None) -> int:
+    if node is None:
+        prompt.read()
+        return 0
+    return prompt.shell(node)
+
+
+def _serve(plan: Plan, kernel: str | None, path: Path, prompt: Prompt, node: str | None) -> int:
+    """Boots the network, serves it, and uses it; it ends with this prompt."""
+    from plait.cli.kernel import build_with_progress
+    from plait.cli.run import agent_path
+    from plait.kernel import find
+    from plait.prompt.live import Live
+    from plait.run.files import cache_root
+    from plait.run.session import First, Session
+    from plait.run.workspace import Workspace
+
+    chosen = find(kernel) if kernel else build_with_progress(None)
+    with Workspace(cache_root() / "exec", ".work-") as workspace:
+        folder = workspace.job()
+        with Session(chosen, agent_path(), folder, plan, First(network=True), real_time=True) as session:
+            with Live(session, path):
+                code = _use(prompt, node)
+            if session.guest.poll() is not None:
+                session.explain_end()
+    return code
+
+
+def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
+    """Returns the plan of the case that is asked for, without what only a trial needs."""
+    from plait import scenario as scenarios
+    from plait.errors import RequestError
+    from plait.plan.expand import expand, trial_seed
+    from plait.plan.resolve import resolve
+
+    loaded = scenarios.load(scenario, tuple(overrides or ()))
+    cases = {found.name: found for found in expand(loaded)}
+    name = case if case is not None else next(iter(cases))
+    if name not in cases:
+        raise RequestError(f"--case {name}: there is no such case; there are: {', '.join(cases)}"[:2000])
+    plan = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
+    memory = max(plan.machine.memory_mib, 1024)
+    return plan.model_copy(update={"machine": plan.machine.model_copy(update={"memory_mib": memory})})
+
+
+def _socket(plan: Plan) -> Path:
+    """Returns where the network of this plan is served, by its content."""
+    from plait.plan.identity import plan_bytes
+    from plait.run.files import cache_root
+
+    folder = cache_root() / "shell"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / sha256(plan_bytes(plan)).hexdigest()[:16]
+
+
+def _is_served(path: Path) -> bool:
+    """Whether somebody serves a network there; what a killed one has left is taken away."""
+    with socket.socket(socket.AF_UNIX) as trial:
+        try:
+            trial.connect(str(path))
+        except FileNotFoundError:
+            return False
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return False
+    return True

@@ -1,0 +1,188 @@
+"""A running network that any number of prompts use at once, over a Unix socket: one thread between them and the guest.
+
+A client sends lines: first what is to be run, then orders for it (input, size, signal). It gets the frames of its run
+(`plait.run.session`), and the connection ends with the run. When a client goes away, what it ran is hung up on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from plait.errors import TrialError
+from plait.run.session import END, READY, Session, Size, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_HEADER = struct.Struct("<III")
+_LINE_BYTES = 1 << 16
+_PATIENCE_S = 10.0
+
+
+@dataclass
+class _Client:
+    connection: socket.socket
+    run: int | None = None
+    rest: bytes = b""
+
+
+@dataclass
+class Live:
+    """Serves `session` at the Unix socket `path`, until the `with` block ends."""
+
+    session: Session
+    path: Path
+    stand_still: bool = False
+    """The guest stands still, and with it its clock, while nothing is run."""
+    _clients: dict[int, _Client] = field(default_factory=dict)
+    _runs: int = 0
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        """Starts to serve."""
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(str(self.path))
+        self._server.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(_PATIENCE_S)
+        self.path.unlink(missing_ok=True)
+        self._server.close()
+
+    def _serve(self) -> None:
+        ready, still = False, False
+        while not self._over.is_set():
+            idle = ready and self.stand_still and not any(client.run for client in self._clients.values())
+            if idle != still:
+                (self.session.hold_still if idle else self.session.go_on)()
+                still = idle
+            readable = self.session.wait([self._server.fileno(), *self._clients])
+            for descriptor in readable:
+                if descriptor == self._server.fileno():
+                    connection, _ = self._server.accept()
+                    connection.settimeout(_PATIENCE_S)
+                    self._clients[connection.fileno()] = _Client(connection)
+                else:
+                    self._read(self._clients[descriptor])
+            for frame in self.session.frames():
+                ready |= frame.kind == READY
+                self._pass_on(frame.run, frame.kind, frame.content)
+            if self.session.has_ended():
+                break
+        if still:
+            self.session.go_on()
+        for client in list(self._clients.values()):
+            self._drop(client)
+
+    def _read(self, client: _Client) -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = client.connection.recv(_LINE_BYTES)
+        if not data:
+            if client.run is not None:
+                self.session.tell({"do": "signal", "run": client.run, "number": int(signal.SIGHUP)})
+            self._drop(client)
+            return
+        *lines, client.rest = (client.rest + data).split(b"\n")
+        for line in lines:
+            order = json.loads(line)
+            if client.run is None:
+                self._runs += 1
+                client.run = self._runs
+                order = {"do": "start", **order}
+            if order["do"] == "input":
+                self.session.feed(client.run, (order["data"] or "").encode("latin-1"))
+            else:
+                self.session.tell({**order, "run": client.run})
+
+    def _pass_on(self, run: int, kind: int, content: bytes) -> None:
+        for client in list(self._clients.values()):
+            if client.run == run:
+                with contextlib.suppress(OSError):  # it has gone; the next read tells
+                    client.connection.sendall(_HEADER.pack(run, kind, len(content)) + content)
+                if kind == END:
+                    self._drop(client)
+
+    def _drop(self, client: _Client) -> None:
+        del self._clients[client.connection.fileno()]
+        client.connection.close()
+
+
+class Run:
+    """One program in a node of a running network, from a client's side."""
+
+    def __init__(self, path: Path, start: Start) -> None:
+        """Starts it (TrialError when the network has gone)."""
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            raise TrialError(f"joining the network at {path}: {error.strerror}") from error
+        self._rest = b""
+        record = {**asdict(start), "terminal": start.record()["terminal"]}
+        del record["run"]
+        self._send(record)
+
+    def fileno(self) -> int:
+        """The descriptor that can be read when there is something new."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Leaves the program alone; it is hung up on."""
+        self._socket.close()
+
+    def _send(self, record: dict[str, object]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it has ended; reading tells how
+            self._socket.sendall(json.dumps(record).encode() + b"\n")
+
+    def feed(self, data: bytes) -> None:
+        """Gives it input; none says that there is no more."""
+        self._send({"do": "input", "data": data.decode("latin-1") if data else None})
+
+    def resize(self, size: Size) -> None:
+        """Tells it of its terminal's new size."""
+        self._send({"do": "size", "size": size._asdict()})
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal."""
+        self._send({"do": "signal", "number": number})
+
+    def frames(self) -> Iterator[tuple[int, bytes]]:
+        """Yields what came since: pieces of output, and last the end (TrialError when the network has gone)."""
+        data = self._socket.recv(1 << 20)
+        if not data:
+            raise TrialError("the guest has ended, and the network with it")
+        data = self._rest + data
+        at = 0
+        while len(data) - at >= _HEADER.size:
+            _, kind, length = _HEADER.unpack_from(data, at)
+            if len(data) - at < _HEADER.size + length:
+                break
+            at += _HEADER.size + length
+            yield kind, data[at - length : at]
+        self._rest = data[at:]
+
+    def finish(self, output: int | None = None) -> dict[str, object]:
+        """Waits for its end, which is returned; what it writes goes to the descriptor `output`."""
+        while True:
+            select.select([self], [], [])
+            for kind, content in self.frames():
+                if kind == END:
+                    self.close()
+                    return dict(json.loads(content))
+                if output is not None:
+                    os.write(output, content)

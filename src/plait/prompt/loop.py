@@ -1,0 +1,244 @@
+"""The prompt itself: commands as people know them from Mininet's, in nodes of a running network."""
+
+from __future__ import annotations
+
+import cmd
+import contextlib
+import json
+import os
+import readline
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.prompt.live import Run
+from plait.run.files import cache_root
+from plait.run.foreground import raw, terminal_size
+from plait.run.session import END, Start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.prompt.view import View
+
+_SHELL = ("/bin/sh", "-c")
+_BASH = ("/bin/bash", "--norc", "--noprofile")
+_IPERF_S = 5
+_HISTORY = 1000
+_UNTIL_IPERF_LISTENS = "until ss -Hltn sport = :5001 | grep -q .; do sleep 0.1; done"
+
+
+class Prompt(cmd.Cmd):
+    """Reads commands from standard input until `exit` or its end."""
+
+    prompt = "plait> "
+    intro = "Commands: NODE COMMAND, NODE (a shell in it), nodes, links, net, dump, pingall, iperf, link, help, exit."
+    doc_header = "Commands (NODE COMMAND runs COMMAND in NODE; names of nodes stand for their addresses):"
+
+    def __init__(self, view: View, path: Path, environment: Sequence[tuple[str, str]]) -> None:
+        """A prompt of the network at `path`, whose plan looks like `view`."""
+        super().__init__()
+        self._view = view
+        self._path = path
+        self._environment = environment
+        self._behind: list[Run] = []
+        self._at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        if not self._at_terminal:
+            self.use_rawinput = False
+            self.prompt = self.intro = ""
+
+    # --- what is run in nodes -----------------------------------------------------------------------------
+
+    def run_in(self, node: str | None, argv: Sequence[str]) -> dict[str, object]:
+        """Runs a program in `node` (None: beside them) in this terminal, and returns its end."""
+        size = terminal_size(sys.stdin.fileno()) if self._at_terminal else None
+        run = Run(self._path, self._start(node, argv, terminal=size))
+        sys.stdout.flush()
+        if not self._at_terminal:
+            try:
+                return run.finish(1)
+            except KeyboardInterrupt:
+                run.signal(signal.SIGINT)
+                return run.finish(1)
+        with raw(0), _resized(run):
+            while True:
+                ready, _, _ = select.select([run.fileno(), 0], [], [])
+                if 0 in ready:
+                    run.feed(os.read(0, 4096))
+                if run.fileno() not in ready:
+                    continue
+                for kind, content in run.frames():
+                    if kind == END:
+                        run.close()
+                        return dict(json.loads(content))
+                    os.write(1, content)
+
+    def shell(self, node: str) -> int:
+        """Opens a shell in `node`, and returns its exit code when it has ended."""
+        end = self.run_in(node, _BASH)
+        return int(str(end["code"])) if end["code"] is not None else 1
+
+    def _start(self, node: str | None, argv: Sequence[str], **more: object) -> Start:
+        environment = [*self._environment, ("PS1", f"{node or 'guest'}# ")]
+        return Start(0, argv, environment, directory=str(Path.cwd()), netns=node, **more)  # type: ignore[arg-type]
+
+    def _quietly(self, node: str, argv: Sequence[str]) -> int:
+        """Runs a program in `node`, and returns its exit code."""
+        return int(str(Run(self._path, self._start(node, argv)).finish()["code"]))
+
+    def default(self, line: str) -> None:
+        """NODE COMMAND."""
+        node, _, command = line.partition(" ")
+        if line == "EOF":
+            return
+        if node not in self._view.roles:
+            self._say(f"there is no command or node {node}; `help` and `nodes` list them")
+            return
+        self._in_node(node, command.strip())
+
+    def _in_node(self, node: str | None, command: str) -> None:
+        if not command:
+            end = self.run_in(node, _BASH)
+        elif command.endswith("&"):
+            line = self._view.with_addresses(command[:-1].strip())
+            self._behind.append(Run(self._path, self._start(node, [*_SHELL, f"exec {line}"])))
+            return
+        else:
+            end = self.run_in(node, [*_SHELL, self._view.with_addresses(command)])
+        if end["error"]:
+            self._say(str(end["error"]))
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text + "\n")
+
+    # --- commands -----------------------------------------------------------------------------------------
+
+    def do_nodes(self, _: str) -> None:
+        """List the nodes."""
+        self._say(" ".join(self._view.roles))
+
+    def do_links(self, _: str) -> None:
+        """List the links, their ends and conditions."""
+        self._say("\n".join(self._view.links))
+
+    def do_net(self, _: str) -> None:
+        """List for each node what its interfaces are joined to."""
+        self._say("\n".join(self._view.net()))
+
+    def do_dump(self, _: str) -> None:
+        """List for each node its role, interfaces and addresses."""
+        self._say("\n".join(self._view.dump()))
+
+    def do_intfs(self, _: str) -> None:
+        """List the interfaces of each node."""
+        for node, found in self._view.interfaces.items():
+            self._say(f"{node}: {','.join(interface.name for interface in found)}")
+
+    def do_sh(self, line: str) -> None:
+        """Run a command in the guest, beside the nodes: sh COMMAND."""
+        self._in_node(None, line)
+
+    def do_pingall(self, _: str) -> None:
+        """Ping every host from every other, once."""
+        hosts = self._view.hosts()
+        lost = 0
+        for source in hosts:
+            answers = []
+            for target in (host for host in hosts if host != source):
+                address = self._view.address(target)
+                fine = address is not None and self._quietly(source, ["ping", "-c1", "-W1", address]) == 0
+                lost += not fine
+                answers.append(target if fine else "X")
+            self._say(f"{source} -> {' '.join(answers)}")
+        pairs = len(hosts) * (len(hosts) - 1)
+        if pairs:
+            self._say(f"{100 * lost / pairs:.0f}% lost ({pairs - lost}/{pairs} answered)")
+
+    def do_iperf(self, line: str) -> None:
+        """Measure TCP from one host to another for some seconds: iperf [H1 H2 [SECONDS]] (first and last, 5)."""
+        words = line.split() or [self._view.hosts()[0], self._view.hosts()[-1]]
+        if len(words) < 2 or any(node not in self._view.roles for node in words[:2]):
+            self._say("write iperf H1 H2 with the names of two hosts")
+            return
+        seconds = words[2] if len(words) > 2 else str(_IPERF_S)
+        server = Run(self._path, self._start(words[1], ["iperf", "-s"]))
+        address = self._view.address(words[1]) or words[1]
+        self._quietly(words[1], [*_SHELL, _UNTIL_IPERF_LISTENS])
+        self.run_in(words[0], ["iperf", "-c", address, "-t", seconds])
+        server.signal(signal.SIGKILL)
+        server.finish()
+
+    def do_link(self, line: str) -> None:
+        """Take the link between two nodes down, or up again: link N1 N2 down|up."""
+        words = line.split()
+        if len(words) != 3 or words[2] not in {"down", "up"}:
+            self._say("write link N1 N2 down, or up")
+            return
+        one, other, state = words
+        ends = [
+            (node, found.name)
+            for node, peer in ((one, other), (other, one))
+            for found in self._view.interfaces.get(node, ())
+            if found.peer and found.peer[0] == peer
+        ]
+        if not ends:
+            self._say(f"there is no link {one}-{other}; `links` lists them")
+        for node, interface in ends:
+            self._quietly(node, ["ip", "link", "set", interface, state])
+
+    def do_exit(self, _: str) -> bool:
+        """End the prompt, and the network with it."""
+        return True
+
+    do_quit = do_exit
+
+    def do_EOF(self, _: str) -> bool:  # noqa: N802 - the name that cmd gives it
+        """End the prompt."""
+        if self._at_terminal:
+            self._say("")
+        return True
+
+    # --- the terminal -------------------------------------------------------------------------------------
+
+    def emptyline(self) -> bool:
+        """Does nothing."""
+        return False
+
+    def completenames(self, text: str, *ignored: object) -> list[str]:
+        """Names of commands and nodes."""
+        return super().completenames(text, *ignored) + [
+            node for node in self._view.roles if node.startswith(text)
+        ]
+
+    def completedefault(self, text: str, *_: object) -> list[str]:
+        """Names of nodes, further on in a line."""
+        return [node for node in self._view.roles if node.startswith(text)]
+
+    def read(self) -> None:
+        """Reads and does commands to the end; Ctrl-C clears the line."""
+        history = cache_root() / "shell-history"
+        with contextlib.suppress(OSError):  # the first time there is none
+            readline.read_history_file(history)
+        readline.set_history_length(_HISTORY)
+        while True:
+            try:
+                self.cmdloop()
+                break
+            except KeyboardInterrupt:
+                self.intro = ""
+                self._say("^C")
+        for run in self._behind:
+            run.close()
+        with contextlib.suppress(OSError):  # a history is a comfort, not a result
+            readline.write_history_file(history)
+
+
+@contextlib.contextmanager
+def _resized(run: Run) -> Iterator[None]:
+    before = signal.signal(signal.SIGWINCH, lambda *_: run.resize(terminal_size(0)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

@@ -1,0 +1,108 @@
+"""A plan as a person at a prompt asks about it: nodes, links, addresses. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.units import Rate
+
+if TYPE_CHECKING:
+    from plait.plan.model import LinkDirection, Plan
+
+WIRE = "wire"
+"""The hidden namespace of all links."""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface of a node, and what is at the other end of its link."""
+
+    name: str
+    mac: str
+    addresses: tuple[str, ...]
+    """Without prefix lengths."""
+    peer: tuple[str, str] | None
+    """(node, interface)."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The nodes of a plan in their order, each with its role and its interfaces; and the links."""
+
+    roles: dict[str, str]
+    interfaces: dict[str, tuple[Interface, ...]]
+    links: tuple[str, ...]
+    """A line each."""
+
+    def address(self, node: str) -> str | None:
+        """Returns the first address of `node`; None when it has none."""
+        addresses = (address for interface in self.interfaces[node] for address in interface.addresses)
+        return next(addresses, None)
+
+    def hosts(self) -> list[str]:
+        """Returns the nodes at which applications run."""
+        return [node for node, role in self.roles.items() if role == "host"]
+
+    def with_addresses(self, words: str) -> str:
+        """Returns a command line in which the names of nodes are replaced by their addresses."""
+        return " ".join(
+            (self.address(word) or word) if word in self.roles else word for word in words.split(" ")
+        )
+
+    def net(self) -> list[str]:
+        """Returns a line for each node: its interfaces and what they are joined to."""
+        return [
+            " ".join(
+                [node, *(f"{i.name}:{'-'.join(i.peer) if i.peer else '?'}" for i in self.interfaces[node])]
+            )
+            for node in self.roles
+        ]
+
+    def dump(self) -> list[str]:
+        """Returns a line for each node: its role, interfaces and addresses."""
+        return [
+            f"<{role} {node}: " + ",".join(f"{i.name}:{i.addresses[0] if i.addresses else None}" for i in
+                                           self.interfaces[node]) + ">"
+            for node, role in self.roles.items()
+        ]  # fmt: skip
+
+
+def view(plan: Plan) -> View:
+    """Returns what `plan` looks like from a prompt."""
+    at_wire = {}
+    for veth in plan.network.veths:
+        for end, other in ((veth.a, veth.b), (veth.b, veth.a)):
+            if other.netns == WIRE and end.netns != WIRE:
+                at_wire[other.ifname] = end
+    peers = {}
+    links = []
+    for link in plan.links:
+        there, back = link.directions
+        # What goes to a node leaves `wire` through the interface that the node's own is paired with.
+        ends = ((at_wire.get(back.ifname), there.source), (at_wire.get(there.ifname), there.target))
+        names = [(end.netns, end.ifname) if end else (node, "?") for end, node in ends]
+        peers[names[0]], peers[names[1]] = names[1], names[0]
+        links.append(f"{'-'.join(names[0])}<->{'-'.join(names[1])} {_conditions(there, back)}")
+    roles: dict[str, str] = {one.name: one.role for one in plan.network.namespaces if one.role != WIRE}
+    interfaces: dict[str, list[Interface]] = {node: [] for node in roles}
+    for veth in plan.network.veths:
+        for end in (veth.a, veth.b):
+            if end.netns in interfaces:
+                addresses = tuple(address.split("/")[0] for address in end.addresses)
+                peer = peers.get((end.netns, end.ifname))
+                interfaces[end.netns].append(Interface(end.ifname, end.mac, addresses, peer))
+    return View(roles, {node: tuple(found) for node, found in interfaces.items()}, tuple(links))
+
+
+def _conditions(there: LinkDirection, back: LinkDirection) -> str:
+    texts = [_direction(one) for one in (there, back)]
+    return f"({texts[0]})" if texts[0] == texts[1] else f"({texts[0]}; back {texts[1]})"
+
+
+def _direction(direction: LinkDirection) -> str:
+    parts = ["unlimited" if direction.rate_bps is None else str(Rate(direction.rate_bps))]
+    parts.append(f"{direction.delay_ns / 1e6:g}ms")
+    if direction.loss_ratio:
+        parts.append(f"loss {direction.loss_ratio * 100:g}%")
+    return " ".join(parts)

@@ -1,0 +1,186 @@
+"""`plait exec`: a program of this machine in a guest behaves as here, and can change nothing here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plait
+
+PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(plait.__file__).parents[1])}
+HOSTS_ROOT = "../" * 64
+
+
+def run(*words: str, timeout_s: float = 100, **more: object) -> subprocess.CompletedProcess[str]:
+    given = {"stdin": subprocess.DEVNULL} if "input" not in more else {}
+    how = {"capture_output": True, "text": True, "timeout": timeout_s, "env": ENVIRONMENT, **given, **more}
+    return subprocess.run([*PLAIT, "exec", *words], check=False, **how)
+
+
+def started(*words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*PLAIT, "exec", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+
+
+def test_output_errors_and_the_exit_code_are_those_of_the_program() -> None:
+    done = run("--", "sh", "-c", "pwd; id -u; echo wrong >&2; exit 7", cwd="/usr")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "/usr\n0\n", "wrong\n")
+
+
+def test_errors_keep_their_place_in_the_output_where_both_go_to_the_same_place() -> None:
+    text = "for i in 1 2 3; do echo $i; echo e$i >&2; done"
+    done = run("--", "sh", "-c", text, capture_output=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.stdout.split() == ["1", "e1", "2", "e2", "3", "e3"]
+
+
+def test_input_and_output_of_some_megabytes_pass_unchanged_in_both_clocks() -> None:
+    numbers = "".join(f"{n}\n" for n in range(400_000))
+    assert run("--", "cat", input=numbers).stdout == numbers
+    assert run("--clock", "real", "--", "md5sum", input=numbers).stdout == (
+        subprocess.run(["md5sum"], input=numbers, capture_output=True, text=True, check=True).stdout
+    )
+
+
+WRITES = f"""
+echo own > /tmp/probe && cat /tmp/probe; echo own > /run/probe && cat /run/probe
+echo own > /var/tmp/probe && cat /var/tmp/probe; echo own > /dev/shm/probe && cat /dev/shm/probe
+echo kept > "$GIVEN/kept"
+for place in /etc /usr /root; do echo changed > $place/plait-probe && echo CHANGED $place; done
+mkdir /tmp/root; mount -t hostfs none /tmp/root -o {HOSTS_ROOT} && echo MOUNTED
+for place in etc usr root dev "$HERE"; do echo changed > /tmp/root/$place/plait-probe && echo CHANGED $place; done
+chmod 777 "/tmp/root/$HERE" && echo CHANGED mode; touch -d 2001-01-01 "/tmp/root/$HERE" && echo CHANGED time
+mount -o remount,rw / && echo changed > /etc/plait-probe && echo CHANGED remounted
+echo 1 > /tmp/root/proc/sys/net/ipv4/ip_forward && echo CHANGED sysctl
+mknod /tmp/disk b 254 0 && echo changed > /tmp/disk && echo CHANGED disk
+"""
+
+
+def test_nothing_of_the_host_can_be_changed_but_what_is_given_not_even_by_mounting_it(tmp_path: Path) -> None:
+    given, here = tmp_path / "given", tmp_path / "here"
+    given.mkdir()
+    here.mkdir(mode=0o750)
+    before = here.stat()
+    done = run(
+        "--rw", str(given), "--env", f"GIVEN={given}", "--env", f"HERE={here}", "--", "sh", "-c", WRITES
+    )
+    assert done.stdout.split()[:4] == ["own"] * 4, done.stderr
+    assert "CHANGED" not in done.stdout
+    assert (given / "kept").read_text() == "kept\n"
+    after = here.stat()
+    assert (after.st_mode, after.st_mtime, list(here.iterdir())) == (before.st_mode, before.st_mtime, [])
+    assert not any(Path(place, "plait-probe").exists() for place in ("/etc", "/usr", "/root", "/dev"))
+    assert not Path("/run/probe").exists()
+
+
+def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
+    """Not only programs in the guest: the host's process that runs it is in a network without devices."""
+    guest = started("--timeout", "none", "--", "sh", "-c", "ip -o -4 addr show up; echo up; sleep 1000")
+    try:
+        assert guest.stdout
+        lines = [guest.stdout.readline().decode().split()]
+        while lines[-1] != ["up"]:
+            lines.append(guest.stdout.readline().decode().split())
+        assert [line[1] for line in lines[:-1]] == ["lo"]
+        kernels = [
+            pid for pid in descendants(guest.pid) if "linux" in Path(f"/proc/{pid}/exe").readlink().name
+        ]
+        assert kernels
+        own = Path("/proc/self/ns/net").readlink()
+        for pid in kernels:
+            devices = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+            assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+            assert Path(f"/proc/{pid}/ns/net").readlink() != own
+    finally:
+        guest.send_signal(signal.SIGTERM)
+        guest.communicate(timeout=60)
+    assert guest.returncode == 128 + signal.SIGTERM
+
+
+def descendants(pid: int) -> list[int]:
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return children + [further for child in children for further in descendants(child)]
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_an_interrupt_reaches_the_program_which_may_answer_it(clock: str) -> None:
+    answer = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 1; done"
+    program = started("--clock", clock, "--timeout", "none", "--", "sh", "-c", answer)
+    assert program.stdout
+    assert program.stdout.readline() == b"ready\n"
+    program.send_signal(signal.SIGINT)
+    assert program.communicate(timeout=60)[0] == b"interrupted\n"
+    assert program.returncode == 3
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
+    words = (
+        "--",
+        "python3",
+        "-c",
+        "import os, time, uuid; print(os.urandom(8), uuid.uuid4(), time.time_ns(), id([]))",
+    )
+    first = run("--seed", "5", *words)
+    assert first.stdout
+    assert run("--seed", "5", *words).stdout == first.stdout
+    assert run("--seed", "6", *words).stdout != first.stdout
+
+
+def test_each_kind_of_failure_is_told_in_one_clear_line() -> None:
+    missing = run("--", "no-such-program")
+    assert (missing.returncode, missing.stdout) == (127, "")
+    assert missing.stderr.startswith("plait: starting no-such-program: No such file")
+    assert missing.stderr.count("\n") == 1
+    crashed = run("--", "sh", "-c", "kill -SEGV $$")
+    assert (crashed.returncode, crashed.stderr) == (139, "plait: the program was ended by SIGSEGV\n")
+    endless = run("--timeout", "20s", "--", "sleep", "1000")
+    assert endless.returncode == 124
+    assert endless.stderr == "plait: the program was ended after 20 s of its clock; --timeout allows more\n"
+
+
+def test_a_full_disk_and_too_little_memory_are_named() -> None:
+    full = run(
+        "--memory", "128MiB", "--", "sh", "-c", "dd if=/dev/zero of=/tmp/much bs=1M 2>/dev/null; exit 5"
+    )
+    assert full.returncode == 5
+    assert "nothing is left in /tmp and /var, which are in memory; --memory gives more" in full.stderr
+    short = run("--memory", "128MiB", "--", "python3", "-c", "b = bytearray(500 << 20)")
+    assert short.returncode != 0
+    assert "MemoryError" in short.stderr or "the guest ran out of memory (128 MiB)" in short.stderr
+
+
+def test_a_fork_bomb_is_bounded_and_named() -> None:
+    bomb = "import os, time\nfor _ in range(12):\n    try: os.fork()\n    except OSError: pass\ntime.sleep(1)"
+    done = run("--memory", "2GiB", "--", "python3", "-S", "-c", bomb)
+    assert "wanted more than 2000 processes at once" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["--clock", "lunar", "--", "true"],
+            "--clock lunar: there is no such clock; there is: virtual, real",
+        ),
+        (["--rw", "/nowhere", "--", "true"], "--rw /nowhere: there is no such folder"),
+        (["--rw", "/", "--", "true"], "--rw /: the whole machine cannot be given away"),
+        (["--with", "cake", "--", "true"], "--with cake: there is no such service; there is: ovs"),
+        (["--memory", "1G", "--", "true"], "--memory 1G: 'G' is not a unit of a size"),
+        (["--timeout", "soon", "--", "true"], "--timeout soon: "),
+        (["--env", "NO_SUCH_VARIABLE_HERE", "--", "true"], "there is no such variable here to pass on"),
+    ],
+)
+def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[str], said: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr

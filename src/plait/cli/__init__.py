@@ -11,7 +11,7 @@ import sys
 import typer
 
 import plait
-from plait.cli import compare, doctor, explain, kernel, lint, merge, plan, report, run, shell
+from plait.cli import compare, doctor, explain, import_, kernel, lint, merge, plan, report, run, shell
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.errors import PlaitError
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("run")(run.command)
 app.command("exec")(exec_verb.command)
 app.command("shell")(shell.command)
+app.command("import")(import_.command)
 app.command("plan")(plan.command)
 app.command("list")(list_verb.command)
 app.command("lint")(lint.command)

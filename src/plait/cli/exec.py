@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from plait.run.session import First, Start
 
 CLOCKS = ("virtual", "real")
-PROCESSES_MAX = 2000
 _READ_AHEAD_BYTES = 256 << 20
 _BROKEN_PIPE = 141
 """What a shell gives a program that SIGPIPE has ended."""
@@ -36,6 +35,7 @@ def command(
         str, typer.Option(metavar="TIME", help="Of the guest's clock; `none` for no end.")
     ] = "1h",
     wall_timeout: Annotated[str, typer.Option(metavar="TIME", help="Of this machine's clock.")] = "1h",
+    processes: Annotated[int, typer.Option(min=1, help="No more than so many at once.")] = 2000,
     env: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,12 +61,12 @@ def command(
     first = First(
         start=_start(program, environment, real_time=real_time),
         writable=[_writable(folder) for folder in rw or []],
-        processes_max=PROCESSES_MAX,
+        processes_max=processes,
         before=services(with_, program, environment),
         time_limit_us=_micros("--timeout", timeout),
     )
     wall_s = float("inf") if wall_us is None else wall_us / 1e6
-    return _boot(kernel, _plan(seed, memory_mib), first, wall_s, real_time=real_time)
+    return _boot(kernel, plan_of(seed, memory_mib), first, wall_s, real_time=real_time)
 
 
 def _boot(kernel: str | None, plan: Plan, first: First, wall_s: float, *, real_time: bool) -> int:
@@ -103,7 +103,8 @@ def _tell(text: str) -> None:
     typer.echo(f"plait: {text}", err=True)
 
 
-def _plan(seed: int, memory_mib: int) -> Plan:
+def plan_of(seed: int, memory_mib: int) -> Plan:
+    """Returns the plan of a guest without any network, in which programs run."""
     from plait.plan.programs import SYSTEM_CALL_NS
     from plait.run.virtual import NOTHING
 

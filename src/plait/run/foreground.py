@@ -177,9 +177,8 @@ class _Follower:
                 f"nothing is left in {places}, which are in memory; --memory gives more, or write to --rw DIR"
             )
         if end["timed_out"]:
-            self._tell(
-                f"the program was ended at its time limit ({int(str(end['t_us'])) / 1e6:g} s of its clock)"
-            )
+            limit_s = (self._session.first.time_limit_us or 0) / 1e6
+            self._tell(f"the program was ended after {limit_s:g} s of its clock; --timeout allows more")
             return TIMED_OUT
         if end["error"]:
             program = self._session.first.start.argv[0] if self._session.first.start else ""

@@ -118,7 +118,7 @@ class Session:
     """A guest that holds a session. Use it in a `with` block; the guest ends with the block."""
 
     def __init__(
-        self, kernel: Kernel, agent: Path, folder: Path, plan: Plan, first: First, *, real_time: bool
+        self, kernel: Kernel, agent: Path, folder: Path, plan: Plan, first: First, *, real_time: bool = False
     ) -> None:
         """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
 

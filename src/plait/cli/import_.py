@@ -1,0 +1,112 @@
+"""`plait import`: a topology that was described for Mininet or minitopo, as a scenario file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from plait.imports.draft import Draft
+
+_LIMIT_US = 60_000_000
+
+
+def command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A minitopo topology, or a Python file with a Topo.")
+    ],
+    *,
+    topo: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which class, or which of its `topos`.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The scenario file. Default: standard output.")] = None,
+) -> None:
+    """Turn a Mininet `Topo` or a minitopo topology into a scenario; what has no place in it is named in comments."""
+    from plait import scenario as scenarios
+    from plait.errors import RequestError
+    from plait.imports import mininet, minitopo
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"reading {file}: {error}") from error
+    if mininet.looks_like(text):
+        found = _of_mininet(file, topo)
+    elif minitopo.looks_like(text):
+        found = minitopo.draft(text, file.name)
+    else:
+        raise RequestError(
+            f"{file}: this is neither a minitopo topology nor a Python file that imports mininet"
+        )
+    written = found.text()
+    scenarios.parse(written, out.name if out else "the imported scenario")
+    if out is None:
+        sys.stdout.write(written)
+        return
+    out.write_text(written, encoding="utf-8")
+    count = len(dict.fromkeys(found.remarks))
+    typer.echo(
+        f"{out}: {len(found.links)} links; {count} things were not carried over, and stand in it as comments"
+    )
+
+
+def _of_mininet(file: Path, topo: str | None) -> Draft:
+    from plait.errors import RequestError
+    from plait.imports import mininet
+
+    told = _record(file, topo)
+    classes = told.get("classes")
+    if classes is not None and not classes:
+        raise RequestError(
+            f"{file}: there is no Topo class in it; a script that builds its network by itself runs unchanged: "
+            f"plait exec -- python3 {file}"
+        )
+    if classes is not None:
+        raise RequestError(f"{file}: say which topology is meant: --topo {' or --topo '.join(classes)}")
+    return mininet.draft(told, file.name)
+
+
+def _record(file: Path, topo: str | None) -> dict[str, Any]:
+    """Makes the topology in a guest, since the file is a program that may do anything, and returns what is in it."""
+    import json
+
+    from plait.cli.exec import environment_of, plan_of
+    from plait.cli.kernel import build_with_progress
+    from plait.cli.run import agent_path
+    from plait.errors import RequestError
+    from plait.imports import recorder
+    from plait.run.files import cache_root
+    from plait.run.session import END, STDERR, STDOUT, First, Session, Start
+    from plait.run.workspace import Workspace
+
+    argv = [
+        "/usr/bin/python3",
+        str(Path(recorder.__file__).resolve()),
+        str(file.resolve()),
+        *([topo] if topo else []),
+    ]
+    start = Start(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
+    first = First(start=start, time_limit_us=_LIMIT_US)
+    said = {STDOUT: b"", STDERR: b""}
+    with (
+        Workspace(cache_root() / "exec", ".work-") as workspace,
+        Session(build_with_progress(None), agent_path(), workspace.job(), plan_of(1, 1024), first) as session,
+    ):
+        while True:
+            session.wait()
+            gone = session.guest.poll() is not None
+            for frame in session.frames():
+                if frame.kind == END:
+                    end = json.loads(frame.content)
+                    if end["code"] != 0:
+                        words = (
+                            said[STDERR].decode(errors="replace").strip() or end["error"] or "it did not end"
+                        )
+                        raise RequestError(f"{file}: making its topology failed:\n{words}")
+                    return dict(json.loads(said[STDOUT].splitlines()[-1]))
+                said[frame.kind] = said.get(frame.kind, b"") + frame.content
+            if gone:
+                session.explain_end()

@@ -1,0 +1,1 @@
+"""Topologies that others have described, as scenarios: what could not be carried over stands in them as a comment."""

@@ -1,0 +1,74 @@
+"""A scenario in the making, and how it is written. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from plait.scenario.names import NODE_NAME_MAX
+
+DURATION = "10s"
+
+
+@dataclass
+class Draft:
+    """What was found of a topology."""
+
+    title: str
+    hosts: list[str] = field(default_factory=list)
+    switches: list[str] = field(default_factory=list)
+    routers: list[str] = field(default_factory=list)
+    links: list[tuple[str, str, dict[str, str], str]] = field(default_factory=list)
+    """(node, node, conditions, remark)"""
+    remarks: list[str] = field(default_factory=list)
+    """What could not be carried over."""
+    backups: list[tuple[str, str]] = field(default_factory=list)
+    """(host, link) whose subflows are for when the others fail."""
+    events: list[dict[str, str]] = field(default_factory=list)
+
+    def link_name(self, one: str, other: str) -> str:
+        """Returns the name of the next link between two nodes: `a-b`, then `a-b#2`."""
+        before = sum({one, other} == {a, b} for a, b, _, _ in self.links)
+        return f"{one}-{other}" if not before else f"{one}-{other}#{before + 1}"
+
+    def text(self) -> str:
+        """Returns the scenario file."""
+        lines = [f"title: {self.title}"]
+        if self.remarks:
+            lines += ["# Not carried over:", *(f"#   - {remark}" for remark in dict.fromkeys(self.remarks))]
+        lines.append("network:")
+        for name in ("hosts", "switches", "routers"):
+            if nodes := getattr(self, name):
+                lines.append(f"  {name}: [{', '.join(nodes)}]")
+        lines.append("  links:")
+        seen: dict[frozenset[str], int] = {}
+        for one, other, conditions, remark in self.links:
+            pair = frozenset((one, other))
+            seen[pair] = seen.get(pair, 0) + 1
+            suffix = f"#{seen[pair]}" if seen[pair] > 1 else ""
+            name = f'"{one}-{other}{suffix}"' if suffix else f"{one}-{other}"
+            inside = ", ".join(f"{key}: {value}" for key, value in conditions.items())
+            lines.append(f"    {name}: {{{inside}}}" + (f"  # {remark}" if remark else ""))
+        if self.backups:
+            lines.append("mptcp:\n  endpoints:")
+            for host in dict.fromkeys(host for host, _ in self.backups):
+                links = [
+                    f'{{link: "{link}", flags: [subflow, backup]}}' for at, link in self.backups if at == host
+                ]
+                lines.append(f"    {host}: [{', '.join(links)}]")
+        if len(self.hosts) > 1:
+            lines.append("traffic:  # what is to be measured is yours to say")
+            lines.append(f"  - bulk: {{from: {self.hosts[0]}, to: {self.hosts[-1]}, duration: {DURATION}}}")
+            lines.append("vary:\n  transport: [tcp, mptcp]")
+        return "\n".join(lines) + "\n"
+
+
+def node_name(name: str) -> str:
+    """Returns `name` as plait allows it."""
+    clean = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:NODE_NAME_MAX]
+    return clean if clean[:1].isalpha() else f"n{clean}"[:NODE_NAME_MAX]
+
+
+def number(value: float) -> str:
+    """Returns a number without needless zeros."""
+    return f"{value:.9g}"

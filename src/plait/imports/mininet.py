@@ -1,0 +1,63 @@
+"""A Mininet topology, as `recorder.py` tells it, as a scenario. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from plait.imports.draft import Draft, node_name, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SILENT = {"node1", "node2", "port1", "port2", "isSwitch", "use_htb", "cls"}
+_DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|usecs?|msecs?|secs?)?\s*")
+_UNITS = {"": "us", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "sec": "s", "secs": "s"}
+
+
+def looks_like(text: str) -> bool:
+    """Whether `text` is a Python file that speaks of Mininet."""
+    return re.search(r"^\s*(from|import)\s+mininet", text, re.MULTILINE) is not None
+
+
+def draft(told: Mapping[str, Any], source: str) -> Draft:
+    """Returns the topology as a scenario."""
+    found = Draft(f"{source}, imported from Mininet")
+    names = {}
+    for name, is_switch, options in told["nodes"]:
+        names[name] = node_name(name)
+        (found.switches if is_switch else found.hosts).append(names[name])
+        if names[name] != name:
+            found.remarks.append(f"the name {name}, which is {names[name]} here")
+        for option, value in options.items():
+            if option not in _SILENT and value is not None:
+                found.remarks.append(f"{name}: {option}={value}")
+    for one, other, options in told["links"]:
+        conditions, rest = _conditions(options)
+        found.links.append((names[one], names[other], conditions, ""))
+        found.remarks.extend(f"link {one}-{other}: {text}" for text in rest)
+    found.remarks.append("addresses (plait gives addresses of its own, a subnet to each segment)")
+    return found
+
+
+def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """The conditions of a TCLink, and what of it has no place."""
+    conditions: dict[str, str] = {}
+    rest = []
+    for option, value in options.items():
+        if value is None or option in _SILENT or (option == "loss" and not value):
+            continue
+        if option == "bw":
+            conditions["rate"] = f"{number(float(value))}mbit"
+        elif option == "loss":
+            conditions["loss"] = f"{number(float(value))}%"
+        elif option == "max_queue_size":
+            conditions["queue"] = f"{int(value)}pkt"
+        elif option in {"delay", "jitter"} and (read := _DELAY.fullmatch(str(value))):
+            unit = read[2] or ""
+            conditions[option] = f"{read[1]}{_UNITS.get(unit, unit)}"
+        else:
+            rest.append(f"{option}={value}")
+    if "queue" in conditions and "rate" not in conditions:
+        rest.append(f"max_queue_size={conditions.pop('queue')[:-3]} (a link without bw has no queue here)")
+    return conditions, rest

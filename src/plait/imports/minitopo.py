@@ -1,0 +1,107 @@
+"""minitopo's topology files: `path_c2r_0:10,50,5` says a path's one-way delay in ms, its queue in packets, its Mbit/s.
+
+The format: qdeconinck/minitopo, core/topo.py. Client and server are joined by a router, with a link for each path
+between client and router (`c2r`), and between router and server (`r2s`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from plait.errors import Mistake, ScenarioError
+from plait.imports.draft import Draft, number
+
+_FRAME = 1500
+_KNOWN = ("MultiIf",)
+_FIELDS = ("delay", "queueSize", "bandwidth", "loss", "backup")
+_PATH = re.compile(r"path_(?:(?P<type>[a-z0-9]+)_)?(?P<id>\d+)")
+_ENDS = {"c2r": ("Client", "Router"), "r2s": ("Router", "Server")}
+
+
+def looks_like(text: str) -> bool:
+    """Whether `text` is a minitopo topology file."""
+    return re.search(r"^\s*(topoType\s*:|path_\S+\s*:)", text, re.MULTILINE) is not None
+
+
+def draft(text: str, source: str) -> Draft:
+    """Returns the topology as a scenario (ScenarioError with all mistakes, located)."""
+    found = Draft(f"{source}, imported from minitopo")
+    mistakes: list[Mistake] = []
+    paths: list[tuple[str, int, dict[str, float]]] = []
+    for line_number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        key, colon, value = (part.strip() for part in line.partition(":"))
+        try:
+            _read(key, value if colon else None, found, paths)
+        except ValueError as error:
+            mistakes.append(Mistake(source, line_number, 1, key, str(error)))
+    if not paths and not mistakes:
+        mistakes.append(Mistake(source, None, None, "", "there is no path in it, such as path_c2r_0:10,50,5"))
+    if mistakes:
+        raise ScenarioError(mistakes)
+    _build(found, paths)
+    return found
+
+
+def _read(key: str, value: str | None, found: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> None:
+    if value is None:
+        raise ValueError("a line is KEY:VALUE")
+    path = _PATH.fullmatch(key)
+    if path:
+        kind = path["type"] or "c2r"
+        if kind not in _ENDS:
+            found.remarks.append(f"{key}: links of the type {kind} (there are c2r and r2s here)")
+            return
+        paths.append((kind, int(path["id"]), _characteristics(value)))
+    elif key == "topoType":
+        if value not in _KNOWN:
+            raise ValueError(f"{value} is not carried over; {', '.join(_KNOWN)} is")
+    elif key in {"leftSubnet", "rightSubnet"}:
+        found.remarks.append(f"{key} {value}: plait gives addresses of its own")
+    elif key.startswith("netemAt_"):
+        found.remarks.append(f"{key}: {value} (write it as `events:`)")
+    elif key != "changeNetem":
+        found.remarks.append(f"{key}: {value}")
+
+
+def _characteristics(value: str) -> dict[str, float]:
+    """Reads `delay,queueSize,bandwidth[,loss[,backup]]` or `delay,bandwidth`."""
+    try:
+        numbers = [float(part) for part in value.split(",")]
+    except ValueError:
+        raise ValueError(f"{value} is not a list of numbers") from None
+    if len(numbers) == 2:
+        delay, bandwidth = numbers
+        queue = math.ceil(2 * delay / 1000 * bandwidth * 125_000 / _FRAME)
+        numbers = [delay, queue, bandwidth]
+    if not 3 <= len(numbers) <= len(_FIELDS):
+        raise ValueError(
+            f"{value} has {len(numbers)} numbers; write delay,queueSize,bandwidth[,loss[,backup]]"
+        )
+    return dict(zip(_FIELDS, numbers, strict=False))
+
+
+def _build(found: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> None:
+    found.hosts, found.routers = ["Client", "Server"], ["Router"]
+    for kind, _, path in sorted(paths, key=lambda one: (one[0], one[1])):
+        one, other = _ENDS[kind]
+        name = found.link_name(one, other)
+        conditions = {"rate": f"{number(path['bandwidth'])}mbit", "delay": f"{number(path['delay'])}ms"}
+        conditions["queue"] = f"{_buffer_bytes(path)}B"
+        if path.get("loss"):
+            conditions["loss"] = f"{number(path['loss'])}%"
+        found.links.append((one, other, conditions, f"queueSize {number(path['queueSize'])}"))
+        if path.get("backup"):
+            found.backups.append(("Client" if kind == "c2r" else "Server", name))
+    if not any(kind == "r2s" for kind, _, _ in paths):
+        found.links.append(("Router", "Server", {}, "unlimited, as in minitopo"))
+    found.remarks.append("a policer's burst of 15000 bytes on every link")
+
+
+def _buffer_bytes(path: dict[str, float]) -> int:
+    """Returns minitopo's own buffer: a bandwidth-delay product and what waits for so many whole ms."""
+    product = math.ceil(2 * path["delay"] / 1000 * path["bandwidth"] * 125_000 / _FRAME)
+    waiting_ms = max(int(path["queueSize"] * _FRAME * 8000 / (path["bandwidth"] * 1024 * 1024)), 1)
+    return max(int(_FRAME * product + path["bandwidth"] * 1000 * waiting_ms / 8), 2 * _FRAME)

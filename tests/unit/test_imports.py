@@ -1,0 +1,112 @@
+"""Topologies of others become scenarios, with their arithmetic, and with what is lost named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.errors import ScenarioError
+from plait.imports import mininet, minitopo, recorder
+from plait.plan.expand import expand
+from plait.plan.resolve import resolve
+from plait.prompt.view import view
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TWO_PATHS = """\
+# two paths
+leftSubnet:10.0.
+rightSubnet:10.1.
+path_c2r_0:10,20,5
+path_c2r_1:40,30,4,1.5,1
+changeNetem:yes
+netemAt_c2r_0:5,loss 5%
+topoType:MultiIf
+"""
+
+
+def test_a_minitopo_file_becomes_paths_with_their_rates_delays_loss_and_backup() -> None:
+    text = minitopo.draft(TWO_PATHS, "topo").text()
+    scenario = parse(text, "t.yaml")
+    plan = resolve(expand(scenario)[1].scenario, 1)
+    links = {link.name: link.directions[0] for link in plan.links}
+    assert list(links) == ["Client-Router", "Client-Router#2", "Router-Server"]
+    first, second, last = links.values()
+    assert (first.rate_bps, first.delay_ns, first.loss_ratio) == (5_000_000, 10_000_000, 0)
+    assert (second.rate_bps, second.delay_ns, second.loss_ratio) == (4_000_000, 40_000_000, 0.015)
+    assert last.rate_bps is None
+    backups = [
+        endpoint for node in plan.network.mptcp for endpoint in node.endpoints if "backup" in endpoint.flags
+    ]
+    assert [endpoint.address for endpoint in backups] == [view(plan).interfaces["Client"][1].addresses[0]]
+
+
+def test_the_buffer_is_the_one_that_minitopo_makes() -> None:
+    """9 frames of bandwidth-delay product, and what waits 45 ms: 20 frames at 5 * 2^20 bit/s take 45.8 ms."""
+    plan = resolve(expand(parse(minitopo.draft(TWO_PATHS, "topo").text(), "t.yaml"))[0].scenario, 1)
+    assert plan.links[0].directions[0].queue_bytes == 9 * 1500 + 5 * 1000 * 45 // 8
+
+
+def test_what_is_not_carried_over_stands_in_the_scenario() -> None:
+    text = minitopo.draft(TWO_PATHS, "topo").text()
+    assert "#   - netemAt_c2r_0: 5,loss 5%" in text
+    assert "#   - leftSubnet 10.0.: plait gives addresses of its own" in text
+
+
+def test_mistakes_in_a_minitopo_file_are_all_told_with_their_lines() -> None:
+    wrong = "path_c2r_0:10,x,5\ntopoType:ECMPLike\npath_c2r_1:1\nwords\n"
+    with pytest.raises(ScenarioError) as caught:
+        minitopo.draft(wrong, "topo")
+    assert [(mistake.line, mistake.path) for mistake in caught.value.mistakes] == [
+        (1, "path_c2r_0"), (2, "topoType"), (3, "path_c2r_1"), (4, "words"),
+    ]  # fmt: skip
+
+
+TOPO = """\
+from mininet.topo import Topo
+from mininet.cli import CLI
+class Two(Topo):
+    def build(self, n=2):
+        h1, h2 = self.addHost('h1', ip='10.9.0.1/24'), self.addHost('h2')
+        for i in range(1, n + 1):
+            s = self.addSwitch('s%d' % i)
+            self.addLink(h1, s, bw=5, delay='10ms', max_queue_size=50)
+            self.addLink(s, h2, bw=5, loss=1, use_htb=True)
+"""
+
+
+def record(text: str, tmp_path: Path, *words: str, python: str = sys.executable) -> dict[str, object]:
+    file = tmp_path / "topo.py"
+    file.write_text(text)
+    done = subprocess.run(
+        [python, recorder.__file__, str(file), *words], capture_output=True, text=True, check=True
+    )
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_a_mininet_topology_becomes_hosts_switches_and_links_with_their_conditions(tmp_path: Path) -> None:
+    text = mininet.draft(record(TOPO, tmp_path), "topo.py").text()
+    plan = resolve(expand(parse(text, "t.yaml"))[0].scenario, 1)
+    links = {link.name: link.directions[0] for link in plan.links}
+    assert list(links) == ["h1-s1", "s1-h2", "h1-s2", "s2-h2"]
+    assert (links["h1-s1"].rate_bps, links["h1-s1"].delay_ns, links["h1-s1"].queue_packets) == (
+        5_000_000, 10_000_000, 50,
+    )  # fmt: skip
+    assert links["s1-h2"].loss_ratio == 0.01
+    assert "#   - h1: ip=10.9.0.1/24" in text
+
+
+def test_of_several_topologies_one_must_be_named(tmp_path: Path) -> None:
+    several = TOPO + "class Three(Two):\n    def build(self):\n        Two.build(self, 3)\n"
+    assert record(several, tmp_path) == {"classes": ["Three", "Two"]}
+    assert len(record(several, tmp_path, "Three")["links"]) == 6  # type: ignore[arg-type]
+
+
+def test_a_file_without_a_topology_says_so(tmp_path: Path) -> None:
+    assert record("from mininet.net import Mininet\n", tmp_path) == {"classes": []}

@@ -218,7 +218,7 @@ def raw(descriptor: int) -> Iterator[None]:
     """Has the terminal pass on every key as it is."""
     before = termios.tcgetattr(descriptor)
     try:
-        tty.setraw(descriptor)
+        tty.setraw(descriptor, termios.TCSADRAIN)  # what was typed ahead is kept
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,13 +1,13 @@
-"""Thousands of connections under coupled congestion control, opened and closed in every order, some killed.
+"""Thousands of connections under every scheduler and congestion control, closed in every order, some killed.
 
     .venv/bin/python bench/soak.py --kernel ID --connections 3000
 
 Boots a laboratory kernel with the host's files beneath it, opens connections of several subflows between two
-namespaces, and at random, from one seed: writes, reads, half-closes, closes, resets, changes the congestion control
-of a living connection, destroys subflows from outside (as `ss -K` does), removes endpoints, takes links down, and
-in the end deletes a namespace with connections alive in it. Then looks for anything that the kernel complained
-about, and for memory that it lost. A kernel of `plait kernel build --debug` looks hardest: KASAN, lockdep, RCU,
-objects, leaks.
+namespaces, and at random, from one seed: writes, reads, half-closes, closes, resets, changes the scheduler of those to
+come and the congestion control of a living connection, destroys subflows from outside (as `ss -K` does), removes
+endpoints, takes links down, and in the end deletes a namespace with connections alive in it. Then looks for anything
+that the kernel complained about, for sockets that stayed, and for memory that it lost. A kernel of
+`plait kernel build --debug` looks hardest: KASAN, lockdep, RCU, objects, leaks.
 
 One file for both sides: the host's boots the kernel, which runs the guest's as its first process.
 """
@@ -31,11 +31,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 COUPLED = ("lia", "olia", "balia", "wvegas")
-ALGORITHMS = (*COUPLED, "reno")
+ALGORITHMS = (*COUPLED, "reno", "cubic")
+SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "ecf", "balanced", "capped")
 LINKS = 4
+ORPHANS = 5
 PORT = 5000
 COMPLAINTS = re.compile(
-    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU|unreferenced object"
+    r"BUG:|WARNING:|KASAN|UBSAN|INFO: .*(?:lock|task|rcu)|possible .*deadlock|suspicious RCU"
     r"|Kernel panic|ODEBUG|Oops|refcount_t|Object .*corrupt|inconsistent lock state|sleeping function"
 )
 
@@ -55,6 +57,7 @@ def main() -> int:
     started = time.monotonic()
     console = _boot(kernel.binary, options)
     complaints = [line for line in console.splitlines() if COMPLAINTS.search(line)]
+    complaints += re.findall(r"[1-9]\d* (?:sockets that never went|unreferenced objects)", console)
     results = [line.removeprefix("SOAK ") for line in console.splitlines() if line.startswith("SOAK ")]
     print("\n".join(results))
     if not results or not results[-1].startswith("finished"):
@@ -116,7 +119,7 @@ def _guest(options: argparse.Namespace) -> int:
             _run(f"mount -t {kind} {kind} {place}")
         HOME.append(os.open("/proc/self/ns/net", os.O_RDONLY))
         leaks = Path("/sys/kernel/debug/kmemleak")
-        with contextlib.suppress(subprocess.CalledProcessError):
+        if leaks.parent.exists():
             _run("mount -t debugfs debugfs /sys/kernel/debug")
         chance = random.Random(options.seed)
         for number in range(options.rounds):
@@ -152,7 +155,7 @@ def _look_for_leaks(leaks: Path) -> None:
         leaks.write_text("scan")
     found = leaks.read_text()
     print(found, flush=True)
-    _say(f"kmemleak: {found.count('unreferenced object')} objects")
+    _say(f"kmemleak: {found.count('unreferenced object')} unreferenced objects")
 
 
 @dataclass
@@ -268,10 +271,46 @@ class Soak:
         steps = [self.open] * 6 + [self.move] * 60 + [self.change] * 4 + [self.end] * 6 + [self.kill] * 2
         rare = [self.flap_link, self.add_endpoints, self.remove_endpoints]
         while self.counts.get("connections", 0) < self.wanted:
+            if self.chance.random() < 0.02:
+                self.schedule()
             self.chance.choice(rare if self.chance.random() < 0.003 else steps)()
             self.accept()
             if self.chance.random() < 0.2:
                 time.sleep(self.chance.choice((0.0005, 0.005, 0.05)))
+        self.orphan()
+
+    def orphan(self) -> None:
+        """Closed connections that have lost their initial subflow lose the others with their endpoints."""
+        self.remove_endpoints()
+        for i in range(1, LINKS):
+            self.client.run(f"ip mptcp endpoint add 10.0.{i}.1 dev c{i} subflow")
+        time.sleep(2)
+        self.accept()
+        ports = set()
+        for _ in range(ORPHANS):
+            pair = Pair(self.client.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP))
+            pair.client.connect(("10.0.0.2", PORT + MPTCP))
+            pair.client.send(b"established")
+            ports.add(pair.client.getsockname()[1])
+            self.pairs.append(pair)
+        time.sleep(1)
+        for _ in range(ORPHANS):
+            self.accept()
+        for identity in _established(self.diag["c"]):
+            if struct.unpack_from(">H", identity)[0] in ports:
+                self.destroy(self.diag["c"], identity)
+        for pair in self.pairs[-ORPHANS:]:
+            pair.client.close()
+        self.remove_endpoints()
+        self.count("orphans", ORPHANS)
+
+    def schedule(self) -> None:
+        """Another scheduler for the connections that a node opens or accepts from now on."""
+        node = self.chance.choice((self.client, self.server))
+        node.setting("mptcp/scheduler", self.chance.choice(SCHEDULERS))
+        node.setting("mptcp_capped/e_permille", self.chance.choice((0, 50, 200)))
+        node.setting("mptcp_capped/hold_alone", self.chance.choice((0, 0, 1)))
+        self.count("changes of scheduler")
 
     def open(self) -> None:
         if len(self.pairs) >= 60:
@@ -279,7 +318,7 @@ class Soak:
         protocol = self.chance.choice((MPTCP, MPTCP, MPTCP, socket.IPPROTO_TCP))
         client = self.client.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
         client.setblocking(False)
-        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.chance.choice(COUPLED).encode())
+        client.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, self.chance.choice(ALGORITHMS).encode())
         client.connect_ex(("10.0.0.2", PORT + protocol))
         self.pairs.append(Pair(client, left=self.chance.choice((0, 1, 3000, 100_000, 1_000_000))))
         self.count("connections")
@@ -344,12 +383,13 @@ class Soak:
         sockets = list(_established(diag))
         if sockets:
             identity = self.chance.choice(sockets)
-            diag.send(
-                struct.pack("=IHHII", 72, DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity
-            )
-            with contextlib.suppress(OSError):
-                diag.recv(65_536)
-            self.count("subflows destroyed")
+            self.destroy(diag, identity)
+
+    def destroy(self, diag: socket.socket, identity: bytes) -> None:
+        diag.send(struct.pack("=IHHII", 72, DESTROY, 5, 1, 0) + struct.pack("=BBxxI", 2, 6, 0xFFF) + identity)
+        with contextlib.suppress(OSError):
+            diag.recv(65_536)
+        self.count("subflows destroyed")
 
     def flap_link(self) -> None:
         node, i = self.chance.choice((self.client, self.server)), self.chance.randrange(LINKS)
@@ -395,7 +435,7 @@ def _established(diag: socket.socket) -> list[bytes]:
     """The 48 bytes by which sock_diag knows each TCP socket of a namespace that is neither listening nor closed."""
     request = struct.pack("=BBxxI48x", 2, 6, 0xFFF & ~(1 << 10) & ~(1 << 6))
     diag.send(struct.pack("=IHHII", 16 + len(request), DUMP, 0x301, 1, 0) + request)
-    found = []
+    found: list[bytes] = []
     while True:
         data, at = diag.recv(1 << 18), 0
         while at < len(data):

@@ -53,6 +53,9 @@ mptcp: {scheduler: minrtt}
 tcp: {congestion_control: CC}
 """
 
+RED = "queue: 200pkt, aqm: {red: {points: {25pkt: 0%, 50pkt: 10%, 100pkt: 100%}, weight_log: 0}}"
+"""Random early detection on the queue itself: every packet is as likely to be lost, whoever sent it."""
+
 CONGESTED = """
 title: One path is free, the other has two TCP flows
 network:
@@ -122,6 +125,18 @@ def test_on_a_shared_bottleneck_coupled_subflows_take_no_more_than_one_tcp_flow(
         ratio[algorithm] = goodput["multi"] / goodput["single"]
     assert all(ratio[algorithm] <= 1.15 for algorithm in COUPLED), ratio
     assert 1.5 < ratio["reno"] < 2.5, ratio
+
+
+@pytest.mark.parametrize(("algorithm", "least", "most"), [("reno", 1.8, 2.3), ("lia", 0.9, 1.15)])
+def test_where_losses_fall_on_packets_alike_lia_takes_one_share_and_uncoupled_reno_two(  # type: ignore[no-untyped-def]
+    run_trial, algorithm, least, most
+) -> None:
+    text = SHARED.replace("queue: 100pkt", RED).replace("CC", algorithm)
+    ratios = []
+    for seed in range(3):
+        goodput = mbps(run_trial(text, repeat=seed))
+        ratios.append(goodput["multi"] / goodput["single"])
+    assert least < sum(ratios) / len(ratios) < most, ratios
 
 
 def test_coupled_subflows_move_away_from_congestion_and_lose_nothing_by_it(run_trial) -> None:  # type: ignore[no-untyped-def]

@@ -18,7 +18,6 @@ MEANT: dict[str, set[Code]] = {
     "fat-tree": {Code.SINGLE_PATH},  # one subflow is what the others are compared with
     "khalili-b": {Code.SHARED_BOTTLENECK},
     "shared-bottleneck": {Code.SAME_PATH},
-    "large-buffers": {Code.RECEIVE_BUFFER},  # large ones are compared with the kernel's own default
     "simult-flows": {Code.QUEUE},  # short queues are what the kernel's self-test has
     "topology-a": {Code.SHARED_BOTTLENECK, Code.SAME_PATH},
     "two-layer-tree": {Code.SINGLE_PATH},

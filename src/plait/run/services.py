@@ -30,19 +30,10 @@ _OPEN_VSWITCH = (
         "--no-chdir",
         "-vfile:off",
     ),
-    # It counts the processors only after ten seconds, and has nobody to forward with until then.
-    (
-        "ovs-vsctl",
-        "--no-wait",
-        "--",
-        "init",
-        "--",
-        "set",
-        "Open_vSwitch",
-        ".",
-        "other_config:n-handler-threads=1",
-        "other_config:n-revalidator-threads=1",
-    ),
+    ("ovs-vsctl", "--no-wait", "init"),
+    # ovs-vswitchd does not count the processors in the first ten seconds of the kernel's clock, and has nobody to
+    # forward with until it has.
+    ("sleep", "11"),
     ("ovs-vswitchd", f"unix:{_RUN}/db.sock", "--pidfile", "--detach", "--no-chdir", "-vfile:off"),
 )
 _SERVICES = {"ovs": _OPEN_VSWITCH}

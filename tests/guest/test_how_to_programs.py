@@ -75,6 +75,15 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> subprocess.C
     )  # fmt: skip
 
 
+def agrees(line: str, got: str) -> bool:
+    """Whether `got` says what a page says; rates may be those of another kernel, 2 % apart."""
+    rate = re.fullmatch(r"([\d.]+) Mbits/sec", line)
+    found = re.search(r"([\d.]+) Mbits/sec", got)
+    if rate and found:
+        return float(found[1]) == pytest.approx(float(rate[1]), rel=0.02)
+    return line in got
+
+
 @pytest.mark.parametrize("page", ["exec", "mininet", "shell"])
 def test_every_command_of_a_page_prints_what_stands_there(
     page: str, tmp_path: Path, environment: dict[str, str]
@@ -85,7 +94,11 @@ def test_every_command_of_a_page_prints_what_stands_there(
     for command, printed in commands(page):
         done = run(command, tmp_path, environment)
         got = done.stdout.splitlines()
-        assert all(any(line in one for one in got) for line in printed), (command, done.stdout, done.stderr)
+        assert all(any(agrees(line, one) for one in got) for line in printed), (
+            command,
+            done.stdout,
+            done.stderr,
+        )
         assert done.returncode == 0, (command, done.stderr)
 
 

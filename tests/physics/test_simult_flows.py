@@ -26,3 +26,11 @@ def test_simultaneous_flows_finish_within_the_kernels_own_bound(run_trial: RunTr
     assert sizes == [80 * 1024, 16 * 2**20]
     took = flows["end_us"].max() - flows["start_us"].min()  # type: ignore[operator]  # of numbers
     assert took <= BOUND_US
+
+
+def test_seeds_are_trials_of_their_own(run_trial: RunTrial) -> None:
+    """Each seed has other delays, so that fifty are fifty; equal times would say that one was run fifty times."""
+    ends = {
+        run_trial("simult-flows", case=6, repeat=seed).tables["flows"]["end_us"].max() for seed in range(3)
+    }
+    assert len(ends) == 3

@@ -12,6 +12,7 @@ import polars as pl
 from plait.analysis.cap import capped_goodput_bps
 from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
+from plait.analysis.joint import joint_goodput_bps
 from plait.analysis.messages import message_metrics
 from plait.analysis.paths import path_name
 from plait.analysis.programs import flow_prefix, program_metrics
@@ -40,6 +41,8 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     goodput = goodput_bps(asked, flows)
     alone = plan.flows[0] if len(plan.flows) == 1 and plan.flows[0].kind in GREEDY else None
     ideal = ideal_goodput_bps(plan, alone) if alone is not None else None
+    if len(plan.flows) > 1:
+        ideal = joint_goodput_bps(plan)
     metrics: Metrics = {
         "goodput_bps": goodput,
         "ideal_goodput_bps": ideal,

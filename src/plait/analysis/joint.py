@@ -1,0 +1,127 @@
+"""What the links allow several flows together: the greatest sum of their goodputs, from the plan alone.
+
+A multicommodity flow (Ahuja, Magnanti, Orlin, Network Flows, ch. 17), solved exactly as a linear programme:
+
+    maximise   sum over flows f of payload_f * v_f
+    such that  at every node, what comes in of f goes out again, but for v_f at its sender and its receiver
+               over every link direction the sum over flows is at most its rate
+               v_f is at most what the links allow f alone
+
+Every flow may be split over all links that its paths may take. It is the greatest *sum*, not a fair division: one flow
+over two links that two others have to themselves gets nothing in it. A max-min fair division is at most as much.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.ideal import payload_ratio
+
+if TYPE_CHECKING:
+    from scipy.sparse import coo_array  # type: ignore[import-untyped]  # scipy ships no types
+
+    from plait.plan.model import Flow, LinkDirection, Plan
+
+LARGEST = 100_000
+"""Unknowns; more would take longer than a trial."""
+AT_ONCE = 0.01
+"""Flows begin together when they begin within this share of their duration."""
+_UNIT = 1e6
+"""bit/s; the solver wants numbers near one."""
+
+
+def joint_goodput_bps(plan: Plan) -> float | None:
+    """Return the greatest sum of goodputs in bit/s, rounded to one; None where it is no bound of what is measured.
+
+    That is where not all flows are bulk flows in the foreground that run at the same time, where links change, and
+    where something else than rates limits a flow alone, or nothing.
+    """
+    flows = plan.flows
+    if plan.events or not _at_once(flows) or any(flow.ideal_rate_bps is None for flow in flows):
+        return None
+    by_name = {one.name: one for link in plan.links for one in link.directions}
+    usable = [_usable(flow, by_name) for flow in flows]
+    if sum(map(len, usable)) > LARGEST:
+        return None
+    return _solved(plan, usable)
+
+
+def _at_once(flows: tuple[Flow, ...]) -> bool:
+    """Return whether these are bulk flows of one length that begin together, and nothing runs beside them."""
+    lengths = {getattr(flow.application, "duration_us", None) for flow in flows}
+    if any(flow.kind != "bulk" or flow.background or flow.after for flow in flows) or len(lengths) != 1:
+        return False
+    (length,) = lengths
+    starts = [flow.start_us for flow in flows]
+    return length is not None and max(starts) - min(starts) <= AT_ONCE * length
+
+
+def _usable(flow: Flow, by_name: dict[str, LinkDirection]) -> list[LinkDirection]:
+    """Return the link directions that a flow's data may cross."""
+    names = [name for path in flow.paths for name in (*path.forward, *path.spread)]
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _solved(plan: Plan, usable: list[list[LinkDirection]]) -> float | None:
+    """Return the optimum; None when the solver has none."""
+    from scipy.optimize import linprog  # type: ignore[import-untyped]  # scipy ships no types
+
+    programme = _Programme()
+    for flow, links in zip(plan.flows, usable, strict=True):
+        programme.add(flow, links, payload_ratio(plan, flow, transport=flow.transport))
+    found = linprog(
+        programme.costs,
+        A_ub=programme.matrix(programme.shared, len(programme.limits)),
+        b_ub=programme.limits,
+        A_eq=programme.matrix(programme.balance, len(programme.nodes)),
+        b_eq=[0.0] * len(programme.nodes),
+        bounds=programme.bounds,
+        method="highs",
+    )
+    return float(round(-found.fun * _UNIT)) if found.success else None
+
+
+class _Programme:
+    """The linear programme: an unknown for each flow and link direction, and one for what each flow gets."""
+
+    def __init__(self) -> None:
+        self.costs: list[float] = []
+        self.bounds: list[tuple[float, float | None]] = []
+        self.balance: list[tuple[int, int, float]] = []
+        """(row, column, factor) of what comes in and goes out."""
+        self.shared: list[tuple[int, int, float]] = []
+        """(row, column, factor) of what crosses a limited link."""
+        self.limits: list[float] = []
+        self.nodes: dict[tuple[int, str], int] = {}
+        """The row of a flow's node."""
+        self._links: dict[str, int] = {}
+
+    def add(self, flow: Flow, links: list[LinkDirection], payload: float) -> None:
+        """Add a flow, the link directions that it may cross, and its payload's share of a frame."""
+        ends = (flow.client.netns, flow.server.netns)
+        sender, receiver = ends if flow.sender == "client" else ends[::-1]
+        for one in links:
+            column = self._unknown(flow, one.source, one.target, cost=0.0, most=None)
+            if one.rate_bps is not None:
+                if one.name not in self._links:
+                    self._links[one.name] = len(self.limits)
+                    self.limits.append(one.rate_bps / _UNIT)
+                self.shared.append((self._links[one.name], column, 1.0))
+        # what arrives goes back to the sender, so that every node is in balance
+        self._unknown(flow, receiver, sender, cost=-payload, most=(flow.ideal_rate_bps or 0) / _UNIT)
+
+    def _unknown(self, flow: Flow, source: str, target: str, *, cost: float, most: float | None) -> int:
+        """Add what a flow carries from one node to another; return its column."""
+        column = len(self.costs)
+        self.costs.append(cost)
+        self.bounds.append((0.0, most))
+        for node, factor in ((source, 1.0), (target, -1.0)):
+            self.balance.append((self.nodes.setdefault((flow.id, node), len(self.nodes)), column, factor))
+        return column
+
+    def matrix(self, entries: list[tuple[int, int, float]], height: int) -> coo_array:
+        """Return a sparse matrix of so many rows."""
+        from scipy.sparse import coo_array
+
+        rows, columns, factors = zip(*entries, strict=True) if entries else ((), (), ())
+        return coo_array((factors, (rows, columns)), shape=(height, len(self.costs)))

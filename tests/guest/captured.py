@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -129,7 +130,7 @@ def _shift(options: bytes) -> int:
 def share_of_gaps(new: list[tuple[float, int]], begin: float, end: float, least_us: float) -> float:
     """The share of the time that lies in pauses of at least so long between data that are sent for the first time."""
     times = [begin, *(t for t, _ in new if begin <= t <= end), end]
-    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
     return sum(gap for gap in gaps if gap >= least_us) / (end - begin)
 
 

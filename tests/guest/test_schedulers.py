@@ -108,6 +108,24 @@ def test_equal_paths_are_used_to_nine_tenths_and_more(run_trial: RunTrial, sched
     assert trial_metrics(ran.plan, ran.tables)["efficiency"] > 0.9  # type: ignore[operator]
 
 
+def test_a_source_that_any_path_could_carry_flaps_with_default_and_not_with_minrtt(
+    run_trial: RunTrial,
+) -> None:
+    found = []
+    for case in (0, 1):
+        ran = run_trial(
+            "source-flapping", case=case, overrides=("traffic.0.stream.duration=8s", "monitors={}")
+        )
+        found.append(trial_metrics(ran.plan, ran.tables))
+    switches, delays = (
+        [one[name] or 0 for one in found] for name in ("path_switches_per_s", "message_delay_p95_us")
+    )
+    assert switches[0] > 20, "messages of 10 kB, 94 a second, change between equal paths"
+    assert switches[1] < 3
+    assert delays[0] > 250_000, "some of them take a path of 557 ms"
+    assert delays[1] < 60_000
+
+
 def test_a_host_has_a_scheduler_of_its_own_and_the_senders_counts(run_trial: RunTrial) -> None:
     ran = run_trial(
         two_paths(BULK.replace("8s", "2s"), "", first="10mbit").replace(

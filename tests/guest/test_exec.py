@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import plait
+from plait import kernel as kernels
+from plait.cli.exec import plan_of
+from plait.run.engine import Job
+from plait.run.session import END, First, Session, Start
 
+if TYPE_CHECKING:
+    from plait.run.virtual import VirtualEngine
+
+pytestmark = pytest.mark.guest
+
+AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(plait.__file__).parents[1])}
 HOSTS_ROOT = "../" * 64
@@ -185,3 +197,30 @@ def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[s
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_a_guest_with_the_hosts_files_costs_at_most_300_ms_more_than_a_bare_one(
+    engine: VirtualEngine, tmp_path: Path
+) -> None:
+    """In processor time, which other work on the machine does not change."""
+    plan = plan_of(1, 1024)
+    first = First(start=Start(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
+
+    def bare(folder: Path) -> None:
+        engine.execute(Job(plan, {}, folder))
+
+    def full(folder: Path) -> None:
+        with Session(kernels.ensure(), AGENT, folder, plan, first) as session:
+            session.guest.wait()
+            assert [frame.kind for frame in session.frames()][-1] == END
+
+    costs = {}
+    for run_one in (bare, full, bare, full):
+        folder = tmp_path / f"{run_one.__name__}{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run_one(folder)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cost = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        costs[run_one] = min(cost, costs.get(run_one, cost))
+    assert costs[full] - costs[bare] < 0.3, costs

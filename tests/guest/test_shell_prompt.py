@@ -15,6 +15,8 @@ import pytest
 
 import plait
 
+pytestmark = pytest.mark.guest
+
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 SOURCE = str(Path(plait.__file__).parents[1])
 LIMIT_S = 100

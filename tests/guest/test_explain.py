@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
+from plait.explain import explain_trial
 from plait.explain.causes import Cause
-from plait.testing.planted import Planted, Row, explain_one, planted
+from plait.testing.planted import Planted, Row, explain_one, planted, table
 
 if TYPE_CHECKING:
+    from conftest import RunTrial
     from plait.run.virtual import VirtualEngine
 
 KNOWN_MISSES = {35: "head-of-line"}
@@ -53,7 +57,13 @@ def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict
 
 
 def test_every_cause_that_can_be_planted_is(rows: dict[int, Row]) -> None:
-    unplanted = {Cause.AT_CAPACITY, Cause.NOT_KNOWN, Cause.LAST_BYTES, Cause.SUBFLOW_CLOSED}
+    unplanted = {
+        Cause.AT_CAPACITY,
+        Cause.NOT_KNOWN,
+        Cause.LAST_BYTES,
+        Cause.SUBFLOW_CLOSED,
+        Cause.MEMORY_PRESSURE,
+    }
     assert {row.planted.cause for row in rows.values()} - {None} == {
         str(cause) for cause in set(Cause) - unplanted
     }
@@ -63,3 +73,27 @@ def test_explaining_a_trial_takes_a_small_part_of_running_it(rows: dict[int, Row
     spent = sum(row.explain_s for row in rows.values())
     assert spent < 0.1 * sum(row.run_s for row in rows.values())
     assert max(row.explain_s for row in rows.values()) < 5
+
+
+def test_the_table_in_the_docs_is_what_comes_out(rows: dict[int, Row]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "explain.md").read_text(encoding="utf-8")
+    told = text[text.index("planted:begin") : text.index("planted:end")]
+    for made in table(list(rows.values())).splitlines():
+        # Evidence has figures of one kernel; cause and verdict are what is promised.
+        assert "|".join(made.split("|")[:4]) in told, "print it anew: python -m plait.testing.planted"
+
+
+def test_large_buffers_collapse_where_tcp_has_little_memory_and_memory_is_named(run_trial: RunTrial) -> None:
+    """docs/explanation/large-buffers.md: 24 MiB for all of TCP, buffers of up to 64 MiB each."""
+    found = {}
+    for case in range(4):
+        ran = run_trial("large-buffers", case=case)
+        found[case] = explain_trial(ran.plan, ran.tables)[0]
+        pruned = ran.tables["counters"].filter(pl.col("counter") == "MPTcpExtRcvPruned")
+        assert (len(pruned) > 0) == (case == 3), "only with little memory and large buffers"
+    assert [one.completed for one in found.values()] == [True, True, True, False]
+    goodputs = [one.goodput_bps or 0 for one in found.values()]
+    assert goodputs[1] > goodputs[0] > 1e9, "with memory to spare the larger buffer is the faster"
+    assert goodputs[3] < 0.02 * goodputs[2]
+    assert found[3].first == Cause.MEMORY_PRESSURE
+    assert all(Cause.MEMORY_PRESSURE not in one.named for one in list(found.values())[:2])

@@ -18,6 +18,7 @@ MEANT: dict[str, set[Code]] = {
     "fat-tree": {Code.SINGLE_PATH},  # one subflow is what the others are compared with
     "khalili-b": {Code.SHARED_BOTTLENECK},
     "shared-bottleneck": {Code.SAME_PATH},
+    "large-buffers": {Code.RECEIVE_BUFFER},  # large ones are compared with the kernel's own default
     "simult-flows": {Code.QUEUE},  # short queues are what the kernel's self-test has
     "topology-a": {Code.SHARED_BOTTLENECK, Code.SAME_PATH},
     "behind-nat": {Code.NO_SIGNAL},  # addresses that are not announced are one of its cases

@@ -11,17 +11,15 @@ from plait.dataset.trial import read_trial
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
+from plait.explain.possible import possible_of_case
 from plait.report.study import read_study_file
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from plait.dataset.trial import Trial
-    from plait.explain.account import Possible
     from plait.explain.model import FlowExplanation
-    from plait.plan.model import Plan
     from plait.report.study import StudyFile
     from plait.scenario import Scenario
 
@@ -56,21 +54,6 @@ class Recorded:
                 "reading the scenario in study.json: this version of plait does not take it; run the study again"
             ) from wrong
 
-    def possible(self, case: str, plan: Plan) -> Mapping[int, Possible]:
-        """What limits and endpoints kept the flows of a case from; empty where there are none, or it is not known."""
-        asked = self.about.scenario
-        if not isinstance(asked, dict):
-            return {}
-        mptcp = asked.get("mptcp") or {}
-        varied = str(asked.get("vary") or "")
-        if not (mptcp.get("limits") or mptcp.get("endpoints") or "limits" in varied or "endpoints" in varied):
-            return {}
-        from plait.explain.possible import possible
-        from plait.plan.expand import expand
-
-        found = next((one for one in expand(self.scenario) if one.name == case), None)
-        return possible(found.scenario, plan) if found is not None else {}
-
 
 def explain_study(
     folder: Path, *, case: str | None = None, flow: str | None = None, trial: int | None = None
@@ -86,13 +69,16 @@ def explain_study(
         raise RequestError(
             f"--case {case}: there is no such case; {nearest(case, names) or ', '.join(names)}"
         )
-    recorded = Recorded(about)
     cases, failed = [], []
     for name in names if case is None else [case]:
         good, bad = _trials(folder, name, trial)
         failed += bad
         found = [
-            _Explained(index, one, explain_trial(one.plan, one.tables, recorded.possible(name, one.plan)))
+            _Explained(
+                index,
+                one,
+                explain_trial(one.plan, one.tables, possible_of_case(about.scenario, name, one.plan)),
+            )
             for index, one in good
         ]
         if found:

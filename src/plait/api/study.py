@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import Comparison, Summary
     from plait.analysis.summarise import FailedTrial
     from plait.dataset.trial import Trial
+    from plait.explain.model import StudyExplanation
     from plait.warnings import Caution
 
 
@@ -191,6 +192,14 @@ class Study:
             name: Figure(name, source, COLUMN_MM if name in narrow else PAGE_MM)
             for name, source in found.items()
         }
+
+    def explain(
+        self, *, case: str | None = None, flow: str | None = None, trial: int | None = None
+    ) -> StudyExplanation:
+        """Returns why the flows were not faster, as `plait explain` does (RequestError: no such case, flow, trial)."""
+        from plait.api.explaining import explain_study
+
+        return explain_study(self.folder, case=case, flow=flow, trial=trial)
 
     def compare(
         self, before: Study, *, metrics: tuple[str, ...] = COMPARED, tolerance: float = 0.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plait.analysis.ideal import payload_ratio
+from plait.analysis.programs import with_connections
 from plait.explain import evidence, missing
 from plait.explain.capacity import could_bps
 from plait.explain.causes import HARMLESS, Cause
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from plait.explain.facts import FlowFacts
     from plait.explain.states import PathTime
-    from plait.explain.views import View
     from plait.plan.absent import Reason
     from plait.plan.model import Path, Plan
 
@@ -54,19 +54,15 @@ def explain_trial(
 
     `possible` holds by a flow's number what `plan` leaves out of it.
     """
+    plan = with_connections(plan, tables)
     found = []
-    for view in views(plan, tables):
-        ratio = _ratio(plan, view)
+    for view in views(plan):
+        ratio = payload_ratio(plan, view.flow, transport=view.transport)
         facts = flow_facts(plan, tables, view, ratio)
         if facts is not None:
             further = (possible or {}).get(view.flow_id, Possible())
             found.append(_explain(plan, tables, _with_missing(plan, facts, further), further))
     return tuple(found)
-
-
-def _ratio(plan: Plan, view: View) -> float:
-    flow = view.flow or (plan.flows[0] if plan.flows else None)
-    return payload_ratio(plan, flow, transport=view.transport) if flow is not None else 0.94
 
 
 def _with_missing(plan: Plan, facts: FlowFacts, further: Possible) -> FlowFacts:

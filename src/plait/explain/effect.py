@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plait.explain.causes import Cause
     from plait.explain.model import Verdict
 
+MANY = 3.0
 LEAST_CHANGE = 0.01
 """A change of less than this is not told as one, however narrow the spread: a network without chance has none."""
 
@@ -59,6 +60,11 @@ def _verdict(value: float, ci95: tuple[float, float] | None, spread: float | Non
     return "faster" if value > 0 else "slower"
 
 
+def _times(ratio: float) -> str:
+    """A change as people say it: in percent, or, where it is large, how many times as much."""
+    return change(ratio) if ratio < MANY else f"{ratio:.3g} times as much"
+
+
 def _sentence(
     what: str, verdict: Verdict, means: tuple[float, float], spread: float | None, pairs: int
 ) -> str:
@@ -70,5 +76,5 @@ def _sentence(
             f"With {what}: no effect beyond the spread over {pairs} seeds ({rate(before)} before, {rate(after)} after, "
             f"spread {rate(spread)})."
         )
-    ratio = f" ({change(after / before)})" if before else ""
+    ratio = f" ({_times(after / before)})" if before else ""
     return f"With {what}: {rate(after)} instead of {rate(before)}{ratio}, over {pairs} seeds."

@@ -13,6 +13,23 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
 
 
+def possible_of_case(asked: object, case: str, plan: Plan) -> dict[int, Possible]:
+    """Returns the same for a case of a scenario as study.json keeps it; empty where nothing is restricted.
+
+    Raises pydantic's ValidationError when this version does not take the scenario.
+    """
+    if not isinstance(asked, dict):
+        return {}
+    mptcp, varied = asked.get("mptcp") or {}, str(asked.get("vary") or "")
+    if not (mptcp.get("limits") or mptcp.get("endpoints") or "limits" in varied or "endpoints" in varied):
+        return {}
+    from plait.plan.expand import expand
+    from plait.scenario import Scenario
+
+    found = next((one for one in expand(Scenario.model_validate(asked)) if one.name == case), None)
+    return possible(found.scenario, plan) if found is not None else {}
+
+
 def possible(scenario: Scenario, plan: Plan) -> dict[int, Possible]:
     """Returns by a flow's number what the path manager was kept from; `scenario` is one case, `plan` its plan.
 

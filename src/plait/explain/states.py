@@ -238,7 +238,7 @@ def _all_written(facts: FlowFacts) -> Array:
     flow = facts.view.flow
     size = facts.row.get("sent_bytes")
     none = np.zeros(len(facts.edges), dtype=bool)
-    if flow is None or not isinstance(flow.application, Transfer) or not isinstance(size, int):
+    if not isinstance(flow.application, Transfer) or not isinstance(size, int):
         return none
     sent = np.sum(
         [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.delays import distributions
@@ -13,6 +13,8 @@ from plait.analysis.judged import primary_metric
 from plait.analysis.programs import with_connections
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial
+from plait.explain import explain_trial
+from plait.explain.possible import possible_of_case
 from plait.report.cases_chart import labels
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from plait.analysis.delays import Points
     from plait.analysis.model import Summary
     from plait.analysis.summarise import CaseRows, TrialRow
+    from plait.explain.model import FlowExplanation
     from plait.plan.model import Plan
     from plait.report.study import StudyData
 
@@ -44,6 +47,8 @@ class Representative:
     series: TrialSeries
     ideal_bps: float | None
     """Goodput that the links allow; None for several flows and for links without a limit."""
+    explained: tuple[FlowExplanation, ...]
+    """Why its flows were not faster."""
     distributions: dict[str, Points]
     """Of the delays of its messages, by what they are of; empty when it has none."""
 
@@ -58,6 +63,9 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
         row = median_row(case.rows, metric)
         trial = read_trial(_folder(study, case, row))
         plan = with_connections(trial.plan, trial.tables)
+        explained = explain_trial(
+            plan, trial.tables, possible_of_case(study.about.scenario, case.name, trial.plan)
+        )
         found.append(
             Representative(
                 case=case.name,
@@ -66,12 +74,29 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
                 index=row.index,
                 of=len(case.rows),
                 plan=plan,
-                series=trial_series(plan, trial.tables),
+                series=_marked(trial_series(plan, trial.tables), explained),
+                explained=explained,
                 ideal_bps=ideal_goodput_bps(plan, plan.flows[0]) if len(plan.flows) == 1 else None,
                 distributions=distributions(plan, trial.tables),
             )
         )
     return found
+
+
+def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:
+    """The series with the moments at which the first flow's causes began, where there are not many marks already."""
+    if len(explained) != 1:
+        return series
+    known = [at for at, _ in series.marks]
+    more = [
+        ((one.t_us - explained[0].start_us) / 1e6, one.text)
+        for one in explained[0].moments
+        if one.t_us > explained[0].start_us
+    ]
+    # What an event says already is not said twice.
+    apart = series.duration_s / 50
+    fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in known)]
+    return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
 
 
 def median_row(rows: Sequence[TrialRow], metric: str) -> TrialRow:

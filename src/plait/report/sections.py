@@ -10,6 +10,7 @@ from plait.analysis.wording import MISSING, number_word
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.table import MORE
 from plait.report.theme import PATHS
+from plait.report.why import why
 from plait.warnings import LOUD
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def panel(number: int, one: Representative, charts: str, *, hidden: bool) -> str
     more = f'<p class="note">{left_out} smaller subflows are not shown.</p>' if left_out else ""
     return (
         f'<article id="panel-{number}"{" hidden" * hidden}><h3>{escape(one.label)}<span>{which}</span></h3>'
-        f"{key}{charts}{more}</article>"
+        f"{key}{charts}{more}{why(one.explained)}</article>"
     )
 
 

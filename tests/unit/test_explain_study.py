@@ -1,0 +1,64 @@
+"""Explaining whole studies: failed trials are told and the others explained; wrong requests name what there is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+import plait
+from plait.cli import app
+from plait.errors import RequestError
+from plait.testing.folders import FakeCase, two_paths, write_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """TCP, of which two of three trials failed, and MPTCP."""
+    tcp, mptcp = two_paths()
+    broken = FakeCase(tcp.name, tcp.settings, tcp.plan, failed={0: "the guest died", 2: "the guest died"})
+    write_study(tmp_path, (broken, mptcp), repeat=3)
+    return tmp_path
+
+
+def test_trials_that_failed_are_told_and_the_others_explained(folder: Path) -> None:
+    found = plait.open(folder).explain()
+    assert [(one.case, one.trial, one.trials) for one in found.cases] == [
+        ("transport=tcp", 1, 1),
+        ("transport=mptcp", found.cases[1].trial, 3),
+    ]
+    assert [line.split(":")[0] for line in found.failed] == ["transport=tcp #0", "transport=tcp #2"]
+
+
+def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> None:
+    shown = CliRunner().invoke(app, ["explain", str(folder)], standalone_mode=False).output
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "Not explained, because it failed" in shown
+    printed = CliRunner().invoke(app, ["explain", str(folder), "--json"], standalone_mode=False).output
+    data = json.loads(printed)
+    assert data["schema"] == 1
+    for case in data["cases"]:
+        for flow in case["flows"]:
+            assert flow["sentences"][0].split(" got ")[0] == flow["flow"]
+            assert sum(share["time"] for share in flow["shares"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"case": "transport=tpc"}, "transport=tcp"),
+        ({"flow": "nobody"}, "no completed trial has such a flow"),
+        ({"case": "transport=tcp", "trial": 0}, "the guest died"),
+        ({"trial": 9}, "there is no completed trial"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(
+    folder: Path, chosen: dict[str, object], says: str
+) -> None:
+    with pytest.raises(RequestError, match=says):
+        plait.open(folder).explain(**chosen)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,23 @@ def test_large_buffers_collapse_where_tcp_has_little_memory_and_memory_is_named(
     assert goodputs[3] < 0.02 * goodputs[2]
     assert found[3].first == Cause.MEMORY_PRESSURE
     assert all(Cause.MEMORY_PRESSURE not in one.named for one in list(found.values())[:2])
+
+
+PROGRAMS = """\
+title: iperf3 with a small receive buffer
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 20mbit, delay: 20ms}, h1-h2#2: {rate: 10mbit, delay: 20ms}}}
+tcp: {receive_buffer_max: 64KiB}
+programs:
+  - {name: server, node: h2, run: 'iperf3 -s -1', transport: mptcp, ready: {tcp: 5201}}
+  - {name: client, node: h1, run: 'iperf3 -c h2 -t 2', after: server, until: exit, transport: mptcp}
+"""
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed here")
+def test_connections_of_programs_are_explained_like_flows(run_trial: RunTrial) -> None:
+    ran = run_trial(PROGRAMS)
+    control, data = explain_trial(ran.plan, ran.tables)
+    assert (control.background, control.first) == (True, Cause.SENDER_IDLE)
+    assert (data.background, data.first) == (False, Cause.RECEIVE_WINDOW)
+    assert len(data.paths) == 2
+    assert data.could_bps == pytest.approx(30e6 * 1424 / 1514)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.dataset.trial import Trial
+    from plait.explain.causes import Cause
     from plait.explain.model import FlowExplanation
     from plait.report.study import StudyFile
     from plait.scenario import Scenario
@@ -114,16 +115,25 @@ def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, 
     return good[::step], bad
 
 
+def _main(flows: tuple[FlowExplanation, ...]) -> Cause | None:
+    """What the first flow that is no background has first."""
+    return next((one.first for one in sorted(flows, key=lambda one: one.background)), None)
+
+
 def _shown(case: str, found: list[_Explained], flow: str | None) -> TrialExplanation:
     """The first of the trials whose first flow has the cause that most have."""
-    causes = Counter(one.flows[0].first if one.flows else None for one in found)
+    causes = Counter(_main(one.flows) for one in found)
     usual, agree = causes.most_common(1)[0]
-    chosen = next(one for one in found if (one.flows[0].first if one.flows else None) == usual)
+    chosen = next(one for one in found if _main(one.flows) == usual)
     return TrialExplanation(
         case=case,
         trial=chosen.index,
         seed=chosen.trial.provenance.seed,
-        flows=tuple(one for one in chosen.flows if flow is None or one.flow == flow),
+        flows=tuple(
+            one
+            for one in sorted(chosen.flows, key=lambda one: one.background)
+            if flow is None or one.flow == flow
+        ),
         agree=agree,
         trials=len(found),
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.programs import with_connections
 from plait.api.explaining import Recorded
 from plait.api.perform import Options, perform
 from plait.dataset.trial import read_trial
@@ -145,9 +146,10 @@ def suspects(
     """Yields, for the causes of a flow that can be taken away, what it changed to take them away."""
     trial = read_trial(folder / "trials" / explained.case / f"{explained.trial:03d}")
     shares = {share.cause: share for share in flow.shares}
+    plan = with_connections(trial.plan, trial.tables)
     seen: set[str] = set()
     for cause in flow.named[:MOST_TRIED]:
-        found = remedy(Suspect(bench.scenario, trial.plan, flow, shares[cause]))
+        found = remedy(Suspect(bench.scenario, plan, flow, shares[cause]))
         if found is not None and str(found.fields) not in seen:
             seen.add(str(found.fields))
             yield _effect(bench, found.what, found.fields, cause, flow.flow)

@@ -96,6 +96,7 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Possible) ->
         flow=facts.view.name,
         flow_id=facts.view.flow_id,
         transport=facts.view.transport,
+        background=facts.view.flow.background,
         start_us=round(facts.start_us),
         end_us=round(facts.end_us),
         completed=bool(facts.row.get("completed")),

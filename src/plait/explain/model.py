@@ -94,6 +94,8 @@ class FlowExplanation(Record):
     flow: str
     flow_id: int
     transport: str
+    background: bool = False
+    """No part of the trial's figures: as the scenario says; of a program's connections, a small one."""
     start_us: int
     end_us: int
     completed: bool

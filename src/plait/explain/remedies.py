@@ -41,14 +41,12 @@ class Suspect:
     share: Share
 
     @property
-    def entry(self) -> tuple[int, str]:
-        """The entry of the traffic that the flow comes from: its number and its kind."""
-        number = next(
-            slot.entry
-            for slot, flow in zip(slots(self.scenario), self.plan.flows, strict=True)
-            if flow.id == self.flow.flow_id
-        )
-        return number, self.scenario.traffic[number].kind
+    def entry(self) -> tuple[int, str] | None:
+        """The entry of the traffic that the flow comes from: its number and its kind. None: a program opened it."""
+        for slot, flow in zip(slots(self.scenario), self.plan.flows, strict=False):
+            if flow.id == self.flow.flow_id:
+                return slot.entry, self.scenario.traffic[slot.entry].kind
+        return None
 
     def links(self) -> list[str]:
         """The links of the directions that the cause is about."""
@@ -75,11 +73,20 @@ def remedy(suspect: Suspect) -> Remedy | None:
 
 def _receive(suspect: Suspect) -> Remedy:
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
-    number, kind = suspect.entry
-    fields: list[tuple[str, Any]] = [("tcp.receive_buffer_max", f"{size}B")]
-    if suspect.scenario.traffic[number].flow.receive_buffer is not None:
-        fields.append((f"traffic.{number}.{kind}.receive_buffer", None))
+    fields: list[tuple[str, Any]] = [
+        ("tcp.receive_buffer_max", f"{size}B"),
+        *_own_buffer(suspect, "receive_buffer"),
+    ]
     return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
+
+
+def _own_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]]:
+    """What takes a socket option away that the flow asks for."""
+    if suspect.entry is None:
+        return []
+    number, kind = suspect.entry
+    asked = getattr(suspect.scenario.traffic[number].flow, field)
+    return [] if asked is None else [(f"traffic.{number}.{kind}.{field}", None)]
 
 
 def _smaller(suspect: Suspect) -> Remedy:
@@ -90,10 +97,10 @@ def _smaller(suspect: Suspect) -> Remedy:
 
 def _send(suspect: Suspect) -> Remedy:
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
-    number, kind = suspect.entry
-    fields: list[tuple[str, Any]] = [("tcp.send_buffer_max", f"{size}B")]
-    if suspect.scenario.traffic[number].flow.send_buffer is not None:
-        fields.append((f"traffic.{number}.{kind}.send_buffer", None))
+    fields: list[tuple[str, Any]] = [
+        ("tcp.send_buffer_max", f"{size}B"),
+        *_own_buffer(suspect, "send_buffer"),
+    ]
     return Remedy(f"a send buffer of up to {size / 1e6:.1f} MB", tuple(fields))
 
 
@@ -130,6 +137,8 @@ def _scheduler(suspect: Suspect) -> Remedy:
 
 
 def _longer(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None:
+        return None
     number, kind = suspect.entry
     spec = suspect.scenario.traffic[number].flow
     size, duration = getattr(spec, "bytes", None), getattr(spec, "duration", None)
@@ -165,6 +174,8 @@ def _events(suspect: Suspect) -> Remedy | None:
 
 
 def _greedy(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None:
+        return None
     number, kind = suspect.entry
     spec = suspect.scenario.traffic[number].flow
     duration = getattr(spec, "duration", None)
@@ -181,16 +192,16 @@ def _other_start(suspect: Suspect) -> Remedy | None:
     name = next(
         (link.name for link in suspect.plan.links if first in {one.name for one in link.directions}), None
     )
-    if name is None or best is flow.paths[0]:
+    if name is None or best is flow.paths[0] or suspect.entry is None:
         return None
     number, kind = suspect.entry
     return Remedy(f"a start on {best.name}", ((f"traffic.{number}.{kind}.via", name),))
 
 
 def _alone(suspect: Suspect) -> Remedy | None:
-    number, _ = suspect.entry
-    if len(suspect.scenario.traffic) < 2:
+    if suspect.entry is None or len(suspect.scenario.traffic) < 2:
         return None
+    number, _ = suspect.entry
     own = suspect.scenario.traffic[number].model_dump(mode="json", by_alias=True, exclude_unset=True)
     return Remedy("no other traffic", (("traffic", [own]),))
 

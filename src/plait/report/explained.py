@@ -45,12 +45,16 @@ def show_explanation(found: StudyExplanation, file: IO[str] | None = None) -> No
 def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:
     if named:
         yield Text(f"Case {case.case}", style="bold")
-    for number, flow in enumerate(case.flows[:MOST_FLOWS]):
+    main = [flow for flow in case.flows if not flow.background] or list(case.flows)
+    for number, flow in enumerate(main[:MOST_FLOWS]):
         if number:
             yield Text("")
         yield from _flow(flow)
-    if len(case.flows) > MOST_FLOWS:
-        yield Text(f"{len(case.flows) - MOST_FLOWS} further flows: name one with --flow.")
+    left = [flow.flow for flow in case.flows if flow not in main[:MOST_FLOWS]]
+    if left:
+        yield Text("")
+        names = f"{', '.join(left[:3])}{', ..' if len(left) > 3 else ''}"
+        yield Text(f"Not shown: {names} ({len(left)} in the background or further on); name one with --flow.")
     if case.trials is not None and case.trials > 1:
         yield Text("")
         yield Text(

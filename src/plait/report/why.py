@@ -21,6 +21,7 @@ MOST_SHARES = 6
 
 def why(explained: Sequence[FlowExplanation]) -> str:
     """Returns the paragraphs of a case's flows; empty when none could be explained."""
+    explained = [flow for flow in explained if not flow.background] or explained
     if not explained:
         return ""
     dear = sorted(explained, key=lambda flow: -(flow.could_bps or 0) + (flow.goodput_bps or 0))

@@ -1,0 +1,73 @@
+"""Networks of many links: every one is as it was written, and carries from the first moment on.
+
+Linux's link watch sees to a hundred devices at once (200 where it is urgent) and then waits for a second
+(net/core/link_watch.c): what it has not seen to has no queue yet, and drops whatever is sent.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import plait
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.guest
+
+LINKS = 60
+"""Four devices each."""
+
+
+def scenario() -> str:
+    names = ["a-b", *(f"a-b#{number}" for number in range(2, LINKS + 1))]
+    links = [f"    {name}: {{rate: {i + 1}mbit, delay: {i + 1}ms}}" for i, name in enumerate(names)]
+    flows = [
+        f"  - udp: {{from: a, to: b, via: {name}, packet: 100B, interval: 10ms, duration: 10ms, start: {start}, "
+        "start_jitter: 0s}"
+        for name in names
+        for start in ("0s", "300ms")
+    ]
+    lines = ["title: Many links", "network:", "  hosts: [a, b]", "  links:", *links, "traffic:", *flows]
+    program = "programs: [{name: tc, node: a, run: [ip, netns, exec, wire, tc, -j, qdisc]}]"
+    return "\n".join([*lines, "transport: tcp", "system_call: 0s", program, ""])
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], pl.DataFrame]:
+    folder = tmp_path_factory.mktemp("many")
+    (folder / "many.yaml").write_text(scenario(), encoding="utf-8")
+    study = plait.run(plait.load(folder / "many.yaml"), out=folder / "out", fresh=True)
+    assert not study.failed
+    found: Path = next((folder / "out/trials").glob("*/000"))
+    told = next((found / "programs").glob("tc.*"))
+    return json.loads(told.read_text(encoding="utf-8")), pl.read_parquet(found / "messages.parquet")
+
+
+def test_every_link_has_the_rate_and_the_delay_that_were_written(
+    trial: tuple[list[dict[str, Any]], pl.DataFrame],
+) -> None:
+    qdiscs = {(one["dev"], one["kind"]): one["options"] for one in trial[0]}
+    for number in range(LINKS):
+        for end in "ab":
+            device = f"w{number}{end}"
+            assert qdiscs[device, "netem"]["delay"]["delay"] == pytest.approx((number + 1) / 1000, abs=1e-9)
+            assert qdiscs[device, "tbf"]["rate"] == (number + 1) * 1_000_000 / 8
+
+
+def test_every_link_carries_from_the_first_moment_on(
+    trial: tuple[list[dict[str, Any]], pl.DataFrame],
+) -> None:
+    """The first packet asks for the address, one round trip more; the second takes the link's delay alone.
+
+    Sixty that leave at once read the clock one after the other, which takes virtual time.
+    """
+    messages = trial[1].sort("flow")
+    took = (messages["received_us"] - messages["sent_us"]).to_list()
+    assert None not in took
+    assert took[0::2] == pytest.approx([3000 * (number + 1) for number in range(LINKS)], abs=50)
+    assert took[1::2] == pytest.approx([1000 * (number + 1) for number in range(LINKS)], abs=10)

@@ -146,13 +146,13 @@ def _input(*, real_time: bool) -> str:
 def environment_of(given: list[str], *, terminal: bool) -> list[tuple[str, str]]:
     """Returns a program's variables: little of plait's own, so that they are the same tomorrow, and what is `given`."""
     from plait.errors import RequestError
+    from plait.run.services import COMMANDS
 
     passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON
     environment = {name: os.environ[name] for name in passed_on if name in os.environ}
     path = environment.get("PATH", "").split(":")
-    environment["PATH"] = ":".join(path + [one for one in _SYSTEM_PATH.split(":") if one not in path]).strip(
-        ":"
-    )
+    more = [one for one in (*_SYSTEM_PATH.split(":"), COMMANDS) if one not in path]
+    environment["PATH"] = ":".join(path + more).strip(":")
     environment |= {"USER": "root", "LOGNAME": "root"}
     for text in given:
         name, equals, value = text.partition("=")

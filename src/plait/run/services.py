@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _RUN = "/run/openvswitch"
+COMMANDS = "/run/plait/bin"
+"""The last folder in which programs are looked for: other names of what is installed."""
 _DATABASE = "/var/lib/plait-ovs.db"
 _OPEN_VSWITCH = (
-    ("mkdir", "-p", _RUN),
+    ("mkdir", "-p", _RUN, COMMANDS),
+    # Mininet's `Controller` asks for a program of this name; what is installed under it comes first.
+    ("ln", "-s", "/usr/bin/ovs-testcontroller", f"{COMMANDS}/controller"),
     ("ovsdb-tool", "create", _DATABASE, _SCHEMA),
     (
         "ovsdb-server",

@@ -123,7 +123,12 @@ impl Bell {
     /// Sleeps until `t_us` of the trial, or until the bell has rung more often than `seen`.
     /// True: the time has come. False: somebody rang.
     pub fn wait_until(&self, t_us: i64, seen: u32) -> bool {
-        let until = deadline(t_us * 1000);
+        self.wait_until_ns(t_us * 1000, seen)
+    }
+
+    /// The same, until `t_ns` of the trial.
+    pub fn wait_until_ns(&self, t_ns: i64, seen: u32) -> bool {
+        let until = deadline(t_ns);
         loop {
             let woken = futex::wait_bitset(
                 &self.0,

@@ -276,7 +276,7 @@ def test_a_second_subflow_needs_a_connection_and_its_own_handshake(
     """First the SYN and the first data are answered (RFC 8684, 3.1), then MP_JOIN takes two round trips (3.2).
 
     Each path asks for an address by ARP before. The kernel hands data to the new subflow when it next has any to hand
-    out: with room in the send buffer, at the next acknowledgement, one for every two frames of the other path (2.42 ms).
+    out: with room in the send buffer, at the next acknowledgement, one for two frames of the other path (2.42 ms).
     A buffer that is full by then has everything on the other subflow already, and its writer is woken when a third of
     it is free: captured, the first data then left 10.6 ms after the join, and one round trip is allowed.
     """

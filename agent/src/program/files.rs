@@ -53,6 +53,15 @@ pub fn collect(plan: &Program) -> Result<()> {
     Ok(())
 }
 
+/// Lets programs find the npm packages that are installed in the user's cache, if there are any, below /mnt/npm.
+pub fn mount_packages() -> Result<()> {
+    let Ok(packages) = std::fs::read_link(format!("{JOB}/npm")) else { return Ok(()) };
+    let what = || format!("mounting {} on /mnt/npm", packages.display());
+    let target = format!("{ROOT}/mnt/npm");
+    std::fs::create_dir(&target).attempt(what)?;
+    rustix::mount::mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
+}
+
 /// Puts the names of nodes where programs look for them.
 pub fn name_hosts(names: &[HostName]) -> Result<()> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();

@@ -71,6 +71,7 @@ impl Programs {
         }
         root::prepare()?;
         files::name_hosts(names)?;
+        files::mount_packages()?;
         confine::prepare()?;
         let folder = format!("{JOB}/programs");
         std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;

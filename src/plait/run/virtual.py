@@ -224,6 +224,9 @@ def _fill(job: Job, archive: Path) -> None:
         (job.folder / "plan.json").write_bytes(plan_bytes(job.plan))
         (job.folder / "initramfs.cpio").symlink_to(archive)
         (job.folder / "data").mkdir()
+        packages = cache_root() / "npm"
+        if job.plan.programs and packages.is_dir():
+            (job.folder / "npm").symlink_to(packages)
         (job.folder / "input").mkdir()
         for name, path in job.inputs.items():
             shutil.copyfile(path, job.folder / "input" / name)

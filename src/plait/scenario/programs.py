@@ -32,10 +32,16 @@ class Memory(Size):
 
 
 def _command(value: object) -> object:
-    """A text is a shell's command line; a list is a program and its arguments, whole numbers as they stand."""
-    if isinstance(value, str):
-        return ["/bin/sh", "-c", value]
-    return [str(word) if type(word) is int else word for word in value] if isinstance(value, list) else value
+    """A text is a shell's command line; a list is a program and its arguments."""
+    return ["/bin/sh", "-c", value] if isinstance(value, str) else value
+
+
+def _text(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+Value = Annotated[Word, BeforeValidator(_text, json_schema_input_type=str | int)]
+"""A text, or a whole number as it stands."""
 
 
 class Ready(Part):
@@ -85,7 +91,7 @@ class Program(Part):
     node: NodeName
     """A host or router."""
     run: Annotated[
-        list[Word],
+        list[Value],
         Field(min_length=1, max_length=1000),
         BeforeValidator(_command, json_schema_input_type=str | list[str | int]),
     ]
@@ -100,7 +106,7 @@ class Program(Part):
         BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ] = []
     """Programs above that have to be ready (those with `ready`) or to have ended before it starts."""
-    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Word] = {}
+    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Value] = {}
     """Beside `PATH`, `HOME` and `LANG`."""
     directory: Annotated[str, Field(max_length=1000, pattern=r"^/[^\x00]*$")] | None = None
     """Where it runs. Default: /tmp/NAME, which is made for it."""

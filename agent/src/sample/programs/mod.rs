@@ -4,7 +4,7 @@
 mod found;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use self::found::{Connections, Key, Sight};
@@ -43,6 +43,8 @@ pub struct ProgramTables {
 /// A node in which programs run.
 struct Node {
     name: &'static str,
+    /// Its own addresses: what connects to them from here crosses no link.
+    own: BTreeSet<IpAddr>,
     socket: Socket,
     /// The ports on which somebody listens, or did.
     listening: BTreeSet<u16>,
@@ -75,6 +77,7 @@ impl ProgramTables {
             enter(&network.namespace(name)?.fd)?;
             self.nodes.push(Node {
                 name,
+                own: own_addresses(plan, name),
                 socket: Socket::open(Family::Sockets)?,
                 listening: BTreeSet::new(),
                 begun: BTreeMap::new(),
@@ -204,11 +207,11 @@ impl ProgramTables {
     /// The ends of a socket that joins two nodes and is none of the plan's flows.
     fn foreign(&self, place: usize, one: &Seen) -> Option<Ends> {
         let (local, remote) = one.ends.filter(|_| one.state != LISTEN)?;
-        let name = self.nodes[place].name;
-        let inside = local.ip() == remote.ip() || local.ip().is_loopback();
+        let Node { name, own, .. } = &self.nodes[place];
+        let inside = own.contains(&remote.ip()) || local.ip().is_loopback();
         let planned = self.planned.iter().any(|flow| {
-            (flow.client.netns == name && flow.server.port == remote.port())
-                || (flow.server.netns == name && flow.server.port == local.port())
+            (flow.client.netns == *name && flow.server.port == remote.port())
+                || (flow.server.netns == *name && flow.server.port == local.port())
         });
         (!inside && !planned).then_some((local, remote))
     }
@@ -273,6 +276,12 @@ impl ProgramTables {
         self.figures.finish()?;
         self.flows.finish()
     }
+}
+
+fn own_addresses(plan: &Plan, node: &str) -> BTreeSet<IpAddr> {
+    let ends = plan.network.veths.iter().flat_map(|veth| [&veth.a, &veth.b]).filter(|end| end.netns == node);
+    let addresses = ends.flat_map(|end| &end.addresses);
+    addresses.filter_map(|text| text.split('/').next()?.parse().ok()).collect()
 }
 
 fn listeners(tcp: &[Seen]) -> impl Iterator<Item = u16> {

@@ -20,6 +20,7 @@ kernel: setup ## build the laboratory kernel into the user's cache (a few minute
 
 test: kernel ## everything that must be true
 	tools/system-packages test
+	tools/npm-packages || echo "tests of BitTorrent are skipped"
 	$(VENV)/bin/pytest -n auto
 	"$$(tools/rust)" test --release --quiet
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import plait
+from plait.run.files import cache_root
 
 pytestmark = pytest.mark.guest
 
@@ -20,6 +21,9 @@ NEEDS = {
     "exec": (),
     "mininet": ("mn", "iperf", "ping", "mptcpize", "ovs-vswitchd", "ovs-testcontroller"),
     "shell": ("ping",),
+    "iperf3": ("iperf3",),
+    "nginx-and-curl": ("nginx", "curl"),
+    "bittorrent": ("node", "aria2c"),
 }
 """What a page needs of this machine; `tools/system-packages test` installs it."""
 LIMIT_S = 300
@@ -63,7 +67,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def need(page: str) -> None:
     path = f"{os.environ['PATH']}:{SYSTEM}"
-    missing = [name for name in NEEDS[page] if shutil.which(name, path=path) is None]
+    missing = [] if page != "bittorrent" or (cache_root() / "npm/node_modules").is_dir() else ["tools/npm-packages"]
+    missing += [name for name in NEEDS[page] if shutil.which(name, path=path) is None]
     if missing:
         pytest.skip(f"NOT TESTED: {', '.join(missing)} not installed; run tools/system-packages test as root")
 
@@ -84,7 +89,7 @@ def agrees(line: str, got: str) -> bool:
     return line in got
 
 
-@pytest.mark.parametrize("page", ["exec", "mininet", "shell"])
+@pytest.mark.parametrize("page", list(NEEDS))
 def test_every_command_of_a_page_prints_what_stands_there(
     page: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:

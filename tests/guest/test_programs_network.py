@@ -1,0 +1,120 @@
+"""iperf3, nginx and BitTorrent in nodes: what plait sees of their connections is what they say themselves."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from plait.analysis.metrics import trial_metrics
+from plait.analysis.programs import with_connections
+from plait.run.files import cache_root
+
+if TYPE_CHECKING:
+    from conftest import Ran, RunTrial
+
+pytestmark = pytest.mark.guest
+
+
+def needs(*programs: str) -> pytest.MarkDecorator:
+    missing = [name for name in programs if shutil.which(name, path="/usr/bin:/usr/sbin:/bin") is None]
+    return pytest.mark.skipif(
+        bool(missing), reason=f"not installed: {', '.join(missing)}; see tools/system-packages"
+    )
+
+
+def metrics(ran: Ran) -> dict[str, float | None]:
+    return trial_metrics(with_connections(ran.plan, ran.tables), ran.tables)
+
+
+def agree_within(share: float, one: float | None, other: float | None) -> bool:
+    assert one is not None
+    assert other is not None
+    return abs(one - other) <= share * other
+
+
+@needs("iperf3")
+@pytest.mark.parametrize(("case", "links"), [(0, 1), (1, 2)])
+def test_iperf3_and_plait_tell_the_same_goodput_and_the_same_seed_the_same_bytes(
+    run_trial: RunTrial, case: int, links: int
+) -> None:
+    ran = run_trial("iperf3", case=case)
+    told = metrics(ran)
+    # 1448 of 1514 bytes of each frame are the application's; of MPTCP 20 less.
+    assert agree_within(0.03, told["goodput_bps"], links * 10e6 * 1440 / 1514)
+    assert agree_within(0.01, told["client.goodput_bps"], told["client.iperf3_received_bps"])
+    assert run_trial("iperf3", case=case).digest == ran.digest
+
+
+@needs("iperf3")
+@pytest.mark.parametrize("buffers", [(), ("tcp.receive_buffer_max=64MB", "tcp.send_buffer_max=64MB")])
+def test_ten_virtual_seconds_of_iperf3_take_two_of_the_processor(
+    run_trial: RunTrial, buffers: tuple[str, ...]
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run_trial("iperf3", case=1, overrides=buffers)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2.5
+
+
+@needs("iperf3")
+@pytest.mark.parametrize(
+    "options", ["-P, 3, -t, 3", "-R, -t, 3", "-b, 4M, -t, 3", "-b, 1M, -R, -P, 2, -t, 3"]
+)
+def test_options_of_iperf3_change_what_both_see_alike(run_trial: RunTrial, options: str) -> None:
+    ran = run_trial("iperf3", case=1, overrides=(f"programs.1.run=[iperf3, -c, h2, {options}, -J]",))
+    told = metrics(ran)
+    # Of three seconds a sample is 3 %: the ends of what is measured are as far apart.
+    assert agree_within(0.04, told["client.goodput_bps"], told["client.iperf3_received_bps"])
+
+
+@needs("iperf3")
+def test_udp_of_iperf3_is_counted_by_it_and_by_the_links(run_trial: RunTrial) -> None:
+    ran = run_trial("iperf3", overrides=("programs.1.run=[iperf3, -c, h2, -u, -b, 2M, -t, 2, -l, 1000, -J]",))
+    figures = dict(ran.tables["program_figures"].select("figure", "value").rows())
+    assert figures["iperf3_lost_packets"] == 0
+    sent = ran.series("links", link="h1->s1")["sent_bytes"].max()
+    assert agree_within(0.01, figures["iperf3_packets"] * (1000 + 42), sent)
+
+
+@needs("nginx", "curl")
+@pytest.mark.parametrize("case", [0, 1])
+def test_what_curl_downloads_is_what_its_subflows_carry(run_trial: RunTrial, case: int) -> None:
+    ran = run_trial("nginx-curl", case=case)
+    assert ran.tables["program_flows"]["program"].to_list() == ["curl"] * 3
+    assert ran.tables["program_flows"]["sender"].to_list() == ["server"] * 3
+    whole = ran.series("connections", side="server").group_by("flow").agg(pl.col("sent_bytes").max())
+    header = {size - 10_000_000 for size in whole["sent_bytes"]}
+    assert len(header) == 1
+    assert 0 < header.pop() < 500
+    for flow in range(3):
+        # Subflows have got what the connection has, what was sent twice, and what still waits for its order.
+        parts = ran.series("subflows", side="client", flow=flow).group_by("t_us", maintain_order=True)
+        got = parts.agg(pl.col("received_bytes").sum().alias("got"), pl.len().alias("parts"))
+        both = got.join(ran.series("connections", side="client", flow=flow), on="t_us")
+        assert both.height > 5
+        assert (both["got"] >= both["received_bytes"]).all()
+        assert (both["got"] - both["received_bytes"] < 1_500_000).all()
+        assert both["parts"].max() == 1 + case
+    assert run_trial("nginx-curl", case=case).digest == ran.digest
+
+
+@needs("node")
+@pytest.mark.skipif(
+    not (cache_root() / "npm/node_modules/webtorrent-cli").is_dir(),
+    reason="webtorrent is not installed; run tools/npm-packages",
+)
+@pytest.mark.parametrize("client", ["webtorrent", pytest.param("aria2", marks=needs("aria2c"))])
+def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, client: str) -> None:
+    overrides = ("programs.0.environment.SIZE=2000000", f"programs.4.environment.CLIENT={client}")
+    ran = run_trial("bittorrent", case=1, overrides=overrides)
+    about = with_connections(ran.plan, ran.tables)
+    data = [flow for flow in about.flows if not flow.background]
+    assert {(flow.server.netns, flow.client.netns) for flow in data} <= {("ns1", "ns2"), ("ns2", "ns1")}
+    carried = ran.tables["subflows"].filter(pl.col("flow").is_in([flow.id for flow in data]))
+    assert carried.group_by("flow", "side").agg(pl.col("subflow").n_unique())["subflow"].max() >= 2
+    received = ran.tables["connections"].filter(pl.col("flow").is_in([flow.id for flow in data]))
+    assert received["received_bytes"].max() >= 1_900_000

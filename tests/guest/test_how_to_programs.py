@@ -67,7 +67,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def need(page: str) -> None:
     path = f"{os.environ['PATH']}:{SYSTEM}"
-    missing = [] if page != "bittorrent" or (cache_root() / "npm/node_modules").is_dir() else ["tools/npm-packages"]
+    missing = (
+        [] if page != "bittorrent" or (cache_root() / "npm/node_modules").is_dir() else ["tools/npm-packages"]
+    )
     missing += [name for name in NEEDS[page] if shutil.which(name, path=path) is None]
     if missing:
         pytest.skip(f"NOT TESTED: {', '.join(missing)} not installed; run tools/system-packages test as root")

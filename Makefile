@@ -8,7 +8,7 @@ PLAIT := $(VENV)/bin/plait
 AGENT := src/plait/_bin/plait-agent
 AGENT_SOURCES := $(shell find agent -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo setup kernel test check bench clean
+.PHONY: demo setup kernel test check bench gallery clean
 
 demo: kernel ## run the first experiment and say where its report is
 	$(PLAIT) run two-paths
@@ -35,6 +35,9 @@ check: setup ## every linter, the types, and the style of the house
 
 bench: kernel ## the figures of docs/benchmarks, measured on this machine
 	$(VENV)/bin/python bench/run.py
+
+gallery: kernel ## the pages of docs/gallery, from their studies (about half an hour of two processors, once)
+	$(VENV)/bin/python tools/gallery
 
 clean:
 	rm -rf $(VENV) target src/plait/_bin

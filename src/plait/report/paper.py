@@ -19,6 +19,8 @@ PAGE_MM = 175.0
 COLUMN_MM = 85.0
 PIXELS_PER_MM = 96 / 25.4
 _SIZE = re.compile(r'(<svg[^>]*?) width="([\d.]+)(?:mm)?" height="([\d.]+)(mm|)"')
+_KEY = 90
+"""Pixels that an entry of a key takes, about."""
 _BESIDE = 62
 """Pixels beside the axes of a panel: labels, title."""
 
@@ -26,7 +28,7 @@ _BESIDE = 62
 def fitted(spec: Spec, width_mm: float) -> Spec:
     """Return one chart laid out to be `width_mm` wide, axes and labels included."""
     return {
-        **spec,
+        **_for_paper(spec),
         "width": round(width_mm * PIXELS_PER_MM),
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
@@ -43,7 +45,7 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
     if len(panels) == 4:
         columns = min(columns, 2)
     inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
-    laid = [{**_without_schema(panel), "width": inner} for panel in panels]
+    laid = [_with_narrow_keys({**_for_paper(panel, inside=True), "width": inner}, inner) for panel in panels]
     resolve = {"scale": {"color": "independent", "strokeDash": "independent"}} if own_colours else {}
     return {
         "$schema": schema,
@@ -76,7 +78,20 @@ def _resized(svg: str, width: float, unit: str) -> str:
     return svg[: found.start()] + size + svg[found.end() :]
 
 
-def _without_schema(spec: Spec) -> Spec:
+def _with_narrow_keys(panel: Spec, width: int) -> Spec:
+    """Return a panel whose keys have no more columns than its width holds: a wider key would widen the figure."""
+    for layer in panel.get("layer", ()):
+        legend = layer.get("encoding", {}).get("color", {}).get("legend")
+        if isinstance(legend, dict):
+            legend["columns"] = max(1, width // _KEY)
+    return panel
+
+
+def _for_paper(spec: Spec, *, inside: bool = False) -> Spec:
+    """Return the chart without what only answers a pointer; `inside` another one without the name of its language."""
     copy = deepcopy(spec)
-    copy.pop("$schema", None)
+    if inside:
+        copy.pop("$schema", None)
+    if "layer" in copy:
+        copy["layer"] = [layer for layer in copy["layer"] if "params" not in layer]
     return copy

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 PNG_PPI = 300.0
 """What journals ask for."""
-FORM = 3
+FORM = 4
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
+_PATH = re.compile(r' d="[^"]*"')
+_LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
 KEPT = 900
 """Files that the cache holds at most; the oldest go first."""
 
@@ -87,7 +89,12 @@ def _draw(figure: dict[str, Any] | str, width_mm: float) -> Drawing:
 def _svg(spec: dict[str, Any]) -> bytes:
     import vl_convert
 
-    return stable_names(vl_convert.vegalite_to_svg(spec)).encode()
+    return short_paths(stable_names(vl_convert.vegalite_to_svg(spec))).encode()
+
+
+def short_paths(svg: str) -> str:
+    """Return the drawing with the coordinates of its lines to a hundredth of a pixel, in half the bytes."""
+    return _PATH.sub(lambda path: _LONG_NUMBER.sub(r"\1", path[0]), svg)
 
 
 def stable_names(svg: str) -> str:

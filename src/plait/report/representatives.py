@@ -47,13 +47,9 @@ class Representative:
     plan: Plan
     series: TrialSeries
     ideal_bps: float | None
-<<<<<<< HEAD
-    """Goodput that the links allow; None for several flows and for links without a limit."""
+    """Goodput that the links allow; None for several flows, for those with a rate of their own, and without a limit."""
     explained: tuple[FlowExplanation, ...]
     """Why its flows were not faster."""
-=======
-    """Goodput that the links allow; None for several flows, for those with a rate of their own, and without a limit."""
->>>>>>> 241271b (Open a gallery: published experiments made again, with their figures and what agrees, rebuilt by one command)
     distributions: dict[str, Points]
     """Of the delays of its messages, by what they are of; empty when it has none."""
 
@@ -79,21 +75,15 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
                 index=row.index,
                 of=len(case.rows),
                 plan=plan,
-<<<<<<< HEAD
                 series=_marked(trial_series(plan, trial.tables), explained),
                 explained=explained,
-                ideal_bps=ideal_goodput_bps(plan, plan.flows[0]) if len(plan.flows) == 1 else None,
-=======
-                series=trial_series(plan, trial.tables),
                 ideal_bps=_ideal_bps(plan),
->>>>>>> 241271b (Open a gallery: published experiments made again, with their figures and what agrees, rebuilt by one command)
                 distributions=distributions(plan, trial.tables),
             )
         )
     return found
 
 
-<<<<<<< HEAD
 def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:
     """The series with the moments at which the first flow's causes began, where there are not many marks already."""
     if len(explained) != 1:
@@ -108,12 +98,12 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     apart = series.duration_s / 50
     fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in known)]
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
-=======
+
+
 def _ideal_bps(plan: Plan) -> float | None:
     """Return what the links allow a flow that is alone and takes what it can get; others are no measure of them."""
     alone = len(plan.flows) == 1 and plan.flows[0].kind in GREEDY
     return ideal_goodput_bps(plan, plan.flows[0]) if alone else None
->>>>>>> 241271b (Open a gallery: published experiments made again, with their figures and what agrees, rebuilt by one command)
 
 
 def median_row(rows: Sequence[TrialRow], metric: str) -> TrialRow:

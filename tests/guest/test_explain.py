@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+import plait
+from plait.api.verifying import try_out
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
 from plait.testing.planted import Planted, Row, explain_one, planted, table
@@ -55,6 +58,30 @@ def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict
     held_out = [row for row in causes if row.planted.held_out]
     assert sum(row.right for row in held_out) / len(held_out) >= 23 / 25
     assert all(row.named is None for row in rows.values() if row.planted.cause is None)
+
+
+def test_what_is_tried_is_told_only_where_it_exceeds_the_spread(
+    engine: VirtualEngine, tmp_path: Path
+) -> None:
+    """A larger buffer helps; a mark on the packets does not."""
+    text = json.dumps(SET[3].scenario | {"transport": "tcp", "repeat": 1, "sample": "100ms"})
+    (tmp_path / "tried.yaml").write_text(text, encoding="utf-8")
+    study = plait.run(tmp_path / "tried.yaml", out=tmp_path / "out", engine=engine, calibrate=False)
+    asked = [["traffic.0.bulk.dscp=10"], ["traffic.0.bulk.duration=3s", "traffic.0.bulk.receive_buffer=null"]]
+    found = try_out(study.folder, study.explain(), lambda: engine, what_ifs=asked, verify=True, seeds=3)
+    (flow,) = found.cases[0].flows
+    assert flow.first == Cause.RECEIVE_WINDOW
+    verified, *_, marked, other = flow.tried
+    assert (verified.cause, verified.verdict, marked.verdict, other.verdict) == (
+        Cause.RECEIVE_WINDOW,
+        "faster",
+        "no effect seen",
+        "faster",
+    )
+    assert verified.then != Cause.RECEIVE_WINDOW
+    assert marked.before_bps == pytest.approx(verified.before_bps)
+    assert verified.difference_bps is not None
+    assert verified.difference_bps > max(verified.spread_bps or 0, 0.2 * (verified.before_bps or 0))
 
 
 def test_every_cause_that_can_be_planted_is(rows: dict[int, Row]) -> None:

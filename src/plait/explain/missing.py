@@ -99,6 +99,7 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
         if one.flow == facts.view.name
         and one.code == "JOIN_REFUSED"
         and all(f" {address}" in one.what for address in ends)
+        and (one.t_us is None or one.t_us < facts.end_us)
     ]
     if said:
         return tuple(_sentence(one.what, one.reasons) for one in said)
@@ -106,6 +107,8 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
         (pl.col("event") == "sub_closed")
         & (pl.col("local_address") == path.planned.client_address)
         & (pl.col("remote_address") == path.planned.server_address)
+        # What the end of the connection closed was not refused.
+        & (pl.col("t_us") < facts.end_us)
     )
     return ("The kernel closed it before it was established.",) if len(closed) else ()
 

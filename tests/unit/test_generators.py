@@ -234,7 +234,7 @@ def test_a_regions_interfaces_share_a_bucket_where_mptcp_brought_nothing() -> No
     assert (inward.peak_bps, inward.baseline_bps, inward.burst_bytes) == (
         116_000_000,
         29_000_000,
-        225_000_000,
+        240_000_000,
     )
     (own, _) = plan_of(text("generator: regions, rate: 8mbit, burst: 1MB, baseline: 1mbit")).buckets
     assert (own.peak_bps, own.baseline_bps, own.burst_bytes) == (16_000_000, 1_000_000, 1_000_000)

@@ -4,7 +4,7 @@ Of the study (bulk transfers between instances, MPTCP on Linux 6.12) five mean g
 here is an assumption, and said to be one: rates are those with which TCP reaches the published goodput, delays half of
 usual round-trip times from Japan. Where MPTCP brought nothing, single transfers took far longer there, and the
 provider's burst allowance was suspected: a token bucket of the instance. Its size was not known; with a baseline of
-half of a path's rate and a bucket of 225 MB, ten transfers of 45 MB by TCP just empty it, and ten by MPTCP, twice as
+half of a path's rate and a bucket of 240 MB, ten transfers of 45 MB by TCP (471 MB with headers) just empty it, and ten by MPTCP, twice as
 fast at first, take as long as TCP in all: 2/3 of the bytes at twice the rate, 1/3 at half of it.
 """
 
@@ -65,7 +65,7 @@ class Regions(Generator):
     delay: Delay | None = None
     """One way; without, the region's."""
     burst: Size | None = None
-    """What the instance's bucket holds; without, 225 MB where MPTCP brought nothing, and no bucket elsewhere."""
+    """What the instance's bucket holds; without, 240 MB where MPTCP brought nothing, and no bucket elsewhere."""
     baseline: Rate | None = None
     """What flows into the bucket; without, half of a path's rate."""
 
@@ -92,7 +92,7 @@ class Regions(Generator):
             out.hosts["server"]["bucket"] = {
                 "baseline": str(self.baseline or Rate.parse(f"{int(rate) // 2}bit")),
                 "peak": str(Rate.parse(f"{2 * int(rate)}bit")),
-                "burst": str(self.burst or Size.parse("225MB")),
+                "burst": str(self.burst or Size.parse("240MB")),
             }
         out.add_routers("isp1", "isp2")
         for isp in out.routers:

@@ -4,7 +4,8 @@ Of the study (bulk transfers between instances, MPTCP on Linux 6.12) five mean g
 here is an assumption, and said to be one: rates are those with which TCP reaches the published goodput, delays half of
 usual round-trip times from Japan. Where MPTCP brought nothing, single transfers took far longer there, and the
 provider's burst allowance was suspected: a token bucket of the instance. Its size was not known; with a baseline of
-half of a path's rate and a bucket of 240 MB, ten transfers of 45 MB by TCP (471 MB with headers) just empty it, and ten by MPTCP, twice as
+half of a path's rate and a bucket of 240 MB, ten transfers of 45 MB by TCP (471 MB with
+headers) just empty it, and ten by MPTCP, twice as
 fast at first, take as long as TCP in all: 2/3 of the bytes at twice the rate, 1/3 at half of it.
 """
 

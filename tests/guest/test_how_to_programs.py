@@ -109,22 +109,28 @@ def test_every_command_of_a_page_prints_what_stands_there(
         assert done.returncode == 0, (command, done.stderr)
 
 
-def test_a_mininet_script_with_open_vswitch_measures_two_paths_and_gives_the_same_bytes_again(
+def test_a_mininet_script_with_open_vswitch_measures_one_path_and_then_both(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     """A frame of 1514 bytes holds 1448: 4.78 of 5 Mbit/s, and iperf counts what still waits at the end as well."""
     need("mininet")
     script = script_of_the_page(tmp_path)
     text = script.read_text().replace("switch=LinuxBridge", "switch=OVSBridge")
-    script.write_text(
-        text.replace("from mininet.nodelib import LinuxBridge", "from mininet.node import OVSBridge")
-    )
-    done = [
-        run("plait exec --seed 3 -- /usr/bin/python3 two-paths.py", tmp_path, environment) for _ in range(2)
-    ]
-    assert done[0].returncode == 0, done[0].stderr
-    single, double = map(float, re.findall(r"([\d.]+) Mbits/sec", done[0].stdout))
+    imported = ("from mininet.nodelib import LinuxBridge", "from mininet.node import OVSBridge")
+    script.write_text(text.replace(*imported))
+    done = run("plait exec --seed 3 -- /usr/bin/python3 two-paths.py", tmp_path, environment)
+    assert done.returncode == 0, done.stderr
+    single, double = map(float, re.findall(r"([\d.]+) Mbits/sec", done.stdout))
     assert 4.6 < single < 4.9
-    assert 8.9 < double < 9.6
-    assert "add_addr_accepted_max:2" in done[0].stdout  # `ss -iaM` shows the connection
-    assert done[0].stdout == done[1].stdout
+    assert 1.8 * single < double < 2.05 * single
+    assert "add_addr_accepted_max:2" in done.stdout  # `ss -iaM` shows the connection
+
+
+def test_a_mininet_script_gives_the_same_bytes_again(tmp_path: Path, environment: dict[str, str]) -> None:
+    need("mininet")
+    script = script_of_the_page(tmp_path)
+    script.write_text(script.read_text().replace("-t 60", "-t 5").replace("sleep 30", "sleep 2"))
+    done = [run("plait exec -- /usr/bin/python3 two-paths.py", tmp_path, environment) for _ in range(2)]
+    assert done[0].returncode == 0, done[0].stderr
+    assert "subflows" in done[0].stdout
+    assert (done[0].stdout, done[0].stderr) == (done[1].stdout, done[1].stderr)

@@ -64,9 +64,11 @@ softether_hub() { # NAME PORT ADDRESS: the commands that make it
   fi
   echo "BridgeCreate $1 /DEVICE:$1 /TAP:yes"
 }
-softether_apply() { # PORT: the commands of standard input
-  cat > "$PWD/softether-$1"
-  vpncmd localhost:"$1" /SERVER /IN:"$PWD/softether-$1" > "softether-$1.log" || { cat "softether-$1.log"; exit 1; }
+softether_apply() { # PORT: the commands of standard input; home's once the cloud's hubs are there, for it would try again only seconds later
+  cat > "softether-$1"
+  if [ "$SIDE" = home ]; then wait_for test -e "/tmp/cloud-$1"; fi
+  vpncmd localhost:"$1" /SERVER /IN:"softether-$1" > "softether-$1.log" || { cat "softether-$1.log"; exit 1; }
+  if [ "$SIDE" = cloud ]; then cat /dev/null > "/tmp/cloud-$1"; fi
 }
 
 # --- OpenVPN over TCP: one connection a tunnel, a static key ------------------------------------------------

@@ -22,7 +22,9 @@ PROGRAMS = ("vpncmd", "vpnserver", "wg", "openvpn", "mptcpize", "iperf3")
 missing = [name for name in PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
 pytestmark = [
     pytest.mark.guest,
-    pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}: `tools/system-packages test` installs them"),
+    pytest.mark.skipif(
+        bool(missing), reason=f"needs {', '.join(missing)}: `tools/system-packages test` installs them"
+    ),
 ]
 SECONDS = 4
 FIBRE, VDSL = 23e6, 8e6
@@ -38,7 +40,9 @@ FIBRE, VDSL = 23e6, 8e6
         ("softether", "softether", VDSL),
     ],
 )
-def test_a_bond_uses_both_lines(engine: VirtualEngine, tmp_path: Path, lines: str, bond: str, least: float) -> None:
+def test_a_bond_uses_both_lines(
+    engine: VirtualEngine, tmp_path: Path, lines: str, bond: str, least: float
+) -> None:
     overrides = (f"programs.1.environment.LINES={lines}", f"programs.1.environment.BOND={bond}")
     model = load("vpn-kinds", (*overrides, f'programs.3.environment.SECONDS="{SECONDS}"', "vary={}"))
     folder = tmp_path / "job"

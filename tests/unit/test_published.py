@@ -124,3 +124,10 @@ def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:
     head = file.getvalue().splitlines()[0].split()
     assert head[:4] == ["case", "a", "b", "goodput"]
     assert max(map(len, file.getvalue().splitlines()[:6])) <= 80
+
+
+def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> None:
+    assert parse(TEXT, "t.yaml", ("vary={}",)).published is None
+    kept = parse(TEXT, "t.yaml", ("vary.zip.transport=[tcp, mptcp]",)).published
+    assert kept is not None
+    assert len(kept.values) == 1

@@ -21,7 +21,7 @@ from plait.scenario.document import read
 from plait.scenario.schema import schema, schema_text
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"))
+SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"), key=lambda path: path.stem)
 
 
 def test_defaults_are_what_the_reference_says() -> None:

@@ -18,6 +18,7 @@ from plait.scenario.generators import with_traffic
 from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
 from plait.scenario.overrides import NAMED, assign
+from plait.scenario.published import without_unvaried
 from plait.scenario.source import Source
 from plait.scenario.vary import together, tried
 from plait.scenario.wording import shown
@@ -57,6 +58,8 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
         )
     raw = with_traffic(raw)
     mistakes += _put_in(raw, overrides, places)
+    if any(where[:1] == ("vary",) for where in places.replaced):
+        without_unvaried(raw)
     _place_names(raw, places)
     scenario, rest, found = _validate(raw)
     if scenario is not None:

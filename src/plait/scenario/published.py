@@ -45,6 +45,22 @@ class Published(Part):
     values: Annotated[list[PublishedValue], Field(min_length=1, max_length=1000)]
 
 
+def without_unvaried(raw: dict[str, Any]) -> None:
+    """Leaves out, in place, published values of what no longer varies: for a `vary` that replaces the file's own."""
+    published, vary = raw.get("published"), raw.get("vary")
+    if not isinstance(published, dict) or not isinstance(values := published.get("values"), list):
+        return
+    parts = vary if isinstance(vary, dict) else {}
+    cases, design = parts.get("cases"), parts.get("latin_hypercube")
+    nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
+    nested += cases if isinstance(cases, list) else ()
+    varied = {name for part in (parts, *nested) if isinstance(part, dict) for name in part}
+    kept = [
+        value for value in values if not isinstance(value, dict) or set(value.get("case") or ()) <= varied
+    ]
+    raw["published"] = {**published, "values": kept} if kept else None
+
+
 def check_published(scenario: Scenario) -> Iterator[tuple[Where, str]]:
     """Settings vary, and groups are there."""
     if scenario.published is None:

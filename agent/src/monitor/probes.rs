@@ -170,7 +170,8 @@ impl Running {
     /// Turns the requests at the front whose answers have come into rows; with `force` also the very first one.
     fn release(&mut self, force: bool) {
         let mut force = force;
-        while let Some(request) = self.waiting.pop_front_if(|request| force || request.answered_ns.is_some())
+        while self.waiting.front().is_some_and(|request| force || request.answered_ns.is_some())
+            && let Some(request) = self.waiting.pop_front()
         {
             force = false;
             self.first = self.first.wrapping_add(1);

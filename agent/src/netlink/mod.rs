@@ -127,7 +127,7 @@ impl Socket {
             Ok(()) => {}
             Err(Errno::AGAIN) => return Ok(false),
             Err(errno) => return Err(errno).attempt(|| "reading events by netlink"),
-        };
+        }
         for (_, answer) in answers(&self.buffer, no_lookup) {
             if let Answer::Data(kind, payload) = answer {
                 each(kind, payload);

@@ -37,8 +37,7 @@ const SYN_RECV: u8 = 3;
 const TIME_WAIT: u8 = 6;
 const NEW_SYN_RECV: u8 = 12;
 /// Sockets that listen, and those that are or were connected and still exist.
-const INTERESTING: u32 =
-    0xfff & !(1 << SYN_SENT | 1 << SYN_RECV | 1 << TIME_WAIT | 1 << NEW_SYN_RECV);
+const INTERESTING: u32 = 0xfff & !(1 << SYN_SENT | 1 << SYN_RECV | 1 << TIME_WAIT | 1 << NEW_SYN_RECV);
 
 /// Which sockets.
 #[derive(Debug, Clone, Copy)]

@@ -71,9 +71,9 @@ impl Group {
         let wanted = format!("socket:[{inode}]");
         self.members().into_iter().any(|pid| {
             let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-            descriptors
-                .flatten()
-                .any(|one| std::fs::read_link(one.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str()))
+            descriptors.flatten().any(|one| {
+                std::fs::read_link(one.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str())
+            })
         })
     }
 }

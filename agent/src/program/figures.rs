@@ -29,7 +29,10 @@ pub fn read(kind: ResultKind, plan: &'static Program, log: &Log) -> Result<Vec<P
                 figure: Some(figure),
                 value: Some(value),
             };
-            found.into_iter().map(|(figure, value): (&'static str, i64)| row((figure.into(), value))).collect()
+            found
+                .into_iter()
+                .map(|(figure, value): (&'static str, i64)| row((figure.into(), value)))
+                .collect()
         }),
     }
 }
@@ -62,9 +65,13 @@ mod tests {
     fn figures_are_read_where_iperf3_has_them() {
         let text = r#"{"end": {"sum_sent": {"bits_per_second": 1000.6, "bytes": 5, "retransmits": 2},
                        "sum_received": {"bits_per_second": 900.2, "bytes": 4}}}"#;
-        let expected =
-            [("iperf3_sent_bps", 1001), ("iperf3_sent_bytes", 5), ("iperf3_received_bps", 900), ("iperf3_received_bytes", 4),
-             ("iperf3_retransmits", 2)];
+        let expected = [
+            ("iperf3_sent_bps", 1001),
+            ("iperf3_sent_bytes", 5),
+            ("iperf3_received_bps", 900),
+            ("iperf3_received_bytes", 4),
+            ("iperf3_retransmits", 2),
+        ];
         assert_eq!(iperf3(text).unwrap(), expected);
     }
 

@@ -1,5 +1,6 @@
 //! Files of programs: what is written for them before they start, and what they leave.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use super::root::ROOT;
@@ -66,7 +67,7 @@ pub fn mount_packages() -> Result<()> {
 pub fn name_hosts(names: &[HostName]) -> Result<()> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     for HostName { address, name } in names {
-        text += &format!("{address} {name}\n");
+        let _ = writeln!(text, "{address} {name}"); // to a String: cannot fail
     }
     let what = || "naming the nodes in /etc/hosts";
     std::fs::write("/run/hosts", text).attempt(what)?;

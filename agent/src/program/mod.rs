@@ -108,7 +108,11 @@ impl Programs {
 
     /// What has gone wrong with a program, the first that is found.
     pub fn failure(&self) -> Result<()> {
-        match self.running.iter().find_map(|one| one.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()) {
+        match self
+            .running
+            .iter()
+            .find_map(|one| one.failure.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        {
             Some(why) => Err(Error::new(why)),
             None => Ok(()),
         }
@@ -140,13 +144,14 @@ impl Programs {
     }
 
     /// Ends what still runs: by its signal, and after its grace by force, with everything that it has started.
-    pub fn stop(&self, traffic: &Traffic) -> Result<()> {
+    pub fn stop(&self, traffic: &Traffic) {
         let begun_us = clock::trial_us();
         for one in &self.running {
             one.signal();
         }
         let grace = |one: &&Arc<Running>| one.plan.stop.grace_us;
-        let until_us = begun_us + self.running.iter().filter(|one| one.lives()).map(|one| grace(&one)).max().unwrap_or(0);
+        let until_us = begun_us
+            + self.running.iter().filter(|one| one.lives()).map(|one| grace(&one)).max().unwrap_or(0);
         while self.running.iter().any(|one| one.lives()) {
             let rings = traffic.bell.rings();
             if self.running.iter().any(|one| one.lives()) && traffic.bell.wait_until(until_us, rings) {
@@ -156,7 +161,6 @@ impl Programs {
         for one in &self.running {
             one.group.kill();
         }
-        Ok(())
     }
 
     /// Copies what programs were to leave; writes what became of them, and the figures of those that tell some.
@@ -297,7 +301,11 @@ fn judge(one: &Running, code: Option<i64>) {
     let (Some(expected), Some(code)) = (one.plan.exit_code, code) else { return };
     if code != expected {
         let signal = code - SIGNALLED;
-        let how = if signal > 0 { format!("ended by signal {signal}") } else { format!("ended with exit code {code}") };
+        let how = if signal > 0 {
+            format!("ended by signal {signal}")
+        } else {
+            format!("ended with exit code {code}")
+        };
         one.fail(&format!("it {how}, where exit code {expected} was expected"));
     }
 }

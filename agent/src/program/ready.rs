@@ -32,7 +32,10 @@ pub fn wait(ready: &Ready, log: &Log, child: &mut Child) -> std::result::Result<
         }
         let waited_us = clock::trial_us() - begun_us;
         if waited_us >= ready.within_us {
-            return Err(format!("{:.3} s after its start {what} was still awaited", clock::seconds(waited_us)));
+            return Err(format!(
+                "{:.3} s after its start {what} was still awaited",
+                clock::seconds(waited_us)
+            ));
         }
         clock::sleep_until(clock::trial_us() + INTERVAL_US);
     }
@@ -55,7 +58,8 @@ fn listens(socket: &mut Socket, kind: Kind, port: u16) -> Result<bool> {
     for ipv6 in [false, true] {
         let found = dump(socket, kind, ipv6)?;
         let fits = |state| matches!(kind, Kind::Udp) || state == LISTEN;
-        if found.iter().any(|one| fits(one.state) && one.ends.is_some_and(|(local, _)| local.port() == port)) {
+        if found.iter().any(|one| fits(one.state) && one.ends.is_some_and(|(local, _)| local.port() == port))
+        {
             return Ok(true);
         }
     }

@@ -17,7 +17,7 @@ use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
 use crate::tables::{Connection, Event, Subflow, Table};
 use crate::traffic::{Priorities, Traffic};
 
-/// `SK_MEMINFO_*` of `linux/sock_diag.h`: RMEM_ALLOC, RCVBUF, SNDBUF, WMEM_QUEUED.
+/// `SK_MEMINFO_*` of `linux/sock_diag.h`: `RMEM_ALLOC`, `RCVBUF`, `SNDBUF`, `WMEM_QUEUED`.
 const RECEIVE_MEMORY: usize = 0;
 const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;

@@ -143,8 +143,8 @@ fn enter() -> Result<Place> {
     };
     let what = || "making the host's files the root";
     thread::Builder::new().spawn(make).attempt(what)?;
-    let made = receiver.recv().map_err(|error| Error::because(what(), error))?;
-    Ok(Place { mounts: made.attempt(what)? })
+    let mounts = receiver.recv().map_err(|error| Error::because(what(), error))?;
+    Ok(Place { mounts: mounts.attempt(what)? })
 }
 
 /// How often the bound on processes was met.

@@ -201,7 +201,9 @@ fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
             }
             _ => Ok(None),
         },
-        Application::Bulk(_) | Application::Udp(_) | Application::Connection(_) => receive_anything(flow, None, socket, &mut received),
+        Application::Bulk(_) | Application::Udp(_) | Application::Connection(_) => {
+            receive_anything(flow, None, socket, &mut received)
+        }
     };
     end_receiving(traffic, flow, received, result);
 }

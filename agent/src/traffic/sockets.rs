@@ -168,9 +168,9 @@ fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = std::fs::read_to_string(format!("/proc/sys/{SCHEDULER}"))
         .attempt(|| format!("reading sysctl {SCHEDULER}"))?;
     write_sysctl(SCHEDULER, name)?;
-    let made = make();
+    let socket = make();
     write_sysctl(SCHEDULER, before.trim_end())?;
-    made
+    socket
 }
 
 /// What else the plan asks of a socket.

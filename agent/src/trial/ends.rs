@@ -25,7 +25,11 @@ pub(super) fn sending_ends(flow: &FlowState) -> Option<i64> {
 
 /// When a flow begins; None while that is not known, because it follows others.
 pub(super) fn begin(flow: &FlowState) -> Option<i64> {
-    if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() { Some(flow.plan.start_us) } else { flow.progress().begin_us }
+    if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() {
+        Some(flow.plan.start_us)
+    } else {
+        flow.progress().begin_us
+    }
 }
 
 /// A connected flow whose threads have not yet come back from their last system calls.

@@ -217,7 +217,7 @@ impl Trial<'_> {
 
     /// Stops the programs, and keeps what they have left.
     fn end_programs(&mut self) -> Result<()> {
-        self.programs.stop(&self.traffic)?;
+        self.programs.stop(&self.traffic);
         self.note_closed()?;
         let Some(found) = &mut self.tables.programs else { return Ok(()) };
         self.programs.collect(&self.traffic, found)

@@ -19,6 +19,7 @@ pub enum Key {
 }
 
 /// One side of a connection, as its node shows it for the first time.
+#[derive(Clone, Copy)]
 pub struct Sight {
     pub node: &'static str,
     pub key: Key,

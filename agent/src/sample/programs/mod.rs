@@ -15,7 +15,7 @@ use super::mptcp_info::MptcpInfo;
 use super::tcp_info::TcpInfo;
 use crate::apply::{Applied, enter};
 use crate::error::Result;
-use crate::netlink::sockets::{Kind, LISTEN, Seen, dump};
+use crate::netlink::sockets::{Kind, LISTEN, Seen, Ulp, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Plan};
 use crate::program::Programs;
@@ -24,7 +24,7 @@ use crate::traffic::Begun;
 
 type Ends = (SocketAddr, SocketAddr);
 
-/// `SK_MEMINFO_*` of `linux/sock_diag.h`: RMEM_ALLOC, RCVBUF, SNDBUF, WMEM_QUEUED.
+/// `SK_MEMINFO_*` of `linux/sock_diag.h`: `RMEM_ALLOC`, `RCVBUF`, `SNDBUF`, `WMEM_QUEUED`.
 const RECEIVE_MEMORY: usize = 0;
 const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
@@ -151,7 +151,12 @@ impl ProgramTables {
             let row = with_buffers(info.connection(), one);
             let (flow, side) = (view.flow, view.side);
             view.sent_bytes = row.sent_bytes;
-            samples.push(Connection { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row })?;
+            samples.push(Connection {
+                t_us: Some(t_us),
+                flow: Some(flow),
+                side: Some(side.name().into()),
+                ..row
+            })?;
         }
         Ok(())
     }
@@ -166,11 +171,14 @@ impl ProgramTables {
         programs: &Programs,
     ) -> Result<()> {
         // The initial subflow is number 0, whatever the order in which the kernel shows them.
-        tcp.sort_by_key(|one| (one.ulp.is_some_and(|ulp| ulp.has_joined()), one.ends));
+        tcp.sort_by_key(|one| (one.ulp.is_some_and(Ulp::has_joined), one.ends));
         for one in tcp {
             let Some(ends) = self.foreign(place, &one) else { continue };
             let node = &mut self.nodes[place];
-            let token = one.ulp.map(|ulp| ulp.token).filter(|token| self.connections.has(node.name, Key::Mptcp(*token)));
+            let token = one
+                .ulp
+                .map(|ulp| ulp.token)
+                .filter(|token| self.connections.has(node.name, Key::Mptcp(*token)));
             if let Some(token) = token {
                 node.tokens.insert(ends, token);
             }
@@ -194,10 +202,15 @@ impl ProgramTables {
                 view.own(|| programs.owner(name, one.inode), &one);
                 let whole = with_buffers(info.connection(), &one);
                 view.sent_bytes = whole.sent_bytes;
-                samples.push(Connection { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..whole })?;
+                samples.push(Connection {
+                    t_us: Some(t_us),
+                    flow: Some(flow),
+                    side: Some(side.name().into()),
+                    ..whole
+                })?;
             } else {
                 view.own(|| None, &one);
-                row.backup = one.ulp.map(|ulp| ulp.is_backup());
+                row.backup = one.ulp.map(Ulp::is_backup);
             }
             samples.push_subflow(row, t_us, flow, side)?;
         }
@@ -224,7 +237,8 @@ impl ProgramTables {
         let info = TcpInfo::new(&closed.info);
         let row = info.subflow();
         let carried = |bytes: Option<i64>| bytes.is_some_and(|bytes| bytes > 0);
-        let Some(ends) = self.foreign(place, &seen).filter(|_| carried(row.sent_bytes) || carried(row.received_bytes))
+        let Some(ends) =
+            self.foreign(place, &seen).filter(|_| carried(row.sent_bytes) || carried(row.received_bytes))
         else {
             return Ok(()); // it never carried anything
         };

@@ -11,7 +11,7 @@ import sys
 import typer
 
 import plait
-from plait.cli import compare, doctor, explain, import_, kernel, lint, merge, plan, report, run, shell
+from plait.cli import compare, doctor, explain, export, import_, kernel, lint, merge, plan, report, run, shell
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.errors import PlaitError
@@ -34,6 +34,7 @@ app.command("report")(report.command)
 app.command("compare")(compare.command)
 app.command("merge")(merge.command)
 app.command("explain")(explain.command)
+app.command("export")(export.command)
 app.command("doctor")(doctor.command)
 app.add_typer(kernel.app, name="kernel")
 

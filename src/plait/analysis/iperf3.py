@@ -1,0 +1,158 @@
+"""A flow in the shape of `iperf3 -J`, with its subflows in an array of their own. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from plait.analysis.paths import path_name
+from plait.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.plan.model import Flow, Plan
+
+_SECOND_US = 1_000_000
+
+
+def exportable(plan: Plan) -> list[Flow]:
+    """Returns the flows that have this shape: one connection, over TCP or MPTCP."""
+    return [flow for flow in plan.flows if flow.transport != "udp" and flow.kind != "page"]
+
+
+def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str) -> dict[str, Any]:
+    """Returns what `iperf3 -J` would print of this flow; bytes, seconds, bit/s; null for what was not measured.
+
+    Intervals are of one second, each from the last sample at or before its beginning to the last one at or before its
+    end, with the bytes that the sender's connection sent at the data level. Each interval and the end have `subflows`.
+    RequestError when the trial has no row of the flow.
+    """
+    row = tables["flows"].filter(pl.col("flow") == flow.id)
+    if row.is_empty():
+        raise RequestError(f"exporting flow {flow.name}: the trial has no row of it in the table flows")
+    [told] = row.to_dicts()
+    start, end = told["start_us"], told["end_us"]
+    side = flow.sender
+    mine = (
+        (pl.col("flow") == flow.carrier)
+        & (pl.col("side") == side)
+        & pl.col("t_us").is_between(start or 0, end or 0)
+    )
+    connection = tables["connections"].filter(mine).sort("t_us")
+    subflows = tables["subflows"].filter(mine).sort("t_us")
+    seconds = None if start is None or end is None else (end - start) / 1e6
+    last = [
+        _subflow(flow, side, one) for _, one in sorted(subflows.group_by("subflow"), key=lambda part: part[0])
+    ]
+    resent = [one["retransmits"] for one in last]
+    retransmits = sum(resent) if resent and None not in resent else None
+    sent = _amount(0.0, seconds, told["sent_bytes"]) | {"retransmits": retransmits, "sender": True}
+    received = _amount(0.0, seconds, told["received_bytes"]) | {"sender": True}
+    control = {"sender_tcp_congestion": told["congestion_control"]}
+    return {
+        "start": {
+            "version": f"plait {version}",
+            "connected": [_connected(flow)],
+            "test_start": {
+                "protocol": flow.transport.upper(),
+                "num_streams": 1,
+                "reverse": int(side == "server"),
+                "duration": seconds,
+            },
+        },
+        "intervals": _intervals(connection, subflows, start),
+        "end": {
+            "streams": [
+                {"sender": {"socket": 1, **sent}, "receiver": {"socket": 1, **received}, "subflows": last}
+            ],
+            "sum_sent": sent,
+            "sum_received": received,
+            **control,
+        },
+        **({} if told["error"] is None else {"error": told["error"]}),
+    }
+
+
+def _connected(flow: Flow) -> dict[str, Any]:
+    ends = {"local_host": flow.client.address, "local_port": flow.client.port or None}
+    return {"socket": 1, **ends, "remote_host": flow.server.address, "remote_port": flow.server.port}
+
+
+def _amount(start: float, end: float | None, count: int | None) -> dict[str, Any]:
+    """Bytes over a time, as iperf3 writes it."""
+    seconds = None if end is None else end - start
+    rate = None if not seconds or count is None else count * 8 / seconds
+    return {"start": start, "end": end, "seconds": seconds, "bytes": count, "bits_per_second": rate}
+
+
+def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | None) -> list[dict[str, Any]]:
+    """One entry a second, from sample to sample."""
+    found: list[dict[str, Any]] = []
+    if start is None or connection.is_empty():
+        return found
+    begun = {"t_us": start, "sent_bytes": 0}
+    before = begun
+    number = (pl.col("t_us") - start - 1) // _SECOND_US
+    for (_,), part in connection.group_by(number.alias("second"), maintain_order=True):
+        last = part.row(-1, named=True)
+        if last["t_us"] <= before["t_us"]:
+            continue
+        known = last["sent_bytes"] is not None and before["sent_bytes"] is not None
+        moved = last["sent_bytes"] - before["sent_bytes"] if known else None
+        amount = _amount((before["t_us"] - start) / 1e6, (last["t_us"] - start) / 1e6, moved)
+        stream = {
+            "socket": 1,
+            **amount,
+            "subflows": _within(subflows, before["t_us"], last["t_us"], start),
+            "sender": True,
+        }
+        found.append({"streams": [stream], "sum": {**amount, "sender": True}})
+        before = last
+    return found
+
+
+def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dict[str, Any]]:
+    """What each subflow sent between two samples, new payload only."""
+    found = []
+    fresh = pl.col("sent_bytes") - pl.col("retransmitted_bytes")
+    for (number,), one in sorted(subflows.group_by("subflow"), key=lambda part: part[0]):
+        until = one.filter(pl.col("t_us") <= high).select(
+            "t_us", fresh.alias("fresh"), "rtt_us", "cwnd_segments", "mss_bytes"
+        )
+        if until.is_empty() or until["t_us"][-1] <= low:
+            continue
+        earlier = until.filter(pl.col("t_us") <= low)
+        first = earlier["fresh"][-1] if earlier.height else 0
+        last = until.row(-1, named=True)
+        known = last["fresh"] is not None and first is not None
+        amount = _amount((low - start) / 1e6, (high - start) / 1e6, last["fresh"] - first if known else None)
+        found.append({"id": number, **amount, "rtt": last["rtt_us"], "snd_cwnd": _window(last)})
+    return found
+
+
+def _window(row: dict[str, Any]) -> int | None:
+    cwnd, mss = row["cwnd_segments"], row["mss_bytes"]
+    return None if cwnd is None or mss is None else cwnd * mss
+
+
+def _subflow(flow: Flow, side: str, samples: pl.DataFrame) -> dict[str, Any]:
+    """A subflow over the whole flow: its ends, its path, what it sent, and its RTT (us) and window (bytes)."""
+    last = samples.row(-1, named=True)
+    sent, resent = last["sent_bytes"], last["retransmitted_bytes"]
+    windows = (samples["cwnd_segments"] * samples["mss_bytes"]).max()
+    return {
+        "id": last["subflow"],
+        "path": path_name(flow, side, last["local_address"], last["remote_address"]),
+        "local_host": last["local_address"],
+        "local_port": last["local_port"],
+        "remote_host": last["remote_address"],
+        "remote_port": last["remote_port"],
+        "backup": last["backup"],
+        "bytes": None if sent is None or resent is None else sent - resent,
+        "retransmits": last["retransmitted_segments"],
+        "mean_rtt": None if (mean := samples["rtt_us"].mean()) is None else round(mean),
+        "max_rtt": samples["rtt_us"].max(),
+        "max_snd_cwnd": windows,
+    }

@@ -1,0 +1,56 @@
+"""A flow of a finished trial in the shape of another tool's results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import plait
+from plait.analysis.iperf3 import exportable, iperf3_document
+from plait.dataset.trial import read_trial
+from plait.errors import RequestError
+from plait.scenario.wording import nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def export_flow(
+    folder: Path, *, case: str | None = None, trial: int = 0, flow: str | None = None
+) -> dict[str, Any]:
+    """Returns the flow `flow` of trial `trial` of `case` as `iperf3 -J` would print it.
+
+    Without `case` or `flow` the only one is meant. RequestError when there is no such case, trial or flow, or several;
+    DataError when the trial's files are damaged.
+    """
+    parent = folder / "trials"
+    if not parent.is_dir():
+        raise RequestError(
+            f"exporting from {folder}: it is no result folder; give one that `plait run` has written"
+        )
+    case = _one("case", case, sorted(path.name for path in parent.iterdir() if path.is_dir()))
+    place = parent / case / f"{trial:03d}"
+    if not place.is_dir():
+        raise RequestError(f"exporting trial {trial} of {case}: there is no such trial in {folder}")
+    found = read_trial(place)
+    if found.provenance.status == "failed":
+        raise RequestError(
+            f"exporting trial {trial} of {case}: it failed: {found.provenance.error or 'no reason is known'}"
+        )
+    flows = {one.name: one for one in exportable(found.plan)}
+    chosen = _one("flow over TCP or MPTCP", flow, list(flows))
+    return iperf3_document(flows[chosen], found.tables, plait.__version__)
+
+
+def _one(what: str, asked: str | None, there: list[str]) -> str:
+    """The one that is asked for, or the only one."""
+    option = what.split(" ", maxsplit=1)[0]
+    if asked is None and len(there) == 1:
+        return there[0]
+    if asked is None:
+        known = f"choose by --{option}: {', '.join(there[:8])}" if there else "there is none"
+        raise RequestError(f"exporting needs one {what}; {known}")
+    if asked not in there:
+        raise RequestError(
+            f"--{option} {asked}: {nearest(asked, there) or 'there is: ' + ', '.join(there[:8])}"
+        )
+    return asked

@@ -1,0 +1,55 @@
+"""A flow in the shape of iperf3's JSON: its figures are those of the tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.analysis.iperf3 import exportable, iperf3_document
+from plait.api.export import export_flow
+from plait.errors import RequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import RunTrial
+
+pytestmark = pytest.mark.guest
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_figures_of_an_exported_flow_are_those_of_the_trial(run_trial: RunTrial, reverse: bool) -> None:
+    overrides = ("traffic.0.bulk.duration=3s", f"traffic.0.bulk.reverse={str(reverse).lower()}")
+    ran = run_trial("two-paths", case=1, overrides=overrides)
+    [flow] = exportable(ran.plan)
+    document = iperf3_document(flow, ran.tables, "0")
+    row = ran.tables["flows"].row(0, named=True)
+    end = document["end"]
+    assert end["sum_sent"]["bytes"] == row["sent_bytes"]
+    assert end["sum_received"]["bytes"] == row["received_bytes"]
+    assert end["sum_received"]["bits_per_second"] == pytest.approx(row["received_bytes"] * 8 / 3, rel=1e-9)
+    assert document["start"]["test_start"]["reverse"] == int(reverse)
+    subflows = end["streams"][0]["subflows"]
+    assert [one["id"] for one in subflows] == [0, 1]
+    assert {one["path"] for one in subflows} == {"h1-s1-h2", "h1-s2-h2"}
+    assert [round(one["sum"]["end"]) for one in document["intervals"]] == [1, 2, 3]
+    # The connection counts what it has given to a subflow, the subflow what has left.
+    for one in document["intervals"][1:]:
+        parts = [part["bytes"] for part in one["streams"][0]["subflows"]]
+        assert len(parts) == 2
+        assert min(parts) > 0.3 * one["sum"]["bytes"]
+        assert sum(parts) == pytest.approx(one["sum"]["bytes"], rel=0.2)
+    moved = sum(one["sum"]["bytes"] for one in document["intervals"])
+    assert row["received_bytes"] <= moved <= row["sent_bytes"]
+
+
+def test_what_cannot_be_exported_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="no result folder"):
+        export_flow(tmp_path)
+    for case in ("a", "b"):
+        (tmp_path / "trials" / case).mkdir(parents=True)
+    with pytest.raises(RequestError, match="choose by --case: a, b"):
+        export_flow(tmp_path)
+    with pytest.raises(RequestError, match="no such trial"):
+        export_flow(tmp_path, case="a", trial=3)

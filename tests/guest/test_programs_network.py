@@ -62,7 +62,7 @@ def test_ten_virtual_seconds_of_iperf3_take_two_of_the_processor(
 
 @needs("iperf3")
 @pytest.mark.parametrize(
-    "options", ["-P, 3, -t, 3", "-R, -t, 3", "-b, 4M, -t, 3", "-b, 1M, -R, -P, 2, -t, 3"]
+    "options", ["-P, 3, -t, 3", "-R, -t, 3", "-b, 4M, -t, 3", "-b, 1M, -R, -P, 2, -t, 3, -l, 8K"]
 )
 def test_options_of_iperf3_change_what_both_see_alike(run_trial: RunTrial, options: str) -> None:
     ran = run_trial("iperf3", case=1, overrides=(f"programs.1.run=[iperf3, -c, h2, {options}, -J]",))
@@ -117,4 +117,6 @@ def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, clie
     carried = ran.tables["subflows"].filter(pl.col("flow").is_in([flow.id for flow in data]))
     assert carried.group_by("flow", "side").agg(pl.col("subflow").n_unique())["subflow"].max() >= 2
     received = ran.tables["connections"].filter(pl.col("flow").is_in([flow.id for flow in data]))
-    assert received["received_bytes"].max() >= 1_900_000
+    # One connection carries it all for webtorrent, aria2 opens one each way and takes from both.
+    each = received.group_by("flow", "side").agg(pl.col("received_bytes").max())["received_bytes"]
+    assert each.sum() >= 1_900_000

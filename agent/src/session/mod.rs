@@ -50,13 +50,13 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
     }
     status::enter_phase("run");
     orders::listen(&runs)?;
-    runs.tell_ready()?;
     let began_us = clock::trial_us();
     let limit_us = first.time_limit_us.map_or(i64::MAX, |limit| began_us.saturating_add(limit));
     if let Some(start) = first.start.take() {
         runs.stop_after(start.run);
         runs.start(start);
     }
+    runs.tell_ready()?; // not earlier: what came for a program that is not there yet would be lost
     let mut next_us = began_us;
     loop {
         next_us += ROUND_US;

@@ -152,7 +152,7 @@ def _subflow(flow: Flow, side: str, samples: pl.DataFrame) -> dict[str, Any]:
         "backup": last["backup"],
         "bytes": None if sent is None or resent is None else sent - resent,
         "retransmits": last["retransmitted_segments"],
-        "mean_rtt": None if (mean := samples["rtt_us"].mean()) is None else round(mean),
+        "mean_rtt": samples["rtt_us"].cast(pl.Float64).mean(),
         "max_rtt": samples["rtt_us"].max(),
         "max_snd_cwnd": windows,
     }

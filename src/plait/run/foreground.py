@@ -39,6 +39,8 @@ _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, sign
 _STALL_S = 120.0
 _OUT_OF_MEMORY = "Out of memory: Killed process"
 _INPUT_BYTES = 1 << 20
+_FED_S, _QUIET_S = 0.005, 0.25
+"""How often is looked after what tells nothing by itself: whether the guest has taken its input; whether time is up."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,9 @@ class _Follower:
 
     def until_end(self) -> int:
         while True:
-            watched = (
-                [self._signals]
-                if self._input is None or self._session.is_fed()
-                else [self._signals, self._input]
-            )
-            ready = self._session.wait(watched)
+            fed = self._input is not None and self._session.is_fed()
+            watched = [self._signals] if self._input is None or fed else [self._signals, self._input]
+            ready = self._session.wait(watched, _FED_S if fed else _QUIET_S)
             if self._signals in ready and (code := self._pass_signals()) is not None:
                 return code
             if self._input in ready:

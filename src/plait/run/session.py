@@ -41,7 +41,6 @@ _PUNCH_HOLE = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 _KEEP_BYTES = 16 << 20
 _READ_BYTES = 1 << 20
 _TYPED_BYTES = 256
-_PIECES_MAX = 16
 _PATIENCE_S = 60.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -179,8 +178,8 @@ class Session:
         self.tell(order)
 
     def is_fed(self) -> bool:
-        """Whether there is so much input that the guest has not taken yet that no more should be given."""
-        return sum(1 for _ in (self.folder / "input").glob("piece-*")) > _PIECES_MAX
+        """Whether there is input that the guest has not taken yet, so that no more should be given."""
+        return next((self.folder / "input").glob("piece-*"), None) is not None
 
     def _send(self, line: bytes) -> None:
         try:

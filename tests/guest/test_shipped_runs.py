@@ -57,7 +57,7 @@ def test_a_shipped_scenario_runs(name: str, engine: VirtualEngine, tmp_path: Pat
     scenario = load(name)
     plan = resolve(expand(scenario)[-1].scenario, trial_seed(scenario.seed, 0))
     flows = tuple(shortened(flow, plan.flows) for flow in plan.flows)
-    end = max(flow.start_us for flow in flows) + 20_000_000
+    end = max(flow.start_us for flow in flows) + 40_000_000
     ran = run_plan(
         engine, plan.model_copy(update={"flows": flows, "end_us": end}), tmp_path, scenario.input_files()
     )

@@ -116,7 +116,10 @@ def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, clie
     assert {(flow.server.netns, flow.client.netns) for flow in data} <= {("ns1", "ns2"), ("ns2", "ns1")}
     carried = ran.tables["subflows"].filter(pl.col("flow").is_in([flow.id for flow in data]))
     assert carried.group_by("flow", "side").agg(pl.col("subflow").n_unique())["subflow"].max() >= 2
-    received = ran.tables["connections"].filter(pl.col("flow").is_in([flow.id for flow in data]))
-    # One connection carries it all for webtorrent, aria2 opens one each way and takes from both.
-    each = received.group_by("flow", "side").agg(pl.col("received_bytes").max())["received_bytes"]
-    assert each.sum() >= 1_900_000
+    # aria2 opens a connection each way, takes from both, and ends before another sample of the connections.
+    assert (
+        carried.group_by("flow", "side", "subflow")
+        .agg(pl.col("received_bytes").max())["received_bytes"]
+        .sum()
+        >= 1_900_000
+    )

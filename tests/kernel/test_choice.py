@@ -80,6 +80,7 @@ def test_blest_skips_when_the_window_holds_too_little(
     permille: int,
 ) -> None:
     rtt_s = int(rtt_f * ratio)
+    assume(rtt_s < 2**32)  # the kernel holds microseconds in 32 bits
     rtts = Fraction(rtt_s, rtt_f)
     needed = mss[0] * (cwnd + (rtts - 1) / 2) * rtts * permille / 1000
     left = window - mss[1] * (inflight + 1)

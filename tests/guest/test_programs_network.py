@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from conftest import run_plan
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.programs import with_connections
+from plait.plan.expand import expand, trial_seed
+from plait.plan.resolve import resolve
 from plait.run.files import cache_root
+from plait.scenario import load
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Ran, RunTrial
+    from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest
 
@@ -90,11 +97,14 @@ def test_what_curl_downloads_is_what_its_subflows_carry(run_trial: RunTrial, cas
     assert run_trial("nginx-curl", case=case).digest == ran.digest
 
 
-@needs("node")
-@pytest.mark.skipif(
+with_webtorrent = pytest.mark.skipif(
     not (cache_root() / "npm/node_modules/webtorrent-cli").is_dir(),
     reason="webtorrent is not installed; run tools/npm-packages",
 )
+
+
+@needs("node")
+@with_webtorrent
 @pytest.mark.parametrize("client", ["webtorrent", pytest.param("aria2", marks=needs("aria2c"))])
 def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, client: str) -> None:
     overrides = ("programs.0.environment.SIZE=2000000", f"programs.4.environment.CLIENT={client}")
@@ -111,3 +121,38 @@ def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, clie
         .sum()
         >= 1_900_000
     )
+
+
+@needs("node", "aria2c")
+@with_webtorrent
+def test_a_swarm_of_mptcp_and_tcp_peers_completes_and_only_mptcp_uses_both_lines(
+    engine: VirtualEngine, tmp_path: Path
+) -> None:
+    size = 2_000_000
+    case = expand(load("swarm", (f"programs.0.environment.SIZE={size}",)))[1]
+    ran = run_plan(engine, resolve(case.scenario, trial_seed(1, 0)), tmp_path)
+    transports = {one.netns: one.transport for one in ran.plan.programs if one.name.startswith("fetch-")}
+    assert sorted(transports.values()) == ["mptcp"] * 4 + ["tcp"] * 4
+
+    said = [log.read_text().split()[-2] for log in sorted((tmp_path / "programs").glob("fetch-*.log"))]
+    assert len(said) == 8
+    assert {len(sha256) for sha256 in said} == {64}
+    assert len(set(said)) == 1  # and each compared its copy with the original, or the trial had failed
+
+    about = with_connections(ran.plan, ran.tables)
+    peers = [flow for flow in about.flows if 8000 not in (flow.client.port, flow.server.port)]
+    got = ran.tables["connections"].group_by("flow").agg(pl.col("received_bytes").max())
+    received = dict(got.rows())
+    among = [flow for flow in peers if "seeder" not in (flow.client.netns, flow.server.netns)]
+    assert sum(received[flow.id] or 0 for flow in among) > size  # it is a swarm: they give to each other
+    # Lines are 10.0.0.0/24 and 10.0.1.0/24; a subflow that carried nothing has acknowledged its SYN alone.
+    carried = ran.tables["subflows"].filter(pl.col("received_bytes") > 2)
+    lines = {
+        flow.id: {address.split(".")[2] for address in carried.filter(flow=flow.id)["local_address"]}
+        for flow in peers
+    }
+    used: dict[str, set[str]] = {node: set() for node in transports}
+    for flow in peers:
+        for node in {flow.client.netns, flow.server.netns} & set(used):
+            used[node] |= lines[flow.id]
+    assert used == {node: {"0", "1"} if one == "mptcp" else {"0"} for node, one in transports.items()}

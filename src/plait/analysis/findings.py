@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.plan.applications import Connection
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -67,6 +69,7 @@ def findings(plan: Plan, tables: Tables) -> list[Finding]:
     counted = _counted(tables["counters"])
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     multipath = [flow for flow in plan.flows if flow.transport == "mptcp" and flow.connection is None]
+    plain = {frozenset((peers.source, peers.target)) for peers in plan.peers if peers.transport == "tcp"}
     found: list[Finding] = []
     for flow in multipath:
         row = rows.get(flow.id)
@@ -77,11 +80,16 @@ def findings(plan: Plan, tables: Tables) -> list[Finding]:
             other is not flow and {other.client.netns, other.server.netns} & set(ends) for other in multipath
         )
         own = counted if alone else {}
+        if row["fallback"] and isinstance(flow.application, Connection) and frozenset(ends) in plain:
+            continue  # the other program was given TCP
         if row["fallback"]:
             found.append(_fallback(flow, row, tables["events"], own))
         else:
             found += _joins(flow, tables["events"], own)
-            found += _announcements(flow, tables["events"])
+            if not (flow.background and isinstance(flow.application, Connection)):
+                found += _announcements(
+                    flow, tables["events"]
+                )  # else it may have been over before it could join
     return found
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Case", "expand", "trial_seed"]
 
+_WORD_MAX = 40
 _NAME_MAX = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+-]+")
 
@@ -134,14 +135,20 @@ def _short_names(keys: list[str]) -> dict[str, str]:
 
 
 def _labels(values: dict[int, object]) -> dict[int, str]:
-    """A short word for each value by its number; that number where the value is not one word."""
-    out = {}
-    for i, value in values.items():
-        plain = isinstance(value, (str, int, float, bool)) or value is None
-        text = str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)
-        word = _UNSAFE.sub("_", text.replace("%", "pct").replace("/", "_"))[:40].strip(".,=_")
-        out[i] = word if plain and word else f"v{i + 1}"
-    return out
+    """A short word for each value by its number; that number where the value is not one word, or a few of them."""
+    return {i: _word(value) or f"v{i + 1}" for i, value in values.items()}
+
+
+def _word(value: object) -> str:
+    """A value as a part of a file's name; empty where it is neither one word nor a short list of words."""
+    if isinstance(value, (list, tuple)):
+        words = [_word(one) for one in value]
+        joined = "+".join(words)
+        return joined if all(words) and len(joined) <= _WORD_MAX else ""
+    if not (isinstance(value, (str, int, float, bool)) or value is None):
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)
+    return _UNSAFE.sub("_", text.replace("%", "pct").replace("/", "_"))[:_WORD_MAX].strip(".,=_")
 
 
 def _bounded(name: str) -> str:

@@ -133,10 +133,10 @@ def _baselines(summary: Summary) -> str:
     """Return what is compared with: "TCP" when that is the baselines' choice of the main factor."""
     factor = main_factor(summary.cases)
     cases = {case.name: case for case in summary.cases}
-    chosen = {str(cases[c.baseline].settings.get(factor or "")) for c in matched(summary)}
-    if factor is None or len(chosen) != 1:
+    if factor is None:
         return "their baselines"
-    return case_label("", {factor: next(iter(chosen))})
+    chosen = {case_label("", {factor: cases[c.baseline].settings.get(factor)}) for c in matched(summary)}
+    return chosen.pop() if len(chosen) == 1 else "their baselines"
 
 
 def _notable(summary: Summary) -> list[Comparison]:

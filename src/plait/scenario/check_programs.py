@@ -25,7 +25,7 @@ def check_programs(scenario: Scenario) -> Iterator[Found]:
     """Programs run in hosts and routers, each under a name of its own, and wait for programs above them."""
     nodes = {**scenario.network.hosts, **scenario.network.routers}
     names: dict[str, int] = {}
-    transports: dict[str, tuple[str, int]] = {}
+    transports: dict[str, tuple[str, str]] = {}
     for i, program in enumerate(scenario.programs):
         here: Where = ("programs", i)
         if program.node not in nodes:
@@ -33,7 +33,7 @@ def check_programs(scenario: Scenario) -> Iterator[Found]:
             yield (*here, "node"), f"no host or router is called '{program.node[:40]}'; {known}"
         name = program_name(program, i)
         if program.name is not None and name in names:
-            yield (*here, "name"), f"'{name}' is also the name of entry {names[name]}; choose another"
+            yield (*here, "name"), f"another program above is called '{name}'; choose another name"
         for place, other in enumerate(program.after):
             if other not in names:
                 known = nearest(other, names) or "name one"
@@ -53,16 +53,16 @@ def _is_waited_for(program: Program) -> bool:
     return program.ready is not None or program.until == "exit"
 
 
-def _transport(scenario: Scenario, i: int, known: dict[str, tuple[str, int]]) -> Iterator[Found]:
+def _transport(scenario: Scenario, i: int, known: dict[str, tuple[str, str]]) -> Iterator[Found]:
     """The kernel's switch is a namespace's, so all programs of a node have one transport."""
     program = scenario.programs[i]
     transport = program.transport or scenario.transport
-    first, place = known.setdefault(program.node, (transport, i))
+    first, other = known.setdefault(program.node, (transport, program_name(program, i)))
     if first != transport:
         yield (
             ("programs", i, *(("transport",) if program.transport else ())),
             (
-                f"its TCP sockets would be {transport}, and those of entry {place} in the same node {first}; "
+                f"its TCP sockets would be {transport}, and those of '{other}' in the same node {first}; "
                 "that is one switch for a node: give both the same transport, or run them in two hosts"
             ),
         )

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from plait.errors import Mistake, ScenarioError
 from plait.scenario import document
 from plait.scenario.generators import with_traffic
+from plait.scenario.generators.written import names as made_names
 from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
 from plait.scenario.overrides import NAMED, assign
@@ -165,10 +166,13 @@ _HARMLESS: dict[str, object] = {"title": "-", "duration": "1s", "flags": ["subfl
 
 def _harmless_entry(raw: dict[str, Any], where: Where) -> object:
     """Something valid in the place of an entry of a list, so that the others keep their numbers."""
+    hosts = raw.get("network", {}).get("hosts") or made_names(raw.get("network")).get("hosts", ())
+    first, second = ([str(host) for host in hosts] + ["", ""])[:2]
     if where[0] == "traffic":
-        hosts = raw.get("network", {}).get("hosts", ())
-        first, second = ([str(host) for host in hosts] + ["", ""])[:2]
         return {"bulk": {"from": first, "to": second, "duration": "1s"}}
+    if where[0] == "programs":
+        name = raw["programs"][where[1]].get("name", f"entry-{where[1]}")
+        return {"name": str(name), "node": first, "run": "true", "until": "exit"}
     return {"address": "10.0.0.1", "flags": ["subflow"]}
 
 

@@ -89,7 +89,7 @@ class Program(Part):
     """A program, run as root of its node from `at` until it ends, is stopped, or the trial ends."""
 
     node: NodeName
-    """A host or router."""
+    """A host or router; several, as a list or a pattern such as `peer*`, have a program each (see generators)."""
     run: Annotated[
         list[Value],
         Field(min_length=1, max_length=1000),
@@ -126,6 +126,6 @@ class Program(Part):
     """What is expected of it when it ends by itself; anything else fails the trial."""
     transport: Transport | None = None
     """`mptcp`: its TCP sockets are MPTCP sockets, and so are those of all programs in its node. Default: the
-    scenario's."""
+    scenario's. For several nodes a list is taken in turn."""
     result: Literal["iperf3"] | None = None
     """What it prints is the JSON of `iperf3 -J`, whose figures stand beside plait's."""

@@ -197,7 +197,8 @@ impl ProgramTables {
             let mut row = with_ends(info.subflow(), number, ends.0, ends.1);
             let (flow, side) = (view.flow, view.side);
             if token.is_none() {
-                view.fallback = one.ulp.map(|_| true);
+                // With a token it is a subflow of an MPTCP connection that is closed and no longer shown.
+                view.fallback = one.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
                 view.count(t_us, info.received_bytes(), info.last_data_ms());
                 view.own(|| programs.owner(name, one.inode), &one);
                 let whole = with_buffers(info.connection(), &one);

@@ -8,6 +8,7 @@ from plait.scenario.generators.access import BehindNat, TwoWans, WifiCellular
 from plait.scenario.generators.khalili import KhaliliA, KhaliliB, KhaliliC, TopologyA
 from plait.scenario.generators.paths import Dumbbell, NPaths
 from plait.scenario.generators.regions import Regions
+from plait.scenario.generators.swarm import Swarm
 from plait.scenario.generators.trees import FatTree, TwoLayerTree
 
 if TYPE_CHECKING:
@@ -28,5 +29,6 @@ KINDS: dict[str, type[Generator]] = {
         TwoWans,
         BehindNat,
         Regions,
+        Swarm,
     )
 }

@@ -1,4 +1,4 @@
-"""Generators in the JSON Schema: a network is described or generated, and so is an entry of the traffic."""
+"""Generators in the JSON Schema: networks, entries of the traffic, and programs of several nodes."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def with_generators(body: dict[str, Any]) -> dict[str, Any]:
             ),
         ]
     }
+    program = body["$defs"]["Program"]["properties"]
+    program["node"] = {
+        "anyOf": [program["node"], {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+    }
+    transport = {key: program["transport"]["anyOf"][0][key] for key in ("enum", "type")}
+    program["transport"]["anyOf"].append({"type": "array", "items": transport, "minItems": 1})
     body["required"] = [name for name in body["required"] if name != "traffic"]
     return body
 

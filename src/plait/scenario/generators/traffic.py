@@ -45,10 +45,10 @@ class Permutation(Part):
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
         """(from, to) of every flow. ValueError says what is wrong."""
-        chosen = _chosen(self.hosts, hosts)
-        if len(chosen) < 2:
-            raise ValueError(f"a permutation needs two hosts, and here is {chosen[0]} alone; name more")
-        return list(zip(chosen, derangement(chosen, self.seed), strict=True))
+        named = chosen(self.hosts, hosts)
+        if len(named) < 2:
+            raise ValueError(f"a permutation needs two hosts, and here is {named[0]} alone; name more")
+        return list(zip(named, derangement(named, self.seed), strict=True))
 
 
 class Pairs(Part):
@@ -63,7 +63,7 @@ class Pairs(Part):
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
         """(from, to) of every flow. ValueError says what is wrong."""
-        senders, receivers = _chosen(self.from_, hosts), _chosen(self.to, hosts)
+        senders, receivers = chosen(self.from_, hosts), chosen(self.to, hosts)
         if len(senders) == 1:
             senders = senders * len(receivers)
         if len(receivers) == 1:
@@ -79,13 +79,13 @@ class Pairs(Part):
 KINDS: dict[str, type[Permutation | Pairs]] = {"permutation": Permutation, "pairs": Pairs}
 
 
-def _chosen(patterns: Sequence[str], hosts: Sequence[str]) -> list[str]:
-    """The hosts that fit, in the order of the patterns and then of their declaration, each once."""
+def chosen(patterns: Sequence[str], hosts: Sequence[str], kind: str = "host") -> list[str]:
+    """The hosts that fit, in the order of the patterns and then of their declaration, each once. ValueError: none."""
     found: dict[str, None] = {}
     for pattern in patterns:
         fitting = [host for host in hosts if fnmatchcase(host, pattern)]
         if not fitting:
-            raise ValueError(f"no host fits '{pattern[:40]}'; {nearest(pattern, hosts)}".rstrip("; "))
+            raise ValueError(f"no {kind} fits '{pattern[:40]}'; {nearest(pattern, hosts)}".rstrip("; "))
         found |= dict.fromkeys(fitting)
     return list(found)
 

@@ -1,7 +1,8 @@
 """A scenario's fields with every generator replaced by what it stands for, and a person's own fields on top. Pure.
 
 The asked form is kept beside (a scenario varies `network.k`, not the links that follow from it), and so is the way
-back from a written-out entry of the traffic to the asked one, so that mistakes are told where a person can mend them.
+back from a written-out entry of the traffic or the programs to the asked one, so that mistakes are told where a
+person can mend them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from plait.scenario.generators import traffic
+from plait.scenario.generators import programs, traffic
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.wording import nearest
 
@@ -42,21 +43,17 @@ class Written:
     """What was asked, and the same with plain fields only."""
 
     asked: dict[str, Any]
-    """`network` and `traffic` as a person wrote them."""
+    """`network`, `traffic` and `programs` as a person wrote them."""
     fields: dict[str, Any]
-    """All fields, with `network` and `traffic` written out."""
-    origins: list[Where] = field(default_factory=list)
-    """Of each written-out entry of the traffic, the path of the asked one."""
+    """All fields, with these written out."""
+    origins: dict[str, list[Where]] = field(default_factory=dict)
+    """Of each written-out entry of `traffic` and `programs`, the path of the asked one."""
 
     def place(self, where: Sequence[str | int]) -> Where:
         """The path of a field as a person knows it."""
-        if (
-            len(where) > 1
-            and where[0] == "traffic"
-            and isinstance(where[1], int)
-            and where[1] < len(self.origins)
-        ):
-            return (*self.origins[where[1]], *where[2:])
+        origins = self.origins.get(str(where[0]), ()) if where else ()
+        if len(where) > 1 and isinstance(where[1], int) and where[1] < len(origins):
+            return (*origins[where[1]], *where[2:])
         return tuple(where)
 
 
@@ -71,17 +68,26 @@ def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
 def write_out(raw: dict[str, Any]) -> Written | None:
     """The scenario's fields without generators; None where there are none. Raises Mistakes."""
     raw = with_traffic(raw)
-    network, entries = raw.get("network"), raw.get("traffic")
+    network, entries, run = raw.get("network"), raw.get("traffic"), raw.get("programs")
     generated = _kind(network) is not None or (isinstance(network, dict) and "generator" in network)
     listed = isinstance(entries, (list, tuple))
-    if not generated and not (listed and any(_generated(entry) for entry in entries or ())):
+    flows = listed and any(_generated(entry) for entry in entries or ())
+    grouped = isinstance(run, (list, tuple)) and any(programs.is_group(entry) for entry in run)
+    if not generated and not flows and not grouped:
         return None
     fields = dict(raw)
     if generated:
         fields["network"] = _network(network)  # type: ignore[arg-type]  # a mapping, as seen above
-    written = Written({key: plain(raw[key]) for key in ("network", "traffic") if key in raw}, fields)
+    written = Written(
+        {key: plain(raw[key]) for key in ("network", "traffic", "programs") if key in raw}, fields
+    )
     if listed:
-        fields["traffic"] = _traffic(list(entries or ()), _hosts(fields.get("network")), written.origins)
+        origins = written.origins["traffic"] = []
+        fields["traffic"] = _traffic(list(entries or ()), _names(fields.get("network"), "hosts"), origins)
+    if grouped:
+        nodes = [name for place in ("hosts", "routers") for name in _names(fields.get("network"), place)]
+        origins = written.origins["programs"] = []
+        fields["programs"] = _programs(list(run or ()), nodes, origins)
     return written
 
 
@@ -204,10 +210,10 @@ def _generated(entry: Any) -> str | None:
     return next((kind for kind in traffic.KINDS if kind in entry), None)
 
 
-def _hosts(network: Any) -> list[str]:
-    """The hosts' names, as far as they can be read."""
-    hosts = network.get("hosts") if isinstance(network, dict) else getattr(network, "hosts", None)
-    return [str(name) for name in hosts] if isinstance(hosts, (dict, list, tuple)) else []
+def _names(network: Any, place: str) -> list[str]:
+    """The names of hosts or routers, as far as they can be read."""
+    nodes = network.get(place) if isinstance(network, dict) else getattr(network, place, None)
+    return [str(name) for name in nodes] if isinstance(nodes, (dict, list, tuple)) else []
 
 
 _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
@@ -243,6 +249,27 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
         else:
             out += made
             origins += [(*here, "each")] * len(made)
+    if found:
+        raise Mistakes(found)
+    return out
+
+
+def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> list[Any]:
+    """The entries with those of several nodes written out; fills `origins`. Raises Mistakes."""
+    out: list[Any] = []
+    found: list[Found] = []
+    groups = programs.Groups()
+    for i, asked in enumerate(entries):
+        entry = groups.resolved(asked)
+        members = [entry]
+        if programs.is_group(entry):
+            try:
+                members = programs.written_out(entry, nodes)
+            except ValueError as wrong:
+                found.append((("programs", i, "node"), str(wrong)))
+            groups.add(entry, members)
+        out += members
+        origins += [("programs", i)] * len(members)
     if found:
         raise Mistakes(found)
     return out

@@ -1,0 +1,62 @@
+"""Programs from a few words: an entry whose node is a pattern or a list stands for a program in each of these nodes.
+
+    {name: download, node: "peer*", transport: [mptcp, tcp], run: ..}
+
+are `download-peer1` over MPTCP, `download-peer2` over TCP, and so on. What comes out are plain entries.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait.scenario.generators.traffic import chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_PROGRAMS = 256
+
+
+def is_group(entry: Any) -> bool:
+    """Whether an entry stands for several programs."""
+    node = entry.get("node") if isinstance(entry, dict) else None
+    return isinstance(node, list) or (isinstance(node, str) and any(sign in node for sign in "*?["))
+
+
+def written_out(entry: dict[str, Any], nodes: Sequence[str]) -> list[dict[str, Any]]:
+    """The entries that one stands for; transports are taken in turn. ValueError says what is wrong."""
+    asked = entry["node"] if isinstance(entry["node"], list) else [entry["node"]]
+    if not asked:
+        raise ValueError("this is an empty list; name nodes, or a pattern such as peer*")
+    names = chosen([str(pattern) for pattern in asked], nodes, "host or router")
+    if len(names) > MAX_PROGRAMS:
+        raise ValueError(f"this is {len(names)} programs; there are at most {MAX_PROGRAMS}: name fewer nodes")
+    out = []
+    for i, node in enumerate(names):
+        one = {**entry, "node": node}
+        if isinstance(entry.get("transport"), list) and entry["transport"]:
+            one["transport"] = entry["transport"][i % len(entry["transport"])]
+        if entry.get("name") is not None:
+            one["name"] = f"{entry['name']}-{node}"
+        out.append(one)
+    return out
+
+
+class Groups:
+    """The programs that further entries mean by the name of a group."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, list[str]] = {}
+
+    def add(self, entry: dict[str, Any], members: Sequence[dict[str, Any]]) -> None:
+        """Notes the programs of a group that has a name."""
+        if isinstance(entry.get("name"), str):
+            self._members[entry["name"]] = [one["name"] for one in members]
+
+    def resolved(self, entry: Any) -> Any:
+        """An entry that waits for all of a group, where it names one."""
+        after = entry.get("after") if isinstance(entry, dict) else None
+        listed = [after] if isinstance(after, str) else after
+        if not isinstance(listed, list) or not any(str(name) in self._members for name in listed):
+            return entry
+        return {**entry, "after": [one for name in listed for one in self._members.get(str(name), [name])]}

@@ -1,0 +1,42 @@
+"""Equal peers, each with a line of its own to each of a few switches."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from plait.scenario.generators.base import Description, Generator, Options
+from plait.scenario.parts import Delay, Whole
+from plait.units import Rate
+
+
+class Swarm(Generator):
+    """Hosts `seeder`, and `peer1`, `peer2`, ..: each joined to every one of the switches `s1`, `s2`, .."""
+
+    SIZE: ClassVar[str] = "n"
+    TRAFFIC: ClassVar[list[Options]] = [{"permutation": {"each": {"bulk": {"duration": "10s"}}}}]
+
+    generator: Literal["swarm"] = "swarm"
+    n: Annotated[Whole, Field(ge=1)] = 8
+    """Peers, beside the seeder."""
+    lines: Annotated[Whole, Field(ge=1, le=8)] = 2
+    """Of each peer, and so switches; a host has at most 8 endpoints."""
+    rate: Rate = Rate.parse("20mbit")
+    """Of each line, in each direction."""
+    delay: Delay = Delay.parse("5ms")
+    """Of each line, one way; between two peers it is twice as much."""
+
+    def count_links(self) -> int:
+        """The lines of all."""
+        return (self.n + 1) * self.lines
+
+    def describe(self) -> Description:
+        """The first line of each host is its initial path."""
+        out = Description()
+        out.add_hosts("seeder", *(f"peer{i + 1}" for i in range(self.n)))
+        out.add_switches(*(f"s{i + 1}" for i in range(self.lines)))
+        for host in out.hosts:
+            for switch in out.switches:
+                out.join(host, switch, rate=self.rate, delay=self.delay)
+        return out

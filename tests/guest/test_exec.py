@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from executing import descendants, run, started
 
 import plait
 from plait import kernel as kernels
@@ -24,21 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.guest
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
-PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(plait.__file__).parents[1])}
 HOSTS_ROOT = "../" * 64
-
-
-def run(*words: str, timeout_s: float = 100, **more: object) -> subprocess.CompletedProcess[str]:
-    given = {"stdin": subprocess.DEVNULL} if "input" not in more else {}
-    how = {"capture_output": True, "text": True, "timeout": timeout_s, "env": ENVIRONMENT, **given, **more}
-    return subprocess.run([*PLAIT, "exec", *words], check=False, **how)
-
-
-def started(*words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*PLAIT, "exec", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
-    )
 
 
 def test_output_errors_and_the_exit_code_are_those_of_the_program() -> None:
@@ -54,7 +39,9 @@ def test_errors_keep_their_place_in_the_output_where_both_go_to_the_same_place()
 
 def test_input_and_output_of_some_megabytes_pass_unchanged_in_both_clocks() -> None:
     numbers = "".join(f"{n}\n" for n in range(400_000))
-    assert run("--", "cat", input=numbers).stdout == numbers
+    done = run("--", "cat", input=numbers)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == numbers
     assert run("--clock", "real", "--", "md5sum", input=numbers).stdout == (
         subprocess.run(["md5sum"], input=numbers, capture_output=True, text=True, check=True).stdout
     )
@@ -115,15 +102,6 @@ def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
     assert guest.returncode == 128 + signal.SIGTERM
 
 
-def descendants(pid: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-    return children + [further for child in children for further in descendants(child)]
-
-
 @pytest.mark.parametrize("clock", ["virtual", "real"])
 def test_an_interrupt_reaches_the_program_which_may_answer_it(clock: str) -> None:
     answer = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 1; done"
@@ -151,8 +129,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
 def test_each_kind_of_failure_is_told_in_one_clear_line() -> None:
     missing = run("--", "no-such-program")
     assert (missing.returncode, missing.stdout) == (127, "")
-    assert missing.stderr.startswith("plait: starting no-such-program: No such file")
-    assert missing.stderr.count("\n") == 1
+    assert missing.stderr == (
+        "plait: starting no-such-program: there is no such program in PATH; install it, or give its path\n"
+    )
+    known = run("--env", "PATH=/nowhere", "--", "iperf3")
+    assert known.stderr.endswith("install it (`apt-get install iperf3`), or give its path\n")
     crashed = run("--", "sh", "-c", "kill -SEGV $$")
     assert (crashed.returncode, crashed.stderr) == (139, "plait: the program was ended by SIGSEGV\n")
     endless = run("--timeout", "20s", "--", "sleep", "1000")
@@ -160,15 +141,37 @@ def test_each_kind_of_failure_is_told_in_one_clear_line() -> None:
     assert endless.stderr == "plait: the program was ended after 20 s of its clock; --timeout allows more\n"
 
 
-def test_a_full_disk_and_too_little_memory_are_named() -> None:
-    full = run(
-        "--memory", "128MiB", "--", "sh", "-c", "dd if=/dev/zero of=/tmp/much bs=1M 2>/dev/null; exit 5"
+def test_a_full_disk_is_named_and_leaves_memory_to_run_in() -> None:
+    full = "for place in /tmp /run /dev/shm; do dd if=/dev/zero of=$place/much bs=1M 2>/dev/null; done; ls /; exit 5"
+    done = run("--memory", "128MiB", "--", "sh", "-c", full)
+    assert done.returncode == 5
+    assert done.stderr == (
+        "plait: nothing is left in /tmp and /var, /run, /dev/shm, which are in memory; --memory gives more, or write "
+        "to --rw DIR\n"
     )
-    assert full.returncode == 5
-    assert "nothing is left in /tmp and /var, which are in memory; --memory gives more" in full.stderr
-    short = run("--memory", "128MiB", "--", "python3", "-c", "b = bytearray(500 << 20)")
-    assert short.returncode != 0
-    assert "MemoryError" in short.stderr or "the guest ran out of memory (128 MiB)" in short.stderr
+
+
+def test_a_program_for_which_memory_does_not_suffice_is_told_from_one_that_was_killed() -> None:
+    """What is asked for at once is refused, and the program says so itself; what is used bit by bit ends it."""
+    greedy = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
+    short = run("--memory", "128MiB", "--", "/usr/bin/python3", "-c", greedy)
+    assert short.returncode == 128 + signal.SIGKILL
+    assert short.stderr.splitlines() == [
+        "plait: the guest ran out of memory (128 MiB) and its kernel killed a program; --memory gives it more",
+        "plait: the program was ended by SIGKILL",
+    ]
+    at_once = run("--memory", "128MiB", "--", "/usr/bin/python3", "-c", "bytearray(500 << 20)")
+    assert at_once.returncode == 1
+    assert at_once.stderr.splitlines()[-1] == "MemoryError"
+
+
+def test_a_device_that_a_guest_has_not_is_named() -> None:
+    done = run("--", "head", "-c1", "/dev/kvm")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "plait: there is no /dev/kvm in a guest, which has none of this machine's devices (`plait exec -- ls /dev`)"
+    )
+    assert run("--", "sh", "-c", "echo /dev/kvm").stderr == ""
 
 
 def test_a_fork_bomb_is_bounded_and_named() -> None:

@@ -131,3 +131,12 @@ def test_all_that_is_missing_is_told_at_once_and_once(engine: VirtualEngine) -> 
         host="sysctls: {net.ipv4.nothing: 1}",
     )
     assert len(text.splitlines()) == 5
+
+
+def test_programs_that_are_not_here_are_refused_with_all_other_mistakes(engine: VirtualEngine) -> None:
+    more = "tcp: {congestion_control: cubix}\nprograms: [{node: h1, run: [no-such-program, -x]}]\n"
+    said = refused(engine, more).splitlines()
+    assert said[0].startswith("t.yaml:10:7: tcp.congestion_control: ")
+    assert said[1].startswith(
+        "t.yaml:11:29: programs.0.run.0: there is no program 'no-such-program' on this machine"
+    )

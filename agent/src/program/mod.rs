@@ -4,12 +4,14 @@
 //! lines of its log, and ends the trial.
 
 mod confine;
+pub mod devices;
 mod figures;
 mod files;
 mod log;
 mod ready;
 pub mod root;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -72,6 +74,7 @@ impl Programs {
         root::prepare()?;
         files::name_hosts(names)?;
         files::mount_packages()?;
+        root::seal()?;
         confine::prepare()?;
         let folder = format!("{JOB}/programs");
         std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;
@@ -227,16 +230,22 @@ impl Running {
     fn told(&self, why: &str) -> String {
         let Program { name, netns, argv, .. } = self.plan;
         let command: String = argv.join(" ").chars().take(120).collect();
-        let limit = if self.group.was_full() {
-            format!("; it reached the limit of {} processes and threads", confine::PROCESSES)
+        let printed = self.log.tail();
+        let mut why = why.to_owned();
+        if self.group.was_full() {
+            let limit = confine::PROCESSES;
+            let _ = write!(why, "; it reached the limit of {limit} processes and threads"); // to a String
+        }
+        for device in devices::missing(argv.iter().map(String::as_str).chain([printed.as_str()])) {
+            let _ =
+                write!(why, "; there is no {device} in a guest, which has none of this machine's devices");
+        }
+        let tail = if printed.is_empty() {
+            "its log is empty".to_owned()
         } else {
-            String::new()
+            format!("the last lines of its log:\n{printed}")
         };
-        let tail = match self.log.tail() {
-            tail if tail.is_empty() => "its log is empty".to_owned(),
-            tail => format!("the last lines of its log:\n{tail}"),
-        };
-        format!("program {name} ({command}) in {netns}: {why}{limit}; {tail}")
+        format!("program {name} ({command}) in {netns}: {why}; {tail}")
     }
 }
 

@@ -36,7 +36,7 @@ pub fn prepare(first: &First) -> Result<Place> {
     apply::bring_up_loopback()?;
     root::mount_host()?;
     layers()?;
-    mount_at("tmpfs", "tmpfs", &format!("{ROOT}/run"), c"mode=0755")?;
+    mount_at("tmpfs", "tmpfs", &format!("{ROOT}/run"), c"mode=0755,size=10%")?;
     root::mount_kernel()?;
     root::mount_names()?;
     devices()?;
@@ -47,12 +47,12 @@ pub fn prepare(first: &First) -> Result<Place> {
         mount("none", format!("{ROOT}{folder}"), "hostfs", MountFlags::empty(), options.as_c_str())
             .attempt(|| format!("mounting {folder}"))?;
     }
-    seal()?;
+    root::seal()?;
     enter()
 }
 
 fn layers() -> Result<()> {
-    mount_at("tmpfs", "tmpfs", &make(LAYERS, 0o755)?, c"mode=0755")?;
+    mount_at("tmpfs", "tmpfs", &make(LAYERS, 0o755)?, c"mode=0755,size=50%")?;
     for name in LAYERED {
         let (upper, work) = (format!("{LAYERS}/{name}"), format!("{LAYERS}/{name}.work"));
         let lower = format!("{ROOT}/{name}");
@@ -117,15 +117,6 @@ fn groups(processes_max: u32) -> Result<()> {
     make(GROUP, 0o755)?;
     let limit = format!("{GROUP}/pids.max");
     fs::write(&limit, processes_max.to_string()).attempt(|| format!("writing {limit}"))
-}
-
-/// From here on nothing more of the host can be mounted, where the kernel can be told so.
-fn seal() -> Result<()> {
-    let path = "/sys/module/hostfs/parameters/sealed";
-    if fs::exists(path).unwrap_or(false) {
-        fs::write(path, "1").attempt(|| format!("writing {path}"))?;
-    }
-    Ok(())
 }
 
 /// Makes the host's files the root of a mount namespace, as `switch_root` does.

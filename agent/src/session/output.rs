@@ -41,6 +41,8 @@ pub struct End {
     pub refused_processes: u64,
     /// Private file systems on which nothing is left.
     pub full: Vec<&'static str>,
+    /// Devices of which a program that failed spoke, and that are not there.
+    pub missing_devices: Vec<String>,
     /// The session's time at the end.
     pub t_us: i64,
 }

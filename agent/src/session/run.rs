@@ -24,11 +24,14 @@ use crate::apply::{Applied, enter};
 use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
+use crate::program::devices;
 use crate::program::root::ROOT;
 use crate::sys;
 
 /// What is read at once.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// What is kept of what a program writes, to tell what it missed.
+const LAST_BYTES: usize = 2000;
 
 /// What can be done to a run, from the order to start it on.
 struct Live {
@@ -234,17 +237,21 @@ impl Runs {
             }
         }
         let ended = pidfd_open(pid, PidfdFlags::empty()).attempt(what)?;
-        self.relay(start.run, sources, ended.as_fd())?;
+        let last = self.relay(start.run, sources, ended.as_fd())?;
         let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).attempt(what)?;
         let code = status.as_ref().and_then(rustix::process::WaitIdStatus::exit_status);
         let signal = status.as_ref().and_then(rustix::process::WaitIdStatus::terminating_signal);
-        Ok(End { code, signal, ..End::default() })
+        let printed = String::from_utf8_lossy(&last);
+        let words = start.argv.iter().map(String::as_str).chain([printed.as_ref()]);
+        let missing_devices = if code == Some(0) { Vec::new() } else { devices::missing(words) };
+        Ok(End { code, signal, missing_devices, ..End::default() })
     }
 
-    /// Passes on what a program writes, until it has ended and everything is read that it left.
-    fn relay(&self, run: u32, mut sources: Vec<Source>, ended: BorrowedFd<'_>) -> Result<()> {
+    /// Passes on what a program writes, until it has ended and everything is read that it left. Returns the last of it.
+    fn relay(&self, run: u32, mut sources: Vec<Source>, ended: BorrowedFd<'_>) -> Result<Vec<u8>> {
         let what = || "reading what a program writes";
         let mut buffer = vec![0; BUFFER_BYTES];
+        let mut last = Vec::new();
         loop {
             let mut ready: Vec<PollFd<'_>> =
                 sources.iter().map(|source| PollFd::new(&source.fd, PollFlags::IN)).collect();
@@ -263,13 +270,15 @@ impl Runs {
                     Ok(bytes) => {
                         quiet = false;
                         self.output.frame(run, sources[index].kind, &buffer[..bytes])?;
+                        last.extend_from_slice(&buffer[..bytes]);
+                        last.drain(..last.len().saturating_sub(LAST_BYTES));
                     }
                     Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(error) => return Err(error).attempt(what),
                 }
             }
             if is_over && quiet {
-                return Ok(());
+                return Ok(last);
             }
         }
     }

@@ -49,13 +49,14 @@ def command(
 ) -> int:
     """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
     from plait.errors import RequestError
-    from plait.run.services import services
+    from plait.run.services import iperf_settings, services
     from plait.run.session import First
 
     if clock not in CLOCKS:
         raise RequestError(f"--clock {clock}: there is no such clock; there is: {', '.join(CLOCKS)}")
     real_time = clock == "real"
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
+    environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
     memory_mib = _mebibytes(memory)
     wall_us = _micros("--wall-timeout", wall_timeout)
     first = First(

@@ -2,7 +2,8 @@
 
 Root of a guest can mount any folder of the host that its kernel, a process of the host, can reach. So that process is
 given a view of the host in which everything but FOLDERs is read-only, and a network without any device: namespaces of
-mounts and network, made as root, or in a user namespace as anybody else. Needs Linux 5.12 (mount_setattr).
+mounts and network, made as root, or in a user namespace as anybody else. Then it gives up for ever what root may do
+beside reading files and owning them, so that nothing of this can be undone. Needs Linux 5.12 (mount_setattr).
 
 Exit code 3 with one line on standard error when the machine does not allow it.
 """
@@ -20,6 +21,10 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x4_0000
 _SYS_MOUNT_SETATTR = 442
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY = 1
+
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_KEPT = frozenset(range(5))
+"""CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID (linux/capability.h)."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -75,6 +80,15 @@ def _confine(writable: list[str]) -> None:
     for folder in writable:
         _set_attributes(folder, 0, _MountAttributes(attr_clr=_MOUNT_ATTR_RDONLY))
     os.chdir(here)  # the same folder, by the mount that can be written to
+    _give_up_privileges()
+
+
+def _give_up_privileges() -> None:
+    """What is not in the bounding set is gone with the next execve(2), also for root (capabilities(7))."""
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text(encoding="ascii"))
+    for capability in set(range(last + 1)) - _KEPT:
+        _check(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), f"giving up capability {capability}")
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "giving up new privileges")
 
 
 def main() -> NoReturn:

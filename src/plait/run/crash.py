@@ -29,6 +29,11 @@ def panic(console: list[str]) -> str | None:
     return None
 
 
+def ran_out_of_memory(console: list[str]) -> bool:
+    """Whether the kernel killed a program because no memory was left."""
+    return any("Out of memory: Killed process" in line for line in console)
+
+
 def trace(console: list[str], modules: Path) -> list[str]:
     """Returns where the kernel went down and the calls that led there, innermost first.
 

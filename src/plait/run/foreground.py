@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import TrialError
+from plait.run.crash import ran_out_of_memory
+from plait.run.packages import install_hint
 from plait.run.session import END, STDERR, STDOUT, Session, Size
 from plait.run.virtual import virtual_us
 
@@ -37,7 +39,6 @@ _NOT_FOUND, _NOT_RUNNABLE, _SIGNALLED = 127, 126, 128
 _ENOENT = 2
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _STALL_S = 120.0
-_OUT_OF_MEMORY = "Out of memory: Killed process"
 _INPUT_BYTES = 1 << 20
 _FED_S, _QUIET_S = 0.005, 0.25
 """How often is looked after what tells nothing by itself: whether the guest has taken its input; whether time is up."""
@@ -159,9 +160,7 @@ class _Follower:
 
     def _judge(self, end: dict[str, object]) -> int:
         """Returns the exit code, and says what a person should know."""
-        if _OUT_OF_MEMORY in (self._session.folder / "console.log").read_text(
-            encoding="utf-8", errors="replace"
-        ):
+        if ran_out_of_memory(self._session.console().splitlines()):
             self._tell(
                 f"the guest ran out of memory ({self._bounds.memory_mib} MiB) and its kernel killed a program; "
                 "--memory gives it more"
@@ -175,24 +174,33 @@ class _Follower:
             self._tell(
                 f"nothing is left in {places}, which are in memory; --memory gives more, or write to --rw DIR"
             )
+        for device in map(str, end["missing_devices"]):  # type: ignore[call-overload]
+            self._tell(
+                f"there is no {device} in a guest, which has none of this machine's devices (`plait exec -- ls /dev`)"
+            )
         if end["timed_out"]:
             limit_s = (self._session.first.time_limit_us or 0) / 1e6
             self._tell(f"the program was ended after {limit_s:g} s of its clock; --timeout allows more")
             return TIMED_OUT
         if end["error"]:
             program = self._session.first.start.argv[0] if self._session.first.start else ""
-            hint = (
-                " in PATH, or its interpreter is missing"
-                if end["errno"] == _ENOENT and "/" not in program
-                else ""
-            )
-            self._tell(f"starting {program}: {end['error']}{hint}")
+            self._tell(f"starting {program}: {_why_not_started(program, end)}")
             return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
         if isinstance(end["signal"], int):
             if not self._interrupts and end["signal"] != signal.SIGPIPE:
                 self._tell(f"the program was ended by {signal.Signals(end['signal']).name}")
             return _SIGNALLED + end["signal"]
         return int(str(end["code"]))
+
+
+def _why_not_started(program: str, end: dict[str, object]) -> str:
+    if end["errno"] != _ENOENT:
+        return str(end["error"])
+    if "/" not in program:
+        return f"there is no such program in PATH; {install_hint(program)}, or give its path"
+    if not Path(program).exists():
+        return f"there is no such file; {install_hint(program)}, or correct its path"
+    return "the interpreter that its first line names is not there"
 
 
 @contextlib.contextmanager

@@ -39,7 +39,18 @@ def launcher() -> list[str]:
 
 def confiner(writable: Sequence[Path]) -> list[str]:
     """Returns the command prefix under which nothing of the host but `writable` can be changed."""
-    return [sys.executable, "-I", "-S", confined.__file__, *map(str, writable), "--"]
+    folders = [str(folder.resolve()) for folder in writable]
+    return [sys.executable, "-I", "-S", confined.__file__, *folders, "--"]
+
+
+def refuse_unconfined(console: Sequence[str]) -> None:
+    """Raises MachineError when the console tells that the machine did not allow it."""
+    refused = [line.partition(": ")[2] for line in console if line.startswith("plait-confined:")]
+    if refused:
+        raise MachineError(
+            f"keeping the host's files from being changed: {refused[0]}; programs of the host run only where "
+            "namespaces of users or of mounts may be made (in a container: allow them, or run it privileged)"
+        )
 
 
 def memory_directory() -> str:

@@ -1,4 +1,4 @@
-"""What a scenario asks of the kernel and the kernel lacks: found before anything runs, and said with what there is."""
+"""What a scenario asks for and kernel or machine lack: found before anything runs, and said with what there is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.errors import ScenarioError
 from plait.plan import sysctls
+from plait.run.preflight_programs import missing_programs
 from plait.scenario.source import Source
 from plait.scenario.wording import closest
 
@@ -31,7 +32,7 @@ _MANY = 24
 
 
 def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
-    """Raises ScenarioError, with each mistake in its place, when the kernel lacks what a case asks for.
+    """Raises ScenarioError, with each mistake in its place, when kernel or machine lack what a case asks for.
 
     `ask` gives the inventory of the kernel that will run them, with settings to be tried.
     """
@@ -41,6 +42,8 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     found: dict[str, Mistake] = {}
     tries: dict[Setting, tuple[Case, Where]] = {}
     for case in cases:
+        for where, what in missing_programs(case.scenario.programs):
+            _add(found, case, where, what)
         fields = list(_walk(_given(case)))
         wanted = list(_settings(fields))
         for where, path, value in wanted:

@@ -1,10 +1,11 @@
-"""What a program needs to run beside it: Open vSwitch, started as its manual says, before the program.
+"""What a program needs beside it: Open vSwitch, started before as its manual says, and variables for Mininet's iperf.
 
 The database and its socket lie in the guest's own /run, so that whatever runs on the host stays untouched.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ _OPEN_VSWITCH = (
 )
 _SERVICES = {"ovs": _OPEN_VSWITCH}
 _READ_BYTES = 1 << 20
+_CALLS_IPERF = re.compile(rb"\.iperf\s*\(")
 
 
 def services(
@@ -64,8 +66,23 @@ def services(
     return [Service(name, step, environment) for name in names for step in _SERVICES[name]]
 
 
+def iperf_settings(program: Sequence[str], path: str | None = None) -> dict[str, str]:
+    """Returns the variables with which Mininet's own `iperf()` understands iperf 2.1, where `program` calls it.
+
+    Mininet waits for a line on the connection by which it tries whether the server listens. iperf 2.0 printed one, 2.1
+    does so only in its mode for older clients; and it must not add up the two connections.
+    """
+    script = _mininet_script(program, path) or b""
+    calls = _CALLS_IPERF.search(script) is not None
+    return {"IPERF_COMPAT": "1", "IPERF_SINGLECLIENT": "1"} if calls else {}
+
+
 def uses_mininet(program: Sequence[str], path: str | None = None) -> bool:
     """Whether one of the first words of `program` is `mn`, or a script that speaks of Mininet: it may want a switch."""
+    return _mininet_script(program, path) is not None
+
+
+def _mininet_script(program: Sequence[str], path: str | None) -> bytes | None:
     for word in program[:4]:
         found = Path(word) if "/" in word or word.endswith(".py") else None
         if found is None and word == program[0]:
@@ -73,9 +90,10 @@ def uses_mininet(program: Sequence[str], path: str | None = None) -> bool:
             found = Path(which) if which else None
         if found is not None and found.is_file() and _is_text(found):
             with found.open("rb") as file:
-                if b"mininet" in file.read(_READ_BYTES):
-                    return True
-    return False
+                script = file.read(_READ_BYTES)
+            if b"mininet" in script:
+                return script
+    return None
 
 
 def _is_text(path: Path) -> bool:

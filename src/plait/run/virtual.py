@@ -103,7 +103,8 @@ class VirtualEngine:
         self._add_modules(job)
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
-            command = [*self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
+            confiner = launch.confiner([job.folder]) if job.plan.programs else []
+            command = [*confiner, *self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
             guest = launch.spawn(command, job.folder, console)
             try:
                 verdict = _Watch(job, self._limits, started).until_exit(guest)
@@ -235,7 +236,8 @@ def _fill(job: Job, archive: Path) -> None:
 
 
 def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
-    """Raises TrialError unless the agent reported success."""
+    """Raises TrialError unless the agent reported success, MachineError when the guest could not be confined."""
+    launch.refuse_unconfined(_console(folder))
     if verdict is not None:
         raise TrialError("\n".join([verdict, *_printed(folder), _console_tail(folder)]))
     status = folder / "status.json"
@@ -243,7 +245,17 @@ def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
         raise TrialError(_crash(folder, exit_code))
     report = json.loads(status.read_text(encoding="utf-8"))
     if not report["ok"]:
-        raise TrialError(f"{report['phase']}: {report['error']}")
+        raise TrialError("\n".join([f"{report['phase']}: {report['error']}", *_short(folder)]))
+
+
+def _short(folder: Path) -> Iterator[str]:
+    """What a trial that failed was short of."""
+    if crash.ran_out_of_memory(_console(folder)):
+        plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+        yield (
+            f"the guest's memory ({plan['machine']['memory_mib']} MiB) was used up, and its kernel killed a program; "
+            "give the scenario more (memory: SIZE)"
+        )
 
 
 def _printed(folder: Path) -> Iterator[str]:

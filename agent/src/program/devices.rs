@@ -1,0 +1,42 @@
+//! Devices that a program looked for and a guest has not, as far as the program's own words tell.
+
+use std::path::Path;
+
+use super::root::ROOT;
+
+const DEVICES: &str = "/dev/";
+
+/// Devices of which `texts` speak, a program's arguments and what it printed last, and that are not there.
+pub fn missing<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut missing: Vec<String> = texts.into_iter().flat_map(named).collect();
+    missing.sort();
+    missing.dedup();
+    missing.retain(|device| !Path::new(&format!("{ROOT}{device}")).exists());
+    missing
+}
+
+/// Every path below /dev in a text.
+fn named(text: &str) -> Vec<String> {
+    let in_a_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    let starts = text.match_indices(DEVICES).map(|(at, _)| at);
+    let alone = starts.filter(|at| !text[..*at].ends_with(in_a_path));
+    alone
+        .map(|at| {
+            let end = text[at..].find(|c| !in_a_path(c)).map_or(text.len(), |length| at + length);
+            text[at..end].trim_end_matches(['/', '.', '-']).to_owned()
+        })
+        .filter(|path| path.len() >= DEVICES.len())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn paths_of_devices_are_found_in_a_programs_words() {
+        let text =
+            "cat: /dev/kvm: No such file\nopening '/dev/net/tap0'. /dev/ppp.\n/dev/ /sys/dev/block a/dev/b";
+        assert_eq!(named(text), ["/dev/kvm", "/dev/net/tap0", "/dev/ppp"]);
+    }
+}

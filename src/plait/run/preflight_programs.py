@@ -1,0 +1,97 @@
+"""Programs that a scenario names and this machine has not: found before anything runs.
+
+Only what is certain is said. A shell's command line is looked at when it is one simple command; what is looked for in a
+folder that the guest fills itself, or in a program's own directory, is known when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.plan.programs import ENVIRONMENT
+from plait.run.packages import install_hint
+from plait.scenario.wording import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.scenario.programs import Program
+    from plait.scenario.source import Where
+
+_SHELL = ["/bin/sh", "-c"]
+_OWN = ("/tmp", "/run", "/var/tmp", "/mnt", "/dev", "/proc", "/sys")  # noqa: S108 - names of the guest's folders
+"""What the guest has instead of this machine's."""
+_BY_THE_SHELL = """
+. : [ alias bg break case cd command continue do done echo elif else esac eval exec exit export false fc fg fi for
+getopts hash if in jobs kill local printf pwd read readonly return set shift test then times trap true type
+ulimit umask unalias unset until wait while
+"""
+"""Words that sh(1) understands itself."""
+_NOT_FOUND = 127
+
+
+def missing_programs(programs: Sequence[Program]) -> Iterator[tuple[Where, str]]:
+    """Yields the place of each command that cannot be started, and why."""
+    for number, program in enumerate(programs):
+        where: Where = ("programs", number, "run")
+        is_shell = program.run[:2] == _SHELL and len(program.run) == len(_SHELL) + 1
+        if is_shell and program.exit_code in {"any", _NOT_FOUND}:
+            continue
+        word = _first_word(program.run[-1]) if is_shell else program.run[0]
+        what = None if word is None else _missing(word, program)
+        if what is not None:
+            yield (where if is_shell else (*where, 0)), what
+
+
+def _first_word(line: str) -> str | None:
+    """The program of a command line that is one simple command; None when it is more, or the shell's own."""
+    if any(character in line for character in "|&;()<>$`\\\n{}*?[]~#!"):
+        return None
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    if (
+        not words
+        or "=" in words[0]
+        or words[0] in _BY_THE_SHELL.split()
+        or not line.lstrip().startswith(words[0])
+    ):
+        return None
+    return words[0]
+
+
+def _missing(word: str, program: Program) -> str | None:
+    """What is wrong with the program called `word`; None when nothing is, or nobody can know."""
+    if "/" in word:
+        path = Path(word)
+        if not path.is_absolute() or _is_own(word):
+            return None
+        if not path.is_file():
+            return f"there is no file {word} on this machine; {install_hint(word)}, or correct its path"
+        return None if os.access(path, os.X_OK) else f"{word} is not executable; chmod +x it"
+    search = dict(program.environment).get("PATH", ENVIRONMENT["PATH"])
+    folders = search.split(":")
+    if any(not folder.startswith("/") or _is_own(folder) for folder in folders):
+        return None
+    if shutil.which(word, path=search) is not None:
+        return None
+    close = closest(word, [name for folder in folders for name in _names(folder, word[:1])])
+    guess = f"did you mean '{close}'? Else " if close is not None else ""
+    remedy = f"{guess}{install_hint(word)}, or give its path"
+    return f"there is no program '{word}' on this machine (looked for in {search}); {remedy}"
+
+
+def _is_own(path: str) -> bool:
+    return any(path == own or path.startswith(f"{own}/") for own in _OWN)
+
+
+def _names(folder: str, first: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name.startswith(first)]  # noqa: PTH208 - names are wanted
+    except OSError:
+        return []

@@ -1,0 +1,34 @@
+"""`plait exec` as a user calls it, for tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import plait
+
+PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(plait.__file__).parents[1])}
+
+
+def run(*words: str, timeout_s: float = 100, **more: object) -> subprocess.CompletedProcess[str]:
+    given = {"stdin": subprocess.DEVNULL} if "input" not in more else {}
+    how = {"capture_output": True, "text": True, "timeout": timeout_s, "env": ENVIRONMENT, **given, **more}
+    return subprocess.run([*PLAIT, "exec", *words], check=False, **how)
+
+
+def started(*words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*PLAIT, "exec", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+    )
+
+
+def descendants(pid: int) -> list[int]:
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return children + [further for child in children for further in descendants(child)]

@@ -1,0 +1,84 @@
+"""A program that this machine has not is found before anything runs, where that is certain, and only there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.run.preflight_programs import missing_programs
+from plait.run.services import iperf_settings
+from plait.scenario import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCENARIO = """\
+title: Programs
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 10mbit}}}
+until: 1s
+programs:
+  - {node: h1, %s}
+"""
+
+
+def found(program: str) -> list[tuple[object, str]]:
+    return list(missing_programs(parse(SCENARIO % program, "t.yaml").programs))
+
+
+@pytest.mark.parametrize(
+    ("program", "where", "told"),
+    [
+        (
+            "run: [no-such-program, -x]",
+            ("programs", 0, "run", 0),
+            "there is no program 'no-such-program' on this machine",
+        ),
+        ("run: no-such-program -x", ("programs", 0, "run"), "install it, or give its path"),
+        (
+            "run: [iperf3, -s], environment: {PATH: /nowhere}",
+            ("programs", 0, "run", 0),
+            "`apt-get install iperf3`",
+        ),
+        (
+            "run: [/opt/nowhere/server]",
+            ("programs", 0, "run", 0),
+            "there is no file /opt/nowhere/server on this machine",
+        ),
+        ("run: [/etc/passwd]", ("programs", 0, "run", 0), "/etc/passwd is not executable; chmod +x it"),
+        ("run: [slep, 1], environment: {PATH: /usr/bin}", ("programs", 0, "run", 0), "did you mean 'sleep'?"),
+    ],
+)
+def test_what_cannot_be_started_is_told_in_its_place(program: str, where: object, told: str) -> None:
+    ((place, what),) = found(program)
+    assert place == where
+    assert told in what
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "run: [sh, -c, 'true']",
+        "run: sleep 1",
+        "run: 'no-such-program || true'",
+        "run: 'if no-such-program; then :; fi'",
+        "run: 'cd /tmp'",
+        "run: 'A=1 sleep 1'",
+        "run: '$HOME/program'",
+        "run: no-such-program, exit_code: any",
+        "run: no-such-program, exit_code: 127",
+        "run: [./made-when-it-runs]",
+        "run: [/tmp/made-when-it-runs]",
+        "run: [made-when-it-runs], environment: {PATH: '/tmp/bin:/bin'}",
+    ],
+)
+def test_what_may_be_right_is_left_to_the_trial(program: str) -> None:
+    assert found(program) == []
+
+
+def test_mininets_own_throughput_test_gets_what_it_needs_of_iperf(tmp_path: Path) -> None:
+    calls, own = tmp_path / "calls.py", tmp_path / "own.py"
+    calls.write_text("from mininet.net import Mininet\nnet.iperf((h1, h2))\n")
+    own.write_text("from mininet.net import Mininet\nh1.cmd('iperf -c h2')\n")
+    assert iperf_settings(["python3", str(calls)]) == {"IPERF_COMPAT": "1", "IPERF_SINGLECLIENT": "1"}
+    assert iperf_settings(["python3", str(own)]) == {}

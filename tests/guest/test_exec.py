@@ -102,6 +102,14 @@ def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
     assert guest.returncode == 128 + signal.SIGTERM
 
 
+def test_a_guest_that_has_ended_may_be_held_while_the_rest_of_its_words_waits_for_a_reader() -> None:
+    session = object.__new__(Session)
+    session.guest = subprocess.Popen(["true"])
+    session.guest.wait()
+    session.hold_still()
+    session.go_on()
+
+
 @pytest.mark.parametrize("clock", ["virtual", "real"])
 def test_an_interrupt_reaches_the_program_which_may_answer_it(clock: str) -> None:
     answer = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 1; done"

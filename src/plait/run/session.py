@@ -229,12 +229,12 @@ class Session:
         self._rest = data[at:]
 
     def hold_still(self) -> None:
-        """Stops the guest, and with it its clock when that is virtual."""
-        os.kill(self.guest.pid, signal.SIGSTOP)
+        """Stops the guest, and with it its clock when that is virtual. One that has ended already stays as it is."""
+        self.guest.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Lets the guest go on."""
-        os.kill(self.guest.pid, signal.SIGCONT)
+        self.guest.send_signal(signal.SIGCONT)
 
     def wait(self, others: Sequence[int] = (), timeout_s: float = 0.25) -> list[int]:
         """Waits until the guest tells something or ends, one of `others` is ready to be read, or time is up.

@@ -24,6 +24,19 @@ SMALL = 0.01
 """A connection that carried less than this share of the largest one is in the background: it controls others."""
 
 
+def _serves(plan: Plan, about: Row) -> bool:
+    """Return whether a connection is one between services, in a trial that waits for other programs.
+
+    A tunnel below what is measured is such a one: it carries the same bytes once more.
+    """
+    awaited = {program.name for program in plan.programs if program.awaited}
+    return (
+        bool(awaited)
+        and about["program"] is not None
+        and not awaited & {about["program"], about["server_program"]}
+    )
+
+
 def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     """Return the plan with a flow for each connection between its nodes that programs made; as it is, without any."""
     found = tables.get("program_flows")
@@ -33,7 +46,12 @@ def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     carried = _carried(found, tables["connections"])
     largest = max(carried.values(), default=0)
     flows = [
-        _flow(plan, about, rows[about["flow"]], background=carried[about["flow"]] < SMALL * largest)
+        _flow(
+            plan,
+            about,
+            rows[about["flow"]],
+            background=carried[about["flow"]] < SMALL * largest or _serves(plan, about),
+        )
         for about in found.iter_rows(named=True)
     ]
     return plan.model_copy(update={"flows": (*plan.flows, *flows)})

@@ -41,6 +41,7 @@ TITLES: dict[str, str] = {
     "queue_mean_bytes": "Mean queue",
     "queue_max_bytes": "Largest queue",
     "dropped_packets": "Dropped packets",
+    "iperf3_received_bps": "Goodput that iperf3 tells",
     "path_share": "Share of the path",
 }
 """Those of single flows and paths have the name of the flow or path before a dot."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.wording import MISSING, number_word
 from plait.report.delay_chart import MOST as MOST_LINES
-from plait.report.table import MORE
 from plait.report.theme import PATHS
 from plait.report.why import why
 from plait.warnings import LOUD
@@ -110,7 +109,7 @@ def table(rows: Sequence[Row]) -> str:
         ("Goodput", "n", _goodput),
         *(
             (title.capitalize() if title[1].islower() else title, "n", _further(i))
-            for i, (title, _) in enumerate(MORE)
+            for i, (title, _) in enumerate(rows[0].more if rows else ())
         ),
         ("Against baseline", "n", _against),
         ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),

@@ -12,10 +12,13 @@ from plait.report.cases_chart import labels
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from plait.analysis.model import CaseSummary, Comparison, Statistics, Summary
 
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
+TOLD = ".iperf3_received_bps"
 MORE = (
     ("steady goodput", "steady_goodput_bps"),
     ("page load", "page_load_s"),
@@ -61,7 +64,7 @@ class Row:
     published: str
     """What was published of all flows together; empty without."""
     more: tuple[tuple[str, str], ...]
-    """What only some kinds of traffic have, by the heading of its column."""
+    """What only some kinds of traffic have, and what programs tell, by the heading of its column."""
 
     @property
     def share_text(self) -> str:
@@ -75,7 +78,16 @@ def rows(summary: Summary, published: Published | None = None) -> list[Row]:
     compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
     groups = group_names(name for case in summary.cases for name in case.metrics)
     known = published or Published()
-    return [_row(case, names, compared.get(case.name), groups, known) for case in summary.cases]
+    columns = (*_told_by_programs(summary), *MORE)
+    return [
+        _row(case, names, compared.get(case.name), groups, known, columns=columns) for case in summary.cases
+    ]
+
+
+def _told_by_programs(summary: Summary) -> list[tuple[str, str]]:
+    """Return a column for each program that tells its own goodput: by iperf3's JSON."""
+    found = dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(TOLD))
+    return [(f"{name.removesuffix(TOLD)}: iperf3", name) for name in found]
 
 
 def _row(
@@ -84,6 +96,8 @@ def _row(
     against: Comparison | None,
     groups: dict[str, str],
     published: Published,
+    *,
+    columns: Sequence[tuple[str, str]],
 ) -> Row:
     def mean(metric: str) -> float | None:
         found = case.metrics.get(metric)
@@ -119,7 +133,7 @@ def _row(
             for group, metric in groups.items()
         ),
         published=_beside(published.of(case.settings), mean("steady_goodput_bps") or mean("goodput_bps")),
-        more=tuple((title, show(metric, mean(metric))) for title, metric in MORE),
+        more=tuple((title, show(metric, mean(metric))) for title, metric in columns),
     )
 
 

@@ -16,7 +16,7 @@ from plait.analysis.wording import MISSING
 from plait.dataset.provenance import explain
 from plait.errors import DataError
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.table import MORE, Row, rows
+from plait.report.table import Row, rows
 from plait.warnings import LOUD
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) ->
         ("goodput", lambda row: row.goodput),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
         ("of ideal", lambda row: row.efficiency),
-        *((title, _further(number)) for number, (title, _) in enumerate(MORE)),
+        *((title, _further(number)) for number, (title, _) in enumerate(found[0].more)),
         (FOLDED, lambda row: row.share_text),
         ("fairness", lambda row: row.jain),
     ]

@@ -9,11 +9,11 @@
 set -u
 
 fail() { echo "$SIDE: $*"; exit 1; }
-wait_for() { # COMMAND...: until it succeeds, for 20 s at most
+wait_for() { # COMMAND...: until it succeeds, for 9 s at most
   tries=0
   until "$@" >/dev/null 2>&1; do
     tries=$((tries + 1))
-    [ $tries -lt 60 ] || return 1
+    [ $tries -lt 30 ] || return 1
     sleep 0.3
   done
 }

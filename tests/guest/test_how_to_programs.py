@@ -24,6 +24,7 @@ NEEDS = {
     "iperf3": ("iperf3",),
     "nginx-and-curl": ("nginx", "curl"),
     "bittorrent": ("node", "aria2c"),
+    "vpn-bonding": ("vpncmd", "vpnserver", "mptcpize", "iperf3", "ping"),
 }
 """What a page needs of this machine; `tools/system-packages test` installs it."""
 LIMIT_S = 300

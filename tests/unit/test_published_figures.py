@@ -11,8 +11,10 @@ import pytest
 from scenario_samples import plan_of, said
 
 from plait.analysis.groups import group_metrics
+from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.published import published_in
 from plait.report import build
+from plait.report.table import rows
 from plait.report.terminal import show
 from plait.scenario import parse
 from plait.testing.folders import FakeCase, write_study
@@ -131,3 +133,21 @@ def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> 
     kept = parse(TEXT, "t.yaml", ("vary.zip.transport=[tcp, mptcp]",)).published
     assert kept is not None
     assert len(kept.values) == 1
+
+
+def test_what_iperf3_tells_has_a_column_and_stands_for_what_plait_did_not_measure() -> None:
+    told = {"client.iperf3_received_bps": Statistics(n=1, mean=150e6)}
+    both = {**told, "goodput_bps": Statistics(n=1, mean=60e6)}
+    cases = [
+        CaseSummary(name=name, settings={"kind": name}, trials=1, failed=0, metrics=metrics)
+        for name, metrics in (("udp", told), ("tcp", both))
+    ]
+    summary = Summary(schema=1, scenario="s", digest="sha256:0", cases=tuple(cases), comparisons=())
+    published = published_in(
+        {"published": {"source": "s", "values": [{"goodput": "120mbit"}]}},
+    )
+    udp, tcp = rows(summary, published)
+    assert udp.more[0] == tcp.more[0] == ("client: iperf3", "150 Mbit/s")
+    assert udp.goodput == "\N{EN DASH}"
+    assert udp.published == "120 Mbit/s, +25.0 %"
+    assert tcp.published == "120 Mbit/s, \N{MINUS SIGN}50.0 %"

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.paths import path_name
+from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,16 +69,15 @@ class TrialSeries:
 
 def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
     """Return what happened over time; empty when no flow has a known start and end."""
-    span = _span(plan, tables["flows"])
+    drawn = _drawn(plan)
+    span = _span(plan, tables["flows"].filter(pl.col("flow").is_in([flow.id for flow in drawn])))
     if span is None:
         return TrialSeries(0.0, 0.0, (), (), 0)
     start_us, end_us = span
     interval = plan.sample_interval_us
     bin_us = interval * max(1, round((end_us - start_us) / GOODPUT_BINS / interval))
     edges = _edges(start_us, end_us, bin_us)
-    found = [
-        series for flow in plan.flows for series in _flow_series(plan, flow, tables["subflows"], edges, span)
-    ]
+    found = [series for flow in drawn for series in _flow_series(plan, flow, tables["subflows"], edges, span)]
     shown = _largest(found)
     return TrialSeries(
         duration_s=(end_us - start_us) / 1e6,
@@ -87,6 +87,12 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
         left_out=len(found) - len(shown),
         marks=_marks(plan, tables["events"], span),
     )
+
+
+def _drawn(plan: Plan) -> list[Flow]:
+    """Return all flows but connections of programs in the background, which may carry the same bytes once more."""
+    main = [flow for flow in plan.flows if not (flow.background and isinstance(flow.application, Connection))]
+    return main or list(plan.flows)
 
 
 def _marks(plan: Plan, events: pl.DataFrame, span: tuple[int, int]) -> tuple[tuple[float, str], ...]:

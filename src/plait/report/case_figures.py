@@ -13,6 +13,7 @@ from plait.report.group_chart import group_spec
 from plait.report.heat_map import cells_of, heat_map
 from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
 from plait.report.sweep_chart import scale, sweep_of, sweep_spec
+from plait.report.table import TOLD
 from plait.report.time_charts import chart
 from plait.report.wanted import MOST_FACETS, Wanted, wanted
 
@@ -84,7 +85,7 @@ def _panels(one: Wanted, part: _Part, shown: Sequence[Representative], published
     elif one.kind == "groups":
         draw = group_spec(part.rows, part.cases, published)
     else:
-        known = published if one.metric == "goodput_bps" else None
+        known = published if one.metric == "goodput_bps" or one.metric.endswith(TOLD) else None
         draw = cases_spec(part.rows, part.cases, one.metric, known)
     return [draw] if draw is not None else []
 

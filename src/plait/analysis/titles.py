@@ -41,7 +41,12 @@ TITLES: dict[str, str] = {
     "queue_mean_bytes": "Mean queue",
     "queue_max_bytes": "Largest queue",
     "dropped_packets": "Dropped packets",
+    "duration_s": "Duration of the program",
+    "iperf3_sent_bps": "Rate that iperf3 sent at",
     "iperf3_received_bps": "Goodput that iperf3 tells",
+    "iperf3_udp_bps": "Rate of UDP that iperf3 sent at",
+    "iperf3_lost_packets": "UDP packets that iperf3 missed",
+    "iperf3_jitter_us": "UDP jitter that iperf3 tells",
     "path_share": "Share of the path",
 }
 """Those of single flows and paths have the name of the flow or path before a dot."""

@@ -11,6 +11,7 @@ import pytest
 from conftest import run_plan
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.programs import with_connections
+from plait.explain import explain_trial
 from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.run.files import cache_root
@@ -75,6 +76,42 @@ def test_udp_of_iperf3_is_counted_by_it_and_by_the_links(run_trial: RunTrial) ->
     assert agree_within(0.01, figures["iperf3_packets"] * (1000 + 42), sent)
 
 
+LINKS = {"ns1": ("ns1-r1", "ns1-r2", "ns1-nat"), "ns2": ("r1-ns2", "r2-ns2", "nat-ns2")}
+
+
+def endpoints(**flags: str) -> str:
+    lists = (
+        f"{host}: [{', '.join(f'{{link: {link}, flags: {flag}}}' for link in LINKS[host])}]"
+        for host, flag in flags.items()
+    )
+    return f"mptcp.endpoints={{{', '.join(lists)}}}"
+
+
+@needs("iperf3")
+@pytest.mark.parametrize(
+    ("roles", "used"),
+    [
+        ((), {"nat", "r1"}),
+        ((endpoints(ns1="[subflow]", ns2="[signal]"),), {"nat", "r1", "r2"}),
+    ],
+)
+def test_begun_globally_mptcp_finds_what_is_announced_to_it(
+    run_trial: RunTrial, roles: tuple[str, ...], used: set[str]
+) -> None:
+    """Of endpoints with both flags, which hosts of programs have, Linux announces one: net/mptcp/pm_kernel.c."""
+    command = "programs.1.run=[iperf3, -c, ns2-eth2, -t, 3, -J]"
+    ran = run_trial("initial-path", case=1, overrides=(command, *roles))
+    shares = {name: share for name, share in metrics(ran).items() if name.endswith(".path_share")}
+    assert {name.split("-")[1] for name, share in shares.items() if share} == used
+    never = [
+        (share.where, share.reason)
+        for flow in explain_trial(ran.plan, ran.tables)
+        for share in flow.shares
+        if share.cause == "subflow-never" and share.where == ("ns1-r2-ns2",)
+    ]
+    assert set(never) == (set() if "r2" in used else {(("ns1-r2-ns2",), "no-add-addr")})
+
+
 @needs("nginx", "curl")
 @pytest.mark.parametrize("case", [0, 1])
 def test_what_curl_downloads_is_what_its_subflows_carry(run_trial: RunTrial, case: int) -> None:
@@ -106,7 +143,9 @@ with_webtorrent = pytest.mark.skipif(
 @needs("node")
 @with_webtorrent
 @pytest.mark.parametrize("client", ["webtorrent", pytest.param("aria2", marks=needs("aria2c"))])
-def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, client: str) -> None:
+def test_a_torrent_arrives_whole_over_every_local_path_and_from_node_in_the_same_bytes(
+    run_trial: RunTrial, client: str
+) -> None:
     overrides = ("programs.0.environment.SIZE=2000000", f"programs.4.environment.CLIENT={client}")
     ran = run_trial("bittorrent", case=1, overrides=overrides)
     about = with_connections(ran.plan, ran.tables)
@@ -121,6 +160,12 @@ def test_a_torrent_arrives_whole_over_every_local_path(run_trial: RunTrial, clie
         .sum()
         >= 1_900_000
     )
+    if client == "webtorrent":  # one connection, and what it asks the tracker is no part of the shares
+        shares = {name: share for name, share in metrics(ran).items() if name.endswith(".path_share")}
+        assert list(shares) == [f"ns1-{way}-ns2.path_share" for way in ("r1", "r2", "nat")]
+        assert agree_within(1e-9, sum(share or 0 for share in shares.values()), 1)
+    if client == "webtorrent":  # aria2 asks the processor for random numbers: see docs/limitations.md
+        assert run_trial("bittorrent", case=1, overrides=overrides).digest == ran.digest
 
 
 @needs("node", "aria2c")

@@ -49,7 +49,7 @@ def shortened(flow: Flow, flows: Sequence[Flow]) -> Flow:
     return flow.model_copy(update={"application": application})
 
 
-OF_PROGRAMS = {"bittorrent", "iperf3", "nginx-curl", "swarm", "vpn-bonding", "vpn-kinds"}
+OF_PROGRAMS = {"bittorrent", "initial-path", "iperf3", "nginx-curl", "swarm", "vpn-bonding", "vpn-kinds"}
 
 
 @pytest.mark.parametrize("name", [name for name, _ in shipped() if name not in OF_PROGRAMS])

@@ -86,3 +86,13 @@ def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: p
     asked = plait.load("two-paths", vary=text, repeat=100)
     with pytest.raises(RequestError, match="1000000 trials"):
         plait.run(asked, engine=FakeEngine(), progress=False)
+
+
+def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
+    more = "programs: [{node: h1, until: exit, run: a}]\n"
+    some = study_of(parse(TWO + more, "t.yaml"), "test", repeat=2)
+    assert estimate(some, 1, Pace(10, 1000, 10)).sentence == (
+        "2 trials; how long their programs take is not known beforehand"
+    )
+    ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
+    assert learn(Pace(10, 1000, 10), some, StudyOutcome(2, [ran], interrupted=False)) == Pace(10, 1000, 10)

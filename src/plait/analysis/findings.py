@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.analysis.programs import is_control
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def findings(plan: Plan, tables: Tables) -> list[Finding]:
             found.append(_fallback(flow, row, tables["events"], own))
         else:
             found += _joins(flow, tables["events"], own)
-            if not (flow.background and isinstance(flow.application, Connection)):
+            if not is_control(flow):
                 found += _announcements(
                     flow, tables["events"]
                 )  # else it may have been over before it could join

@@ -15,7 +15,7 @@ from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.joint import joint_goodput_bps
 from plait.analysis.messages import message_metrics
 from plait.analysis.paths import path_name
-from plait.analysis.programs import flow_prefix, program_metrics
+from plait.analysis.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.shares import share_metrics
 from plait.analysis.units import foreground, goodput_bps, users
 from plait.analysis.windows import second_subflow_s, steady_goodput_bps
@@ -204,7 +204,7 @@ def _subflow_metrics(
             used.append(_used(rows))
         by_path = _bytes_by_path(flow, rows)
         total = sum(by_path.values())
-        if total == 0 or (multipath and flow.transport != "mptcp"):
+        if total == 0 or is_control(flow) or (multipath and flow.transport != "mptcp"):
             continue
         if not flow.background:
             largest.append(max(by_path.values()) / total)
@@ -214,7 +214,7 @@ def _subflow_metrics(
     shares: Metrics = {
         f"{prefix}{name}.path_share": count / sum(counts.values())
         for prefix, counts in carried.items()
-        for name, count in counts.items()
+        for name, count in _in_plans_order(plan, counts)
     }
     rtt = _round_trips(plan, tables["subflows"])
     return {
@@ -225,6 +225,12 @@ def _subflow_metrics(
         **rtt,
         **shares,
     }
+
+
+def _in_plans_order(plan: Plan, counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return what paths carried; those between programs in the order of the plan, wherever a connection began."""
+    known = [path.name for peers in plan.peers for path in peers.paths]
+    return sorted(counts.items(), key=lambda one: known.index(one[0]) if one[0] in known else len(known))
 
 
 def _used(rows: pl.DataFrame) -> float | None:

@@ -57,6 +57,17 @@ def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     return plan.model_copy(update={"flows": (*plan.flows, *flows)})
 
 
+def without_control(plan: Plan) -> Plan:
+    """Return the plan without the connections of programs that only control others: what figures over time show."""
+    shown = [flow for flow in plan.flows if not is_control(flow)]
+    return plan.model_copy(update={"flows": tuple(shown)}) if shown else plan
+
+
+def is_control(flow: Flow) -> bool:
+    """Return whether a flow is a connection of programs that carried next to nothing."""
+    return flow.background and isinstance(flow.application, Connection)
+
+
 def _carried(found: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
     """Return the bytes that the receiving side of each connection had at its last sample, or the other had sent."""
     counts = connections.select("flow", "sent_bytes", "received_bytes").group_by("flow").max()

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.paths import path_name
-from plait.plan.applications import Connection
+from plait.analysis.programs import without_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,16 +68,21 @@ class TrialSeries:
 
 
 def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
-    """Return what happened over time; empty when no flow has a known start and end."""
-    drawn = _drawn(plan)
-    span = _span(plan, tables["flows"].filter(pl.col("flow").is_in([flow.id for flow in drawn])))
+    """Return what happened over time; empty when no flow has a known start and end.
+
+    Connections of programs in the background are left out: they may carry the same bytes once more.
+    """
+    plan = without_control(plan)
+    span = _span(plan, tables["flows"])
     if span is None:
         return TrialSeries(0.0, 0.0, (), (), 0)
     start_us, end_us = span
     interval = plan.sample_interval_us
     bin_us = interval * max(1, round((end_us - start_us) / GOODPUT_BINS / interval))
     edges = _edges(start_us, end_us, bin_us)
-    found = [series for flow in drawn for series in _flow_series(plan, flow, tables["subflows"], edges, span)]
+    found = [
+        series for flow in plan.flows for series in _flow_series(plan, flow, tables["subflows"], edges, span)
+    ]
     shown = _largest(found)
     return TrialSeries(
         duration_s=(end_us - start_us) / 1e6,
@@ -87,12 +92,6 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
         left_out=len(found) - len(shown),
         marks=_marks(plan, tables["events"], span),
     )
-
-
-def _drawn(plan: Plan) -> list[Flow]:
-    """Return all flows but connections of programs in the background, which may carry the same bytes once more."""
-    main = [flow for flow in plan.flows if not (flow.background and isinstance(flow.application, Connection))]
-    return main or list(plan.flows)
 
 
 def _marks(plan: Plan, events: pl.DataFrame, span: tuple[int, int]) -> tuple[tuple[float, str], ...]:
@@ -116,9 +115,14 @@ def _edges(start_us: int, end_us: int, bin_us: int) -> np.ndarray:
 
 
 def _span(plan: Plan, flows: pl.DataFrame) -> tuple[int, int] | None:
-    """Return start of the first and end of the last flow in us; a flow without an end lasted to the trial's."""
-    starts = flows["start_us"].drop_nulls().to_list()
-    ends = [plan.end_us if end is None else end for end in flows["end_us"].to_list()]
+    """Return start of the first and end of the last flow of the plan in us.
+
+    A flow without an end lasted to the trial's; a connection of programs without one was shown by no sample.
+    """
+    rows = flows.filter(pl.col("flow").is_in([flow.id for flow in plan.flows]))
+    rows = rows.filter((pl.col("kind") != "program") | pl.col("end_us").is_not_null())
+    starts = rows["start_us"].drop_nulls().to_list()
+    ends = [plan.end_us if end is None else end for end in rows["end_us"].to_list()]
     return (min(starts), max(ends)) if starts and max(ends) > min(starts) else None
 
 

@@ -49,7 +49,7 @@ TITLES: dict[str, str] = {
     "iperf3_jitter_us": "UDP jitter that iperf3 tells",
     "path_share": "Share of the path",
 }
-"""Those of single flows and paths have the name of the flow or path before a dot."""
+"""Those of single flows, paths and programs have its name before a dot."""
 
 _SHARE = ((0.01, "%"),)
 _UNITS: tuple[tuple[str, tuple[tuple[float, str], ...]], ...] = (
@@ -68,7 +68,7 @@ _UNITS: tuple[tuple[str, tuple[tuple[float, str], ...]], ...] = (
 
 
 def title_of(metric: str) -> str:
-    """Return what `metric` is called; of a flow or a path, with its name behind."""
+    """Return what `metric` is called; of a flow, a path or a program, with its name behind."""
     owner, _, name = metric.rpartition(".")
     title = TITLES.get(name) or TITLES.get(metric) or metric
     return f"{title}, {owner}" if owner else title

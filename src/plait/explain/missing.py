@@ -85,7 +85,28 @@ def why_never(
         view.paths[0] if view.paths else None, path.planned
     ):
         return "too-late", ("The connection was over before a join could be.",)
+    if unannounced := _unannounced(plan, facts, path):
+        return "no-add-addr", unannounced
     return "no-answer", ("No event tells of it: its SYN was not answered, or never sent.",)
+
+
+def _unannounced(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
+    """What was announced instead of the path's address at the server; nothing where the client knew that address."""
+    view = facts.view
+    if path.planned is None or not view.paths:
+        return ()
+    heard = facts.events.filter((pl.col("event") == "announced") & (pl.col("node") == view.client))
+    known = [view.paths[0].server_address, *heard["remote_address"].unique(maintain_order=True).to_list()]
+    if path.planned.server_address in known:
+        return ()
+    said = [f"{view.server} announced {', '.join(map(str, known[1:])) or 'nothing'} to {view.client}."]
+    endpoints = [one for host in plan.network.mptcp if host.netns == view.server for one in host.endpoints]
+    if known[1:] and sum({"subflow", "signal"} <= set(one.flags) for one in endpoints) > 1:
+        said.append(
+            "Where endpoints are both `subflow` and `signal`, Linux announces one: the others count as used once this "
+            "side has tried subflows of its own from them."
+        )
+    return tuple(said)
 
 
 def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from plait.report.layout import across, distances, sides
+from plait.report.layout import across, distances, distinct_paths, sides
 from plait.report.link_words import link_label
 from plait.report.svg import LETTER, TEXT, halo, node, node_width, shortened, stroke, text
 from plait.report.theme import FONT
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from plait.plan.model import Link, Plan
 
 FEW_NODES = 16
-"""More are drawn as an overview."""
+FEW_PATHS = 24
+"""Of more nodes or paths an overview is drawn."""
 MOST_ROWS = 40
 """Boxes in a column; more are told in words."""
 FEW_LABELS = 8
@@ -84,8 +85,9 @@ class _Line:
 
 
 def is_crowded(plan: Plan) -> bool:
-    """Return whether a plan has more nodes than a drawing of each of them, and its paths, can show."""
-    return sum(space.role != "wire" for space in plan.network.namespaces) > FEW_NODES
+    """Return whether a plan has more nodes, or paths, than a drawing of each of them can show."""
+    nodes = sum(space.role != "wire" for space in plan.network.namespaces)
+    return nodes > FEW_NODES or len(distinct_paths(plan)) > FEW_PATHS
 
 
 def draw(plan: Plan, colours: Mapping[str, str]) -> str:

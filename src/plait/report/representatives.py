@@ -11,7 +11,7 @@ from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.ideal import ideal_goodput_bps
 from plait.analysis.judged import primary_metric
 from plait.analysis.metrics import GREEDY
-from plait.analysis.programs import with_connections
+from plait.analysis.programs import with_connections, without_control
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial
 from plait.explain import explain_trial
@@ -74,7 +74,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
                 group=json.dumps(other_settings(case, factor), sort_keys=True, default=str),
                 index=row.index,
                 of=len(case.rows),
-                plan=plan,
+                plan=without_control(plan),
                 series=_marked(trial_series(plan, trial.tables), explained),
                 explained=explained,
                 ideal_bps=_ideal_bps(plan),

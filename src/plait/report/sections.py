@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from plait.warnings import Caution
 
 SHORT_HASH = 16
+_CODE = re.compile("`([^`]+)`")
+"""What a description has between backticks: a command, or a field."""
 
 
 def header(about: StudyFile) -> str:
@@ -38,7 +41,8 @@ def header(about: StudyFile) -> str:
     if about.engine:
         facts.append(f"{about.engine} engine")
     line = " \N{MIDDLE DOT} ".join(facts)
-    description = f'<p class="lede">{escape(about.description.strip())}</p>' if about.description else ""
+    words = _CODE.sub(r"<code>\1</code>", escape(about.description.strip())) if about.description else ""
+    description = f'<p class="lede">{words}</p>' if words else ""
     return (
         f"<header><div><h1>{escape(about.heading)}</h1>{description}"
         f'<p class="eyebrow">{escape(line)}</p></div>'

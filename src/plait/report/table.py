@@ -33,6 +33,9 @@ MORE = (
 )
 """Columns that only some kinds of traffic have."""
 
+MOST_SHARES = 9
+"""Paths between two hosts, at most."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -55,7 +58,7 @@ class Row:
     efficiency: str
     benefit: str
     shares: tuple[tuple[str, float], ...]
-    """Mean share of each path, by name; empty when not measured, and for several flows."""
+    """Mean share of each path, by name; empty when not measured, for several flows, and among many hosts."""
     retransmits: str
     rtt: str
     jain: str
@@ -104,7 +107,6 @@ def _row(
         return None if found is None else found.mean
 
     done = case.trials - case.failed
-    several = any(name.endswith(FLOW) for name in case.metrics)
     goodput = case.metrics.get("goodput_bps")
     ratio = against.ratio if against is not None else None
     benefit, jain = mean("aggregation_benefit"), mean("jain_index")
@@ -120,11 +122,7 @@ def _row(
         baseline="" if against is None else names[against.baseline],
         efficiency=show("efficiency", mean("efficiency")),
         benefit=MISSING if benefit is None else f"{benefit:.2f}".replace("-", "\N{MINUS SIGN}"),
-        shares=tuple(
-            (name.removesuffix(SHARE), stats.mean)
-            for name, stats in case.metrics.items()
-            if name.endswith(SHARE) and stats.mean is not None and not several
-        ),
+        shares=_shares(case),
         retransmits=show("retransmits", mean("retransmits")),
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
@@ -143,6 +141,17 @@ def _told(case: CaseSummary) -> float | None:
     """Return the goodput that a program tells, where one does and nothing else was measured: of UDP."""
     found = [stats.mean for name, stats in case.metrics.items() if name.endswith(TOLD)]
     return found[0] if len(found) == 1 else None
+
+
+def _shares(case: CaseSummary) -> tuple[tuple[str, float], ...]:
+    """Return the mean share of each path; nothing for several flows, nor between more hosts than a row can tell."""
+    flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
+    found = tuple(
+        (name.removesuffix(SHARE), stats.mean)
+        for name, stats in case.metrics.items()
+        if name.endswith(SHARE) and stats.mean is not None and not name.startswith(flows)
+    )
+    return found if len(found) <= MOST_SHARES else ()
 
 
 def flow_rows(summary: Summary) -> list[tuple[str, list[str]]]:

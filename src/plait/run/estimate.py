@@ -63,6 +63,8 @@ class Estimate:
     """With as many trials at once as asked for, and none of them in the store."""
     known: bool
     """It rests on trials of this machine."""
+    programs: bool = False
+    """Programs run in it, of which nobody knows how long they take."""
 
     @property
     def sentence(self) -> str:
@@ -71,6 +73,8 @@ class Estimate:
         said = f"{trials} trial{'s' * (trials != 1)}"
         if self.cases > 1 and self.repeat > 1:
             said += f" ({self.cases} cases, {self.repeat} times)"
+        if self.programs:
+            return f"{said}; how long their programs take is not known beforehand"
         basis = "" if self.known else ", a guess: nothing has run here yet"
         return f"{said}, {_rough(self.wall_s)} at most{basis}"
 
@@ -83,7 +87,7 @@ def expected_frames(plan: Plan) -> float:
 def estimate(study: Study, jobs: int, pace: Pace) -> Estimate:
     """Returns how much `study` is with `jobs` trials at once."""
     wall_s = pace.trial_s(_frames_of_a_trial(study)) * study.total / min(jobs, study.total)
-    return Estimate(len(study.cases), study.repeat, wall_s, pace.trials > 0)
+    return Estimate(len(study.cases), study.repeat, wall_s, pace.trials > 0, _with_programs(study))
 
 
 def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
@@ -96,7 +100,9 @@ def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
 
 
 def learn(pace: Pace, study: Study, outcome: StudyOutcome) -> Pace:
-    """Returns the pace with what this study took; trials from the store and failed ones tell nothing."""
+    """Returns the pace with what this study took; trials from the store, failed ones and programs tell nothing."""
+    if _with_programs(study):
+        return pace
     ran = [one for one in outcome.finished if not one.reused and one.error is None]
     keep = min(1.0, _REMEMBERED / pace.trials) if pace.trials else 1.0
     return Pace(
@@ -125,6 +131,10 @@ def keep_pace(cache: Path, engine: str, pace: Pace) -> None:
 
 def _file(cache: Path, engine: str) -> Path:
     return cache / f"pace-{engine}.json"
+
+
+def _with_programs(study: Study) -> bool:
+    return any(case.scenario.programs for case in study.cases)
 
 
 def _frames_of_a_trial(study: Study) -> float:

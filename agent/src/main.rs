@@ -20,6 +20,7 @@ mod tables;
 mod traffic;
 mod trial;
 
+use plan::PauseAt;
 use status::{console, enter_phase};
 
 fn main() {
@@ -54,13 +55,22 @@ fn run() -> error::Result<()> {
     let outcome = run_trial(plan, &mut tables);
     // Also what a failed trial has measured is completed, as far as it can be written.
     let finished = tables.finish();
-    outcome.and(finished)
+    let (network, mut pauses) = outcome?;
+    finished?;
+    pauses.hold(PauseAt::After, &network)
 }
 
-fn run_trial(plan: &'static plan::Plan, tables: &mut trial::Tables) -> error::Result<()> {
+/// Returns what stands when the trial is over: its network, and the pauses that are to come.
+fn run_trial(
+    plan: &'static plan::Plan,
+    tables: &mut trial::Tables,
+) -> error::Result<(apply::Applied, session::Pauses)> {
     enter_phase("network");
-    let network = apply::apply(plan)?;
+    let mut network = apply::apply(plan)?;
+    let mut pauses = session::Pauses::prepare(plan)?;
+    pauses.hold(PauseAt::Before, &network)?;
     enter_phase("traffic");
     let prepared = traffic::prepare(plan, &network)?;
-    trial::run(plan, network, prepared, tables)
+    trial::run(plan, &mut network, prepared, tables)?;
+    Ok((network, pauses))
 }

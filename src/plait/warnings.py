@@ -39,6 +39,7 @@ class Code(StrEnum):
     QUEUE = "queue"
     DEAD_LINK = "dead-link"
     TOO_LATE = "too-late"
+    PAUSE = "pause"
 
 
 class Caution(BaseModel):

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import subprocess
-import sys
-import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from terminal import LIMIT_S, PLAIT, SOURCE, Terminal
 
-import plait
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.guest
 
-PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
-SOURCE = str(Path(plait.__file__).parents[1])
-LIMIT_S = 100
 NETWORK = """
 title: A network to talk to
 network: {hosts: [h1, h2], switches: [s1], links: {h1-s1: {rate: 10mbit, delay: 3ms}, s1-h2: {delay: 2ms}}}
@@ -63,38 +58,6 @@ def test_commands_of_mininets_prompt_are_understood(scenario: Path) -> None:
     assert "0% lost (2/2 answered)" in lines
     assert "there is no command or node nonsense; `help` and `nodes` list them" in lines
     assert "state DOWN" in lines[-1]
-
-
-class Terminal:
-    """plait in a terminal of its own."""
-
-    def __init__(self, *words: str) -> None:
-        self.pid, self.descriptor = pty.fork()
-        if self.pid == 0:
-            os.environ["PYTHONPATH"] = SOURCE
-            os.execv(PLAIT[0], [*PLAIT, *words])  # noqa: S606 - a list of arguments
-        self.seen = ""
-
-    def until(self, text: str) -> str:
-        """Reads until `text` has come; returns what came before it."""
-        deadline = time.monotonic() + LIMIT_S
-        while text not in self.seen:
-            assert select.select([self.descriptor], [], [], max(0, deadline - time.monotonic()))[0], self.seen
-            self.seen += os.read(self.descriptor, 65536).decode()
-        before, _, self.seen = self.seen.partition(text)
-        return before
-
-    def type(self, text: str) -> None:
-        os.write(self.descriptor, text.encode())
-
-    def end(self) -> int:
-        try:
-            while os.read(self.descriptor, 65536):
-                pass
-        except OSError:  # Linux tells the end of a terminal so
-            pass
-        os.close(self.descriptor)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def test_a_second_prompt_joins_the_network_and_both_are_terminals_with_completion(scenario: Path) -> None:

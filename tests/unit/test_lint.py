@@ -136,6 +136,7 @@ WRONG = [
     # links
     ("a short queue", TWO, ("network.links.h1-s1.queue=3pkt",), Code.QUEUE),
     ("a short queue in bytes", TWO, ("network.links.s2-h2.queue=4KB",), Code.QUEUE),
+    ("a person may change it", TWO, ("pause=before",), Code.PAUSE),
     ("a link that loses everything", TWO, ("network.links.h1-s2.loss=100%",), Code.DEAD_LINK),
 ]  # fmt: skip
 

@@ -54,6 +54,8 @@ def changed(old: str, new: str) -> str:
         (TWO + "repeat: 1.5\n", "t.yaml:12:1: repeat: 1.5 is not a whole number"),
         (TWO + "repeat: 0\n", "repeat: 0 is out of range; it must be at least 1"),
         (TWO + "repeat: true\n", "repeat: true is not a whole number"),
+        (TWO + "pause: during\n", "t.yaml:12:1: pause.0: 'during' is not possible; there is: after, before"),
+        (TWO + "vary: {pause: [before]}\n", "'pause' belongs to the study as a whole and cannot vary"),
         (TWO + "transport: mtcp\n", "transport: 'mtcp' is not possible; did you mean 'mptcp'?"),
         (TWO + "title: again\n", "t.yaml:12:1: title: this stands here twice, first in line 1"),
         (TWO + "tcp: {congestion_control: not a name}\n", "cannot be a kernel name"),

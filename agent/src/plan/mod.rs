@@ -189,6 +189,26 @@ impl SideName {
     }
 }
 
+/// When a trial is halted for a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PauseAt {
+    /// The network stands, and nothing of the traffic is there yet.
+    Before,
+    /// Everything has been measured, and the network still stands.
+    After,
+}
+
+impl PauseAt {
+    /// What the agent is at then.
+    pub fn phase(self) -> &'static str {
+        match self {
+            Self::Before => "pause before the traffic",
+            Self::After => "pause after the traffic",
+        }
+    }
+}
+
 /// Reads a plan and checks what its types cannot say.
 pub fn parse(json: &[u8]) -> Result<Plan> {
     let plan: Plan =

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::applications::SocketOptions;
 use super::multipath::{Join, Middlebox, Mptcp};
 use super::running::Program;
-use super::{Action, Application, Distribution, Hook, Qdisc, Role, RouteKind, SideName, Transport};
+use super::{Action, Application, Distribution, Hook, PauseAt, Qdisc, Role, RouteKind, SideName, Transport};
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* })+) => {
@@ -419,6 +419,8 @@ records! {
         names: Vec<HostName>,
         #[serde(default)]
         peers: Vec<Peers>,
+        #[serde(default)]
+        pause: Vec<PauseAt>,
     }
 }
 

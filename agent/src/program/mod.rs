@@ -40,6 +40,21 @@ const SETTLING_US: i64 = 1000;
 /// Turns TCP sockets of programs into MPTCP sockets (a patch of the laboratory kernel).
 const REPLACE_TCP: &str = "net/mptcp/replace_tcp";
 
+/// Mounts the root of programs and their control groups, once.
+pub fn prepare() -> Result<()> {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    root::prepare()?;
+    confine::prepare()
+}
+
+/// The way into a new control group: who writes 0 there is in it. Call [`prepare`] before.
+pub fn group(name: &str) -> Result<OwnedFd> {
+    Group::create(name)?.door().attempt(|| format!("opening the control group {name}"))
+}
+
 /// The programs of a trial.
 #[derive(Default)]
 pub struct Programs {
@@ -71,11 +86,10 @@ impl Programs {
         if planned.is_empty() {
             return Ok(Self::default());
         }
-        root::prepare()?;
+        prepare()?;
         files::name_hosts(names)?;
         files::mount_packages()?;
         root::seal()?;
-        confine::prepare()?;
         let folder = format!("{JOB}/programs");
         std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;
         let mut programs = Self::default();

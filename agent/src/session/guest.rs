@@ -78,7 +78,7 @@ fn make(path: &str, mode: u32) -> Result<String> {
 }
 
 /// What devtmpfs leaves to user space.
-fn devices() -> Result<()> {
+pub fn devices() -> Result<()> {
     let dev = format!("{ROOT}/dev");
     for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
     {
@@ -120,7 +120,7 @@ fn groups(processes_max: u32) -> Result<()> {
 }
 
 /// Makes the host's files the root of a mount namespace, as `switch_root` does.
-fn enter() -> Result<Place> {
+pub fn enter() -> Result<Place> {
     let (sender, receiver) = mpsc::channel();
     let make = move || {
         let made = sys::unshare_mounts()

@@ -7,22 +7,27 @@
 mod guest;
 mod orders;
 mod output;
+mod pause;
 mod run;
 mod terminal;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::boot::JOB;
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::{Attempt, Error, Result};
 use crate::plan::Plan;
 use crate::status::{self, Progress};
 use crate::sys;
 
+use guest::GROUP;
 use orders::First;
 use output::Output;
 use run::Runs;
+
+pub use pause::Pauses;
 
 const FIRST: &str = "session.json";
 /// How often orphans are buried and the clock is told, in us.
@@ -43,7 +48,9 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
     let place = guest::prepare(&first)?;
     let mut progress = Progress::create()?;
     status::booted(clock::set_zero());
-    let runs = Arc::new(Runs::new(Output::create()?, place, network.as_ref())?);
+    let members = format!("{GROUP}/cgroup.procs");
+    let group = File::options().write(true).open(&members).attempt(|| format!("opening {members}"))?;
+    let runs = Arc::new(Runs::new(Output::create()?, place, group, network.as_ref())?);
     status::enter_phase("starting services");
     for service in &first.before {
         runs.complete(service)?;

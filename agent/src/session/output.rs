@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub enum Kind {
     Stderr = 2,
     /// How a run has ended, as JSON.
     End = 3,
-    /// The session listens.
+    /// It listens; a trial's clock stands until it is told more.
     Ready = 4,
 }
 
@@ -48,13 +48,14 @@ pub struct End {
 }
 
 /// The file, shared by all runs.
-pub struct Output(Mutex<File>);
+#[derive(Clone)]
+pub struct Output(Arc<Mutex<File>>);
 
 impl Output {
     /// Starts the file anew.
     pub fn create() -> Result<Self> {
         let file = File::create(format!("{JOB}/output")).attempt(|| "creating output")?;
-        Ok(Self(Mutex::new(file)))
+        Ok(Self(Arc::new(Mutex::new(file))))
     }
 
     /// Adds a frame.

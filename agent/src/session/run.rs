@@ -16,7 +16,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 
-use super::guest::{self, GROUP, Place};
+use super::guest::{self, Place};
 use super::orders::{Input, Order, Service, Start};
 use super::output::{End, Kind, Output};
 use super::terminal;
@@ -65,6 +65,8 @@ struct State {
     /// The session ends with this run.
     last: Option<u32>,
     over: bool,
+    /// A run has ended since somebody asked.
+    news: bool,
     timed_out: bool,
 }
 
@@ -86,14 +88,14 @@ struct Source {
 
 impl Runs {
     /// Nothing runs yet.
-    pub fn new(output: Output, place: Place, network: Option<&Applied>) -> Result<Self> {
+    ///
+    /// `group` is the `cgroup.procs` of the control group that programs belong to.
+    pub fn new(output: Output, place: Place, group: File, network: Option<&Applied>) -> Result<Self> {
         let mut namespaces = BTreeMap::new();
         for namespace in network.map_or(&[][..], Applied::all) {
             let fd = namespace.fd.try_clone().attempt(|| format!("keeping namespace {}", namespace.name))?;
             namespaces.insert(namespace.name, fd);
         }
-        let members = format!("{GROUP}/cgroup.procs");
-        let group = File::options().write(true).open(&members).attempt(|| format!("opening {members}"))?;
         let (state, bell) = (Mutex::default(), Condvar::new());
         Ok(Self { output, place, group, namespaces, state, bell })
     }
@@ -118,6 +120,13 @@ impl Runs {
         let state = self.state();
         let waited = self.bell.wait_timeout_while(state, Duration::from_micros(left), |state| !state.over);
         waited.unwrap_or_else(PoisonError::into_inner).0.over
+    }
+
+    /// Waits until a run ends that was not known to have ended, at most for `us` of the guest's time.
+    pub fn wait_for_news(&self, us: i64) {
+        let most = Duration::from_micros(us.unsigned_abs());
+        let waited = self.bell.wait_timeout_while(self.state(), most, |state| !state.news);
+        waited.unwrap_or_else(PoisonError::into_inner).0.news = false;
     }
 
     /// Ends every program of the guest: the session's time is over.
@@ -196,6 +205,7 @@ impl Runs {
             crate::console(&error.to_string());
         }
         state.over |= state.last == Some(run);
+        state.news = true;
         self.bell.notify_all();
     }
 

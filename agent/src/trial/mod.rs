@@ -45,7 +45,7 @@ struct Trial<'a> {
     plan: &'static Plan,
     traffic: Arc<Traffic>,
     tables: &'a mut Tables,
-    events: Schedule,
+    events: &'a mut Schedule,
     ends: Vec<Option<End>>,
     samples: u32,
     progress: Progress,
@@ -56,19 +56,19 @@ struct Trial<'a> {
 /// Runs the traffic of `plan` over `network`, and fills `tables`.
 pub fn run(
     plan: &'static Plan,
-    mut network: Applied,
+    network: &mut Applied,
     prepared: Vec<Prepared>,
     tables: &mut Tables,
 ) -> Result<()> {
-    tables.links.attach(plan, &mut network)?;
+    tables.links.attach(plan, network)?;
     let progress = Progress::create()?;
-    let counters = Counters::before(&network)?;
-    tables.monitors.attach(&network)?;
+    let counters = Counters::before(network)?;
+    tables.monitors.attach(network)?;
     let traffic = traffic::start(prepared, &plan.programs)?;
-    events::watch(&mut network, &traffic)?;
-    let programs = Programs::start(&plan.programs, &plan.names, &network, &traffic)?;
+    events::watch(network, &traffic)?;
+    let programs = Programs::start(&plan.programs, &plan.names, network, &traffic)?;
     if let Some(found) = &mut tables.programs {
-        found.attach(plan, &network)?;
+        found.attach(plan, network)?;
     }
     let zero_ns = clock::set_zero();
     status::booted(zero_ns);
@@ -77,7 +77,7 @@ pub fn run(
         clock::realtime_zero_ns();
     }
     let ends = vec![None; plan.flows.len()];
-    let mut events = network.events;
+    let events = &mut network.events;
     events.start(zero_ns)?;
     let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters, programs };
     // What happens at zero has happened when the first flow starts.

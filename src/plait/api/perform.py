@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.calibration.calibrate import calibrate, keep
+from plait.errors import RequestError
 from plait.plan.expand import trial_seed
 from plait.plan.sweep import rows
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.run.engine import Engine
+    from plait.run.halts import Halt
     from plait.run.study import Observer, Study, TrialOutcome
     from plait.scenario import Scenario
 
@@ -54,14 +56,21 @@ def perform(
     folder: Path | None,
     watch: Callable[[int], AbstractContextManager[Observer]],
     tell: Callable[[str], None],
+    ask: Callable[[Halt], bool] | None = None,
 ) -> tuple[Path, StudyOutcome]:
     """Runs the study of `scenario` into `folder` (results/NAME), and returns the folder and how it ended.
 
     `engine` is called when the request is known to be right; `watch` gives the observer of so many trials, `tell` is
-    told how much there is to do. Raises RequestError, MachineError.
+    told how much there is to do. `ask` gives a prompt in a trial that is halted (`pause`), and returns whether to halt
+    again. Raises RequestError, MachineError.
     """
     from pathlib import Path
 
+    if scenario.pause and ask is None:
+        raise RequestError(
+            f"pause: {', '.join(scenario.pause)}: trials are halted for a prompt, which only `plait run` gives; leave "
+            "pause out here"
+        )
     # Counted before ten thousand cases are made, and a kernel is built for them.
     repeat = scenario.repeat if options.repeat is None else options.repeat
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
@@ -80,7 +89,7 @@ def perform(
     pace = read_pace(cache, identity.engine)
     tell(estimate(study, jobs, pace).sentence)
     trials = cache / "trials"
-    runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh)
+    runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
     finished: list[TrialOutcome] = []
     for part in _parts(study, scenario.repeat.least, out):
         with watch(part.total) as observer:
@@ -91,7 +100,8 @@ def perform(
             break
     total = len(study.cases) * part.repeat
     outcome = StudyOutcome(total, finished, outcome.interrupted)
-    keep_pace(cache, identity.engine, learn(pace, study, outcome))
+    if not study.paused:
+        keep_pace(cache, identity.engine, learn(pace, study, outcome))
     return out, outcome
 
 

@@ -59,7 +59,7 @@ class Bench:
         if found is None:
             raise RequestError(f"{case}: the scenario in study.json gives no such case")
         self.raw = found.scenario.model_dump(
-            mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline"}
+            mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "pause"}
         )
         self.scenario = self.changed(())
         self._seen: dict[str, tuple[dict[int, float], Cause | None]] = {}

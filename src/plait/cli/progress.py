@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def observer(total: int) -> Iterator[Observer]:
-    """Yields what a Runner tells of a study of `total` trials."""
-    if not sys.stderr.isatty():
+def observer(total: int, *, bar: bool = True) -> Iterator[Observer]:
+    """Yields what a Runner tells of a study of `total` trials; without `bar` it leaves the terminal to others."""
+    if not bar or not sys.stderr.isatty():
         yield _Lines(total)
         return
     columns = (

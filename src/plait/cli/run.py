@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,9 +14,11 @@ import typer
 
 if TYPE_CHECKING:
     from plait.run.engine import Engine
+    from plait.run.halts import Halt
     from plait.run.study import StudyOutcome
 
 ENGINES = ("virtual",)
+_NO_JSON = "--json with a pause: standard output is the prompt's; summary.json is in the result folder"
 
 ScenarioArgument = Annotated[
     str,
@@ -23,6 +26,11 @@ ScenarioArgument = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
+]
+
+PauseOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="before|after", help="Halt each trial for a prompt in its network."),
 ]
 
 
@@ -38,6 +46,7 @@ def command(
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Trials at once. Default: the processors.")] = None,
     overrides: SetOption = None,
+    pause: PauseOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every trial, even those in the store.")] = False,
     engine: Annotated[str, typer.Option(help="Where trials run: virtual.")] = "virtual",
     kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
@@ -56,19 +65,25 @@ def command(
     from plait import scenario as scenarios
     from plait.api.perform import Options, perform
     from plait.cli.progress import observer
+    from plait.errors import RequestError
     from plait.report import build
     from plait.report.terminal import show
 
-    loaded = scenarios.load(scenario, tuple(overrides or ()))
-    command = _reproduce(scenario, seed, repeat, overrides)
+    overrides = _with_pauses(overrides, pause)
+    loaded = scenarios.load(scenario, tuple(overrides))
+    if loaded.pause and json_output:
+        raise RequestError(_NO_JSON)
     folder, outcome = perform(
         loaded,
         Path(scenario).stem,
         lambda: engine_called(engine, kernel, trial_timeout),
-        Options(seed, repeat, jobs, fresh, confirmed, calibration, command),
+        Options(
+            seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)
+        ),
         folder=out,
-        watch=observer,
+        watch=partial(observer, bar=not loaded.pause),
         tell=lambda text: typer.echo(f"plait: {text}", err=True),
+        ask=_ask,
     )
     _tell(outcome, folder)
     if outcome.interrupted:
@@ -79,6 +94,17 @@ def command(
     else:
         show(folder, cautions)
     return 1 if outcome.failed else 0
+
+
+def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:
+    return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ())]
+
+
+def _ask(halt: Halt) -> bool:
+    from plait.cli.exec import environment_of
+    from plait.prompt.pause import ask
+
+    return ask(halt, environment_of([], terminal=True))
 
 
 def agent_path() -> Path:

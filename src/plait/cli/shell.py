@@ -55,6 +55,7 @@ def command(
 def _use(prompt: Prompt, node: str | None) -> int:
     if node is None:
         prompt.read()
+        prompt.hang_up()
         return 0
     return prompt.shell(node)
 
@@ -94,7 +95,8 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
         raise RequestError(f"--case {name}: there is no such case; there are: {', '.join(cases)}"[:2000])
     plan = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
     memory = max(plan.machine.memory_mib, 1024)
-    return plan.model_copy(update={"machine": plan.machine.model_copy(update={"memory_mib": memory})})
+    machine = plan.machine.model_copy(update={"memory_mib": memory})
+    return plan.model_copy(update={"machine": machine, "pause": ()})
 
 
 def _socket(plan: Plan) -> Path:

@@ -10,15 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.plan import lint_events, lint_flows, lint_links, lint_subflows
+from plait.plan.finding import Finding
 from plait.plan.resolve import absent_subflows, resolve
 from plait.plan.seeds import trial_seed
 from plait.scenario.source import Source
+from plait.warnings import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from plait.plan.expand import Case
-    from plait.plan.finding import Finding
+    from plait.plan.model import Plan
     from plait.scenario import Scenario
     from plait.warnings import Caution
 
@@ -38,8 +40,20 @@ def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
         *lint_flows.lint(scenario, plan),
         *lint_links.lint(plan),
         *lint_events.lint(scenario, plan),
+        *_pauses(plan),
     ]
     return _gathered(list({(one.code, one.where, one.message): one for one in found}.values()))
+
+
+def _pauses(plan: Plan) -> Iterator[Finding]:
+    if plan.pause:
+        yield Finding(
+            Code.PAUSE,
+            "every trial",
+            f"halted for a prompt {' and '.join(plan.pause)} its traffic; what is done there is in no file",
+            "leave pause out for figures that others reproduce",
+            ("pause",),
+        )
 
 
 def _gathered(found: list[Finding]) -> list[Finding]:

@@ -373,6 +373,9 @@ class Measure(Record):
     to_us: int | None
 
 
+PauseAt = Literal["before", "after"]
+
+
 class Plan(Record):
     """One trial."""
 
@@ -395,5 +398,7 @@ class Plan(Record):
     """What programs find in /etc/hosts."""
     peers: tuple[Peers, ...] = ()
     """For the analysis: the paths between hosts in which programs run, each direction of data on its own."""
+    pause: tuple[PauseAt, ...] = ()
+    """When the trial is halted for a prompt in its network, in this order. What is done there is in no plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

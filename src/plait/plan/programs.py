@@ -93,8 +93,10 @@ def host_names(net: Topology) -> tuple[HostName, ...]:
 
 
 def memory_mib(scenario: Scenario) -> int:
-    """What programs need beside what flows and nodes do, unless the scenario says."""
-    return MEMORY_MIB + MEMORY_MIB_EACH * len(scenario.programs) if scenario.programs else 0
+    """What programs need beside what flows and nodes do, also those at a prompt, unless the scenario says."""
+    if not scenario.programs and not scenario.pause:
+        return 0
+    return MEMORY_MIB + MEMORY_MIB_EACH * len(scenario.programs)
 
 
 def end_us(scenario: Scenario) -> int:

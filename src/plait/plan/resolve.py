@@ -7,7 +7,7 @@ topology (segments, interfaces) -> addressing -> routing -> traffic's initial pa
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from plait.errors import RequestError
 from plait.plan import addressing, events, fabric, links, pins, shaping, sysctls, topology
@@ -20,7 +20,7 @@ from plait.plan.endpoints import PathManager
 from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
 from plait.plan.forwarding import Nat
 from plait.plan.middlebox import middleboxes
-from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, Plan
+from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, PauseAt, Plan
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.peers import Between
 from plait.plan.programs import end_us, host_names, memory_mib, programs, system_call_ns
@@ -138,6 +138,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         programs=programs(scenario),
         names=host_names(net),
         peers=tuple(between.peers()),
+        pause=tuple(at for at in get_args(PauseAt) if at in scenario.pause),
     )
     return _with_events(plan, net, manager, rtts), lacking
 

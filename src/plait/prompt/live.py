@@ -14,15 +14,17 @@ import signal
 import socket
 import struct
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from plait.errors import TrialError
-from plait.run.session import END, READY, Session, Size, Start
+from plait.run.session import END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from plait.run.session import Size, Start, Talking
 
 _HEADER = struct.Struct("<III")
 _LINE_BYTES = 1 << 16
@@ -33,6 +35,8 @@ _PATIENCE_S = 10.0
 class _Client:
     connection: socket.socket
     run: int | None = None
+    behind: bool = False
+    """Nobody waits for the end of what it runs."""
     rest: bytes = b""
 
 
@@ -40,12 +44,9 @@ class _Client:
 class Live:
     """Serves `session` at the Unix socket `path`, until the `with` block ends."""
 
-    session: Session
+    session: Talking
     path: Path
-    stand_still: bool = False
-    """The guest stands still, and with it its clock, while nothing is run."""
     _clients: dict[int, _Client] = field(default_factory=dict)
-    _runs: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
@@ -64,13 +65,10 @@ class Live:
         self._server.close()
 
     def _serve(self) -> None:
-        ready, still = False, False
         while not self._over.is_set():
-            idle = ready and self.stand_still and not any(client.run for client in self._clients.values())
-            if idle != still:
-                (self.session.hold_still if idle else self.session.go_on)()
-                still = idle
-            readable = self.session.wait([self._server.fileno(), *self._clients])
+            wanted = any(client.run and not client.behind for client in self._clients.values())
+            most_s = self.session.turn(wanted=wanted)
+            readable = self.session.wait([self._server.fileno(), *self._clients], most_s)
             for descriptor in readable:
                 if descriptor == self._server.fileno():
                     connection, _ = self._server.accept()
@@ -79,12 +77,9 @@ class Live:
                 else:
                     self._read(self._clients[descriptor])
             for frame in self.session.frames():
-                ready |= frame.kind == READY
                 self._pass_on(frame.run, frame.kind, frame.content)
             if self.session.has_ended():
                 break
-        if still:
-            self.session.go_on()
         for client in list(self._clients.values()):
             self._drop(client)
 
@@ -95,19 +90,21 @@ class Live:
         if not data:
             if client.run is not None:
                 self.session.tell({"do": "signal", "run": client.run, "number": int(signal.SIGHUP)})
+                self.session.settle()
             self._drop(client)
             return
         *lines, client.rest = (client.rest + data).split(b"\n")
         for line in lines:
             order = json.loads(line)
             if client.run is None:
-                self._runs += 1
-                client.run = self._runs
+                client.run, client.behind = next(self.session.numbers), order.pop("behind")
                 order = {"do": "start", **order}
             if order["do"] == "input":
                 self.session.feed(client.run, (order["data"] or "").encode("latin-1"))
             else:
                 self.session.tell({**order, "run": client.run})
+            if client.behind:
+                self.session.settle()
 
     def _pass_on(self, run: int, kind: int, content: bytes) -> None:
         for client in list(self._clients.values()):
@@ -125,15 +122,15 @@ class Live:
 class Run:
     """One program in a node of a running network, from a client's side."""
 
-    def __init__(self, path: Path, start: Start) -> None:
-        """Starts it (TrialError when the network has gone)."""
+    def __init__(self, path: Path, start: Start, *, behind: bool = False) -> None:
+        """Starts it (TrialError when the network has gone). `behind`: nobody waits for its end."""
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(str(path))
         except OSError as error:
             raise TrialError(f"joining the network at {path}: {error.strerror}") from error
         self._rest = b""
-        record = {**asdict(start), "terminal": start.record()["terminal"]}
+        record = {**start.record(), "behind": behind}
         del record["run"]
         self._send(record)
 

@@ -103,7 +103,7 @@ class Prompt(cmd.Cmd):
             end = self.run_in(node, _BASH)
         elif command.endswith("&"):
             line = self._view.with_addresses(command[:-1].strip())
-            self._behind.append(Run(self._path, self._start(node, [*_SHELL, f"exec {line}"])))
+            self._behind.append(Run(self._path, self._start(node, [*_SHELL, f"exec {line}"]), behind=True))
             return
         else:
             end = self.run_in(node, [*_SHELL, self._view.with_addresses(command)])
@@ -163,7 +163,7 @@ class Prompt(cmd.Cmd):
             self._say("write iperf H1 H2 with the names of two hosts")
             return
         seconds = words[2] if len(words) > 2 else str(_IPERF_S)
-        server = Run(self._path, self._start(words[1], ["iperf", "-s"]))
+        server = Run(self._path, self._start(words[1], ["iperf", "-s"]), behind=True)
         address = self._view.address(words[1]) or words[1]
         self._quietly(words[1], [*_SHELL, _UNTIL_IPERF_LISTENS])
         self.run_in(words[0], ["iperf", "-c", address, "-t", seconds])
@@ -229,10 +229,13 @@ class Prompt(cmd.Cmd):
             except KeyboardInterrupt:
                 self.intro = ""
                 self._say("^C")
-        for run in self._behind:
-            run.close()
         with contextlib.suppress(OSError):  # a history is a comfort, not a result
             readline.write_history_file(history)
+
+    def hang_up(self) -> None:
+        """Ends what was left behind."""
+        for run in self._behind:
+            run.close()
 
 
 @contextlib.contextmanager

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model import PauseAt, Plan
     from plait.run.inventory import Inventory, Setting
+    from plait.run.pausing import PausingGuest
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Job:
     """Set by the study when the user interrupts: the engine ends the trial at once and raises Interrupted."""
     progress: Callable[[int], None] = lambda _virtual_us: None
     """Called now and then with the trial's virtual time in us."""
+    prompt: Callable[[PauseAt, PausingGuest], None] | None = None
+    """Called where the plan has a pause; the trial goes on when it returns."""
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it

@@ -35,6 +35,7 @@ def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: 
         resolve=lambda case, trial: with_modules(resolve(case.scenario, trial), known),
         inputs=scenario.input_files(),
         until=float(scenario.repeat.until) if repeat is None and scenario.repeat.until else None,
+        paused=bool(scenario.pause),
     )
     for case in cases:
         try:

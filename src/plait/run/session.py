@@ -11,6 +11,7 @@ Nothing is sent to the console of a session in virtual time unless a person inte
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import select
@@ -42,6 +43,7 @@ _KEEP_BYTES = 16 << 20
 _READ_BYTES = 1 << 20
 _TYPED_BYTES = 256
 _PATIENCE_S = 60.0
+_ROUND_S = 0.25
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -113,23 +115,28 @@ class Frame(NamedTuple):
     content: bytes
 
 
-class Session:
-    """A guest that holds a session. Use it in a `with` block; the guest ends with the block."""
+class Talking:
+    """A guest that is told what to do, and tells frames. Use it in a `with` block; it ends with the block."""
 
     def __init__(
-        self, kernel: Kernel, agent: Path, folder: Path, plan: Plan, first: First, *, real_time: bool = False
+        self,
+        kernel: Kernel,
+        folder: Path,
+        plan: Plan,
+        *,
+        writable: Sequence[Path] = (),
+        real_time: bool = False,
+        orders: bool = True,
     ) -> None:
-        """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
+        """Boots the guest in `folder`, which has what its agent reads.
 
-        Raises TrialError when it cannot be started.
+        Of the host it can change `folder` and `writable`. With `orders` its console takes some. Raises TrialError
+        when it cannot be started.
         """
         self.folder = folder
-        self.first = first
+        self.numbers = itertools.count(1)
+        """For the runs of those who share it."""
         self._fed = 0
-        (folder / "input").mkdir(exist_ok=True)
-        (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
-        (folder / "plan.json").write_bytes(plan_bytes(plan))
-        (folder / "session.json").write_text(json.dumps(first.record()), encoding="utf-8")
         self._output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.grows = _watch(folder / "output")
         self._read = self._freed = 0
@@ -138,10 +145,10 @@ class Session:
         self._orders, inside = socket.socketpair()
         self._orders.settimeout(_PATIENCE_S)
         command = [
-            *launch.confiner([folder, *first.writable]),
+            *launch.confiner([folder.resolve(), *writable]),
             *launch.launcher(),
             str(kernel.binary),
-            *kernel_parameters(plan, real_time=real_time, orders=True),
+            *kernel_parameters(plan, real_time=real_time, orders=orders),
         ]
         with (folder / "console.log").open("wb") as console, inside:
             self.guest = launch.spawn(command, folder, console, inside.fileno())
@@ -156,6 +163,13 @@ class Session:
         for descriptor in (self.ended, self.grows, self._output):
             os.close(descriptor)
         self._orders.close()
+
+    def turn(self, *, wanted: bool) -> float:  # noqa: ARG002 - for those whose clock can stand
+        """Lets its clock run if that is `wanted`. Returns in how many seconds to ask again, at the latest."""
+        return _ROUND_S
+
+    def settle(self) -> None:
+        """Lets its clock run a little, where it can stand, for what nobody waits for."""
 
     def tell(self, order: dict[str, object]) -> None:
         """Sends an order, as soon as the guest listens. One that has ended is told nothing."""
@@ -236,7 +250,7 @@ class Session:
         """Lets the guest go on."""
         self.guest.send_signal(signal.SIGCONT)
 
-    def wait(self, others: Sequence[int] = (), timeout_s: float = 0.25) -> list[int]:
+    def wait(self, others: Sequence[int] = (), timeout_s: float = _ROUND_S) -> list[int]:
         """Waits until the guest tells something or ends, one of `others` is ready to be read, or time is up.
 
         Returns those of `others` that are ready.
@@ -248,10 +262,28 @@ class Session:
         """Whether the guest has gone, and all that it told has been read."""
         return self.guest.poll() is not None and self.backlog() == 0
 
-    def explain_end(self) -> None:
-        """Raises TrialError unless the agent ended as it should."""
+    def explain_end(self, verdict: str | None = None) -> None:
+        """Raises TrialError unless the agent ended as it should; `verdict`: why the guest was given up."""
         self.guest.wait()
-        judge(self.folder, self.guest.returncode, None)
+        judge(self.folder, self.guest.returncode, verdict)
+
+
+class Session(Talking):
+    """A guest that holds a session."""
+
+    def __init__(
+        self, kernel: Kernel, agent: Path, folder: Path, plan: Plan, first: First, *, real_time: bool = False
+    ) -> None:
+        """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
+
+        Raises TrialError when it cannot be started.
+        """
+        self.first = first
+        (folder / "input").mkdir(exist_ok=True)
+        (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
+        (folder / "plan.json").write_bytes(plan_bytes(plan))
+        (folder / "session.json").write_text(json.dumps(first.record()), encoding="utf-8")
+        super().__init__(kernel, folder, plan, writable=first.writable, real_time=real_time)
 
 
 def _watch(path: Path) -> int:

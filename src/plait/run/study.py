@@ -29,6 +29,7 @@ from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
+from plait.run.halts import Halt, Halts
 from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Study:
     """Half of every 95 % interval is to be at most this share of its mean; `repeat` is then the most."""
     start: int = 0
     """The first repeat to run; those before it are there already."""
+    paused: bool = False
+    """Its trials are halted for a prompt, one after the other."""
 
     @property
     def total(self) -> int:
@@ -127,14 +130,25 @@ class Runner:
     """Runs studies on one engine, with one store."""
 
     def __init__(
-        self, engine: Engine, store: Store, staging: Path, *, jobs: int, fresh: bool = False
+        self,
+        engine: Engine,
+        store: Store,
+        staging: Path,
+        *,
+        jobs: int,
+        fresh: bool = False,
+        ask: Callable[[Halt], bool] | None = None,
     ) -> None:
-        """`staging` is a folder on the store's file system; `jobs` trials run at once; `fresh` ignores the store."""
+        """`staging` is a folder on the store's file system; `jobs` trials run at once; `fresh` ignores the store.
+
+        `ask` gives a prompt in a trial that is halted, and returns whether to halt again.
+        """
         self._engine = engine
         self._store = store
         self._staging = staging
         self._jobs = jobs
         self._fresh = fresh
+        self._ask = ask
         self._stop = threading.Event()
 
     def run(
@@ -148,7 +162,9 @@ class Runner:
         everything = list(replace(study, start=0).keys())
         open_result_folder(out, description, {key.folder(out) for _, key in everything})
         identity = self._engine.identity()
+        halts = Halts(self._ask if study.paused else None, len(keys))
         finished: list[TrialOutcome] = []
+        futures: list[Future[TrialOutcome]] = []
         interrupted = False
         with (
             Workspace(out, ".work-") as work,
@@ -156,29 +172,33 @@ class Runner:
             ThreadPoolExecutor(self._jobs) as pool,
         ):
             trial = _TrialRunner(
-                self._engine, self._store, identity, study, out, work, stage, self._stop, observer
+                self._engine, self._store, identity, study, out, work, stage, self._stop, observer, halts
             )
-            futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
             try:
-                finished.extend(future.result() for future in as_completed(futures))
+                while keys and halts.wanted:  # in this thread, which has the terminal
+                    finished.append(trial.run(*keys[0], fresh=self._fresh))
+                    del keys[0]
+                futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
+                for future in as_completed(futures):
+                    future.result()
             except KeyboardInterrupt:
                 interrupted = True
-                finished = self._stop_all(futures)
+                self._stop_all(futures)
             except OSError as error:
                 self._stop_all(futures)
                 raise MachineError(_cannot_write(out, error)) from error
             except BaseException:
                 self._stop_all(futures)
                 raise
-        return StudyOutcome(len(keys), finished, interrupted)
+        ended = [future for future in futures if not future.cancelled()]
+        finished += [future.result() for future in ended if future.exception() is None]
+        return StudyOutcome(halts.total, finished, interrupted)
 
-    def _stop_all(self, futures: list[Future[TrialOutcome]]) -> list[TrialOutcome]:
-        """Ends running trials, drops waiting ones, and returns the outcomes of those that had finished."""
+    def _stop_all(self, futures: list[Future[TrialOutcome]]) -> None:
+        """Ends running trials, and drops waiting ones."""
         self._stop.set()
         for future in futures:
             future.cancel()
-        ended = [future for future in futures if not future.cancelled()]
-        return [future.result() for future in ended if future.exception() is None]
 
 
 @dataclass(frozen=True)
@@ -194,6 +214,7 @@ class _TrialRunner:
     stage: Workspace
     stop: threading.Event
     observer: Observer
+    halts: Halts
 
     def run(self, case: Case, key: TrialKey, *, fresh: bool) -> TrialOutcome:
         """Runs or fetches one trial and puts it into the result folder (Interrupted, OSError)."""
@@ -201,15 +222,16 @@ class _TrialRunner:
             raise Interrupted
         started = time.monotonic()
         seed = trial_seed(self.study.seed, key.index)
-        plan = self.study.resolve(case, seed)
+        plan = self.halts.of(self.study.resolve(case, seed))
         identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
         result = self.work.job()
-        if not fresh and self.store.fetch(identity, result):
+        disturbed = bool(plan.pause)  # by what is done at the prompt: it is nobody else's trial
+        if not fresh and not disturbed and self.store.fetch(identity, result):
             _publish(result, key.folder(self.out))
             outcome = TrialOutcome(key, None, True, time.monotonic() - started, None)
         else:
             provenance = self._execute(plan, key, identity, result)
-            if provenance.error is None:
+            if provenance.error is None and not disturbed:
                 self.store.put(identity, result, self.stage.job())
             _publish(result, key.folder(self.out))
             wall_s = time.monotonic() - started
@@ -231,6 +253,7 @@ class _TrialRunner:
                     folder,
                     self.stop,
                     lambda us: self.observer.trial_advanced(key, us),
+                    self.halts.prompt(key.case, key.index, plan),
                 )
             )
             digest = trial_digest(convert(folder / "data", result))

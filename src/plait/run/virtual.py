@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from plait.kernel import Kernel
     from plait.plan.model import Module
     from plait.run.inventory import Inventory, Setting
+    from plait.run.pausing import PausingGuest
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The guest's date at boot (2023-11-14), the same always."""
@@ -101,13 +102,18 @@ class VirtualEngine:
         """Runs one trial (see Engine)."""
         _fill(job, self._initramfs)
         self._add_modules(job)
+        if job.plan.pause:
+            from plait.run import pausing
+
+            pausing.execute(self._kernel, job, self._limits)
+            return
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
             confiner = launch.confiner([job.folder]) if job.plan.programs else []
             command = [*confiner, *self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
             guest = launch.spawn(command, job.folder, console)
             try:
-                verdict = _Watch(job, self._limits, started).until_exit(guest)
+                verdict = Watch(job, self._limits, started).until_exit(guest)
             finally:
                 launch.end(guest)
         judge(job.folder, guest.returncode, verdict)
@@ -165,7 +171,7 @@ def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = Fal
     ]
 
 
-class _Watch:
+class Watch:
     """Waits for the guest's end, its stall, its time limit, or the user's interrupt, whichever comes first."""
 
     def __init__(self, job: Job, limits: Limits, started: float) -> None:
@@ -175,14 +181,17 @@ class _Watch:
         self._virtual_us = -1
         self._advanced = started
 
-    def until_exit(self, guest: subprocess.Popen[bytes]) -> str | None:
-        """Returns None when the guest ended by itself, else why it was given up. Raises Interrupted."""
+    def until_exit(self, guest: subprocess.Popen[bytes], paused: PausingGuest | None = None) -> str | None:
+        """Returns None when the guest ended by itself, or pauses; else why it was given up. Raises Interrupted."""
         descriptor = os.pidfd_open(guest.pid)
+        watched = [descriptor] if paused is None else [descriptor, paused.grows]
         try:
             while True:
-                ready, _, _ = select.select([descriptor], [], [], _POLL_S)
-                if ready:
+                ready, _, _ = select.select(watched, [], [], _POLL_S)
+                if descriptor in ready:
                     guest.wait()
+                    return None
+                if paused is not None and paused.has_come_to_rest():
                     return None
                 if self._job.stop.is_set():
                     raise Interrupted

@@ -34,11 +34,13 @@ from plait.scenario.parts import (
     Length,
     NodeName,
     Part,
+    Pause,
     Start,
     Sysctls,
     Transport,
     VaryText,
     Whole,
+    listed,
     names_of,
     optional,
 )
@@ -131,6 +133,10 @@ class Scenario(Part):
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
     measure: Measure | None = None
     """The part of each flow over which its steady goodput is measured as well."""
+    pause: Annotated[
+        list[Pause], BeforeValidator(listed, json_schema_input_type=Pause | list[Pause]), Field(max_length=2)
+    ] = []
+    """When each trial is halted for a prompt in its network: before its traffic, after it, or both."""
     published: Published | None = None
     """What others have published of the same experiment, to be shown beside what is measured."""
     figures: Annotated[list[Figure], Field(max_length=24)] = []

@@ -237,7 +237,7 @@ def _wrong(base: dict[str, Any], settings: dict[str, Any]) -> ValidationError | 
     return None
 
 
-_NOT_VARIED = ("vary", "baseline", "figures", "repeat", "seed", "title", "description", "published")
+_NOT_VARIED = ("vary", "baseline", "figures", "repeat", "seed", "title", "description", "published", "pause")
 
 
 def _sorted(mistakes: list[Mistake]) -> list[Mistake]:

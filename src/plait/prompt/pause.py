@@ -1,0 +1,61 @@
+"""The prompt of a trial that is halted: as that of `plait shell`, in virtual time, and with ways to go on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from plait.prompt.live import Live
+from plait.prompt.loop import Prompt
+from plait.prompt.view import view
+from plait.run.files import cache_root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.run.halts import Halt
+
+
+class PausePrompt(Prompt):
+    """Reads commands until the trial shall go on."""
+
+    intro = f"{Prompt.intro}\nexit goes on with the trial, skip halts no further one, abort ends the study."
+    further = True
+    """Whether to halt again."""
+    aborted = False
+
+    def do_exit(self, _: str) -> bool:
+        """Go on with the trial. What was left behind (&) runs on with it."""
+        return True
+
+    do_quit = do_exit
+
+    def do_skip(self, _: str) -> bool:
+        """Go on with the trial, and halt neither it nor any other again."""
+        self.further = False
+        return True
+
+    def do_abort(self, _: str) -> bool:
+        """End the study; trials that have finished are kept."""
+        self.aborted = True
+        return True
+
+
+def ask(halt: Halt, environment: Sequence[tuple[str, str]]) -> bool:
+    """Gives a prompt in the trial's network, and returns whether to halt again.
+
+    Raises KeyboardInterrupt when the study is to end, TrialError when the guest has ended.
+    """
+    folder = cache_root() / "shell"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"pause-{os.getpid()}"
+    path.unlink(missing_ok=True)  # of a process that was killed
+    sys.stdout.flush()
+    sys.stderr.write(f"plait: {halt.sentence}\n")
+    prompt = PausePrompt(view(halt.plan), path, environment)
+    with Live(halt.guest, path):
+        prompt.read()
+    if prompt.aborted:
+        raise KeyboardInterrupt
+    return prompt.further

@@ -1,0 +1,153 @@
+"""A trial's own guest, halted for a prompt before its traffic or after it. Its clock stands while nothing is run.
+
+    job folder                      the guest (`agent/src/session/pause.rs`)
+      input/order-N  ------------>   one after the other
+      input/orders  ------------->   a byte for each, which the guest counts all the time: that takes no virtual time
+      output  <-------------------   frames; READY: it has done them all, and is stopped (SIGSTOP) until there is more
+
+Commands from a file run as fast as they can, and the same commands leave the same trial. Those at a terminal take as
+long as their virtual time, so that a person can follow and end them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from plait.errors import TrialError
+from plait.run import launch
+from plait.run.session import END, READY, Frame, Talking
+from plait.run.virtual import Limits, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from plait.kernel import Kernel
+    from plait.plan.model import Plan
+    from plait.run.engine import Job
+
+_SLICE_US, _TYPED_US, _SETTLED_US = 1_000_000, 100_000, 10_000
+"""Virtual time that passes at once: while a command runs; the same at a terminal; after what nobody waits for."""
+_STALL_S = 120.0
+_ROUND_S = 0.25
+
+
+class PausingGuest(Talking):
+    """The guest of a trial that has pauses."""
+
+    def __init__(self, kernel: Kernel, folder: Path, plan: Plan) -> None:
+        """Boots it in `folder`, which has all that a trial's guest reads (TrialError when it cannot be started)."""
+        self._count = (folder / "input" / "orders").open("wb", buffering=0)
+        super().__init__(kernel, folder, plan, orders=False)
+        self.stuck: str | None = None
+        """Why it was given up."""
+        self._given = 0
+        self._passing = 1  # until the first pause
+        self._since = self._due = time.monotonic()
+        self._held = False
+        self._typed: set[object] = set()
+
+    def __exit__(self, *error: object) -> None:
+        self._count.close()
+        super().__exit__(*error)
+
+    @property
+    def rests(self) -> bool:
+        """Whether it has done all that it was told, and waits."""
+        return self._passing == 0
+
+    def frames(self) -> Iterator[Frame]:
+        """Yields what it has told since the last call."""
+        for frame in super().frames():
+            if frame.kind == READY:
+                self._passing -= 1
+            elif frame.kind == END:
+                self._typed.discard(frame.run)
+            yield frame
+
+    def has_come_to_rest(self) -> bool:
+        """Reads what it has told, which nobody wants to know, and returns whether it rests."""
+        for _ in self.frames():
+            pass
+        return self.rests
+
+    def tell(self, order: dict[str, object]) -> None:
+        """Gives an order, which is carried out when its clock goes on."""
+        if order["do"] == "start" and order["terminal"] is not None:
+            self._typed.add(order["run"])
+        self._order({"do": "obey", "order": order})
+        self._due = 0.0
+
+    def settle(self) -> None:
+        """Lets its clock go on a little, for what nobody waits for."""
+        self._pass(_SETTLED_US)
+
+    def leave(self) -> None:
+        """Ends the pause: the trial goes on, to the next one or to its end."""
+        self._passing += 1
+        self._order({"do": "leave"})
+        self._release()
+
+    def turn(self, *, wanted: bool) -> float:
+        """Lets its clock go on if that is `wanted`. Returns in how many seconds to ask again, at the latest."""
+        now = time.monotonic()
+        if self._passing:
+            if now - self._since > _STALL_S:
+                self.stuck = (
+                    f"virtual time has stood for {_STALL_S:.0f} s of wall time: a command at the prompt computes, or "
+                    "polls without sleeping; `system_call: 1us` in the scenario lets time pass with each system call"
+                )
+                launch.end(self.guest)
+            return _ROUND_S
+        if wanted and now >= self._due:
+            self._pass(_TYPED_US if self._typed else _SLICE_US)
+            self._due = now + _TYPED_US / 1e6 if self._typed else now
+            return _ROUND_S
+        if not self._held:
+            self.hold_still()
+            self._held = True
+        return self._due - now if wanted else _ROUND_S
+
+    def _pass(self, microseconds: int) -> None:
+        self._passing += 1
+        self._since = time.monotonic()
+        self._order({"do": "pass", "us": microseconds})
+        self._release()
+
+    def _release(self) -> None:
+        if self._held:
+            self.go_on()
+            self._held = False
+
+    def _order(self, record: dict[str, object]) -> None:
+        """Puts the next order where the guest looks for it, and then says so."""
+        path = self.folder / "input" / f"order-{self._given}"
+        path.write_text(json.dumps(record), encoding="utf-8")
+        self._given += 1
+        self._count.write(b".")
+
+
+def execute(kernel: Kernel, job: Job, limits: Limits) -> None:
+    """Runs a trial with pauses to its end; `job.folder` is filled already (see Engine.execute)."""
+    if job.prompt is None:
+        raise TrialError("the plan has a pause, and there is nobody to give a prompt to")
+    with PausingGuest(kernel, job.folder, job.plan) as guest:
+        verdict = None
+        for at in job.plan.pause:
+            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
+            if not guest.rests:
+                break
+            try:
+                job.prompt(at, guest)
+            except TrialError:
+                if guest.guest.poll() is None:
+                    raise
+                verdict = guest.stuck
+                break
+            guest.leave()
+        else:
+            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
+        launch.end(guest.guest)
+        guest.explain_end(verdict)

@@ -52,6 +52,9 @@ impl Pauses {
         if !plan.pause.is_empty() {
             program::prepare()?;
             guest::devices()?;
+            if plan.programs.is_empty() {
+                program::root::seal()?; // else it follows when all is mounted that they need
+            }
             pauses.output = Some(Output::create()?);
             thread::sleep(CHILDHOOD);
         }

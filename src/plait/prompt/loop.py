@@ -44,6 +44,8 @@ class Prompt(cmd.Cmd):
         self._path = path
         self._environment = environment
         self._behind: list[Run] = []
+        self.directory = str(Path.cwd())
+        """Where commands begin."""
         self._at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         if not self._at_terminal:
             self.use_rawinput = False
@@ -82,7 +84,7 @@ class Prompt(cmd.Cmd):
 
     def _start(self, node: str | None, argv: Sequence[str], **more: object) -> Start:
         environment = [*self._environment, ("PS1", f"{node or 'guest'}# ")]
-        return Start(0, argv, environment, directory=str(Path.cwd()), netns=node, **more)  # type: ignore[arg-type]
+        return Start(0, argv, environment, directory=self.directory, netns=node, **more)  # type: ignore[arg-type]
 
     def _quietly(self, node: str, argv: Sequence[str]) -> int:
         """Runs a program in `node`, and returns its exit code."""

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from plait.run.halts import Halt
 
 
+_OWN = ("/tmp/", "/run/", "/var/tmp/", "/mnt/")  # noqa: S108 - of the guest, where folders of the host are not
+"""Private to a trial, and empty."""
+
+
 class PausePrompt(Prompt):
     """Reads commands until the trial shall go on."""
 
@@ -54,6 +58,8 @@ def ask(halt: Halt, environment: Sequence[tuple[str, str]]) -> bool:
     sys.stdout.flush()
     sys.stderr.write(f"plait: {halt.sentence}\n")
     prompt = PausePrompt(view(halt.plan), path, environment)
+    if prompt.directory.startswith(_OWN):
+        prompt.directory = "/"
     with Live(halt.guest, path):
         prompt.read()
     if prompt.aborted:

@@ -33,7 +33,7 @@ check: setup ## every linter, the types, and the style of the house
 	$(VENV)/bin/pytest tests/unit/test_style.py
 	if command -v shellcheck >/dev/null; then shellcheck tools/* .ci/run; else echo "shellcheck is not installed: skipped"; fi
 
-bench: kernel ## the figures of docs/benchmarks, measured on this machine
+bench: kernel ## the figures that plait promises, measured on this machine
 	$(VENV)/bin/python bench/run.py
 
 gallery: kernel ## the pages of docs/gallery, from their studies (about half an hour of two processors, once)

@@ -7,7 +7,6 @@ use super::records::records;
 /// What the application does.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Application {
     Bulk(Bulk),
     Transfer(Transfer),
@@ -53,7 +52,6 @@ impl Application {
 /// How the requests of a connection follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Loop {
     Closed,
     Open,

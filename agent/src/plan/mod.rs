@@ -3,6 +3,9 @@
 //! Both sides refuse fields that they do not know, so a plan is never half understood. Fields that the agent has
 //! no use for (paths, ideal rates) are read and checked all the same.
 
+// What variants mean is said once, in the Python model.
+#![allow(missing_docs)]
+
 mod applications;
 mod multipath;
 mod qdiscs;
@@ -27,7 +30,6 @@ pub const SCHEMA: u32 = 1;
 /// What a namespace stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Role {
     Host,
     Switch,
@@ -38,7 +40,6 @@ pub enum Role {
 /// What a route does with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum RouteKind {
     #[default]
     Unicast,
@@ -48,7 +49,6 @@ pub enum RouteKind {
 /// The options of a queueing discipline, by kind.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum QdiscOptions {
     Netem(Netem),
     Tbf(Tbf),
@@ -81,7 +81,6 @@ impl QdiscOptions {
 /// On which packets of an interface a redirect acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Hook {
     #[default]
     Ingress,
@@ -91,7 +90,6 @@ pub enum Hook {
 /// One thing that an event does, by kind.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Action {
     ChangeQdisc(ChangeQdisc),
     SetDevice(SetDevice),
@@ -130,7 +128,6 @@ impl Action {
 /// and without payload, and with payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Segment {
     Syn,
     Synack,
@@ -141,7 +138,6 @@ pub enum Segment {
 /// As `ip mptcp endpoint` names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum EndpointFlag {
     Signal,
     Subflow,
@@ -152,7 +148,6 @@ pub enum EndpointFlag {
 /// What the application asks of `socket()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum Transport {
     Tcp,
     Mptcp,
@@ -173,7 +168,6 @@ impl Transport {
 /// Which end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum SideName {
     Client,
     Server,

@@ -8,7 +8,6 @@ use super::records::records;
 /// What a program's log is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
 pub enum ResultKind {
     Iperf3,
 }

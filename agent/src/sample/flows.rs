@@ -130,12 +130,7 @@ impl Sampler {
             connection.send_memory_bytes = cell(u64::from(memory[SEND_MEMORY]));
             connection.receive_memory_bytes = cell(u64::from(memory[RECEIVE_MEMORY]));
         }
-        self.connections.push(Connection {
-            t_us: Some(t_us),
-            flow: Some(plan.id),
-            side: Some(name.name().into()),
-            ..connection
-        })
+        self.push_connection(connection, t_us, plan.id, name)
     }
 
     /// Adds the last row of each subflow of the flow at `index` that has closed.
@@ -154,12 +149,13 @@ impl Sampler {
         self.subflows.push(labelled(row, closed.t_us, plan.id, name))
     }
 
-    /// Adds a row of a connection that is none of the plan's.
-    pub fn push(&mut self, row: Connection) -> Result<()> {
-        self.connections.push(row)
+    /// Adds a row of a connection.
+    pub fn push_connection(&mut self, row: Connection, t_us: i64, flow: i64, side: SideName) -> Result<()> {
+        let side = Some(side.name().into());
+        self.connections.push(Connection { t_us: Some(t_us), flow: Some(flow), side, ..row })
     }
 
-    /// Adds a row of a subflow of a connection that is none of the plan's.
+    /// Adds a row of a subflow.
     pub fn push_subflow(&mut self, row: Subflow, t_us: i64, flow: i64, side: SideName) -> Result<()> {
         self.subflows.push(labelled(row, t_us, flow, side))
     }

@@ -159,10 +159,8 @@ def _account(
     length = facts.end_us - facts.start_us
     costs = _costs(facts, one)
     shares = _merged(facts, [(one, 1.0)], costs, length, reasons)
-    payload = sum(
-        float(np.nansum(track.grown("sent_bytes") - track.grown("retransmitted_bytes")))
-        for track in one.facts.tracks
-    )
+    # What the receiver has acknowledged: what was sent may still wait in a queue, and would be more than links carry.
+    payload = sum(float(np.nansum(track.grown("acked_bytes"))) for track in one.facts.tracks)
     rate = one.facts.could_bps
     return PathAccount(
         path=one.facts.name,

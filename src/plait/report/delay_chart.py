@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.titles import scale_of
 from plait.analysis.wording import micros, percent
-from plait.report.cases_chart import SCHEMA
-from plait.report.theme import case_token
+from plait.report.ecdf_chart import steps_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,42 +47,14 @@ def _spec(name: str, shown: Sequence[Representative]) -> Spec:
             "case": one.label,
             "x": delay_us / divisor,
             "share": share,
-            "delay": micros(delay_us),
+            "shown": micros(delay_us),
             "part": percent(share),
         }
         for one in shown
         for delay_us, share in one.distributions[name]
     ]
-    labels = [one.label for one in shown]
-    return {
-        "$schema": SCHEMA,
-        "width": 520,
-        "height": 180,
-        "data": {"values": data},
-        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
-        "encoding": {
-            "x": {
-                "field": "x",
-                "type": "quantitative",
-                "scale": {"zero": True, "nice": False},
-                "axis": {"title": f"{TITLES[name]}, {unit}", "grid": True, "tickCount": 6},
-            },
-            "y": {
-                "field": "share",
-                "type": "quantitative",
-                "scale": {"domain": [0, 1]},
-                "axis": {"title": "Share that took at most so long", "format": "%", "tickCount": 5},
-            },
-            "color": {
-                "field": "case",
-                "type": "nominal",
-                "scale": {"domain": labels, "range": [case_token(number) for number in range(len(labels))]},
-                "legend": {"title": None, "orient": "top", "labelLimit": 260} if len(labels) > 1 else None,
-            },
-            "tooltip": [
-                {"field": "case", "title": "case"},
-                {"field": "delay", "title": "delay"},
-                {"field": "part", "title": "share"},
-            ],
-        },
-    }
+    scale = {"zero": True, "nice": False}
+    title = f"{TITLES[name]}, {unit}"
+    order = [one.label for one in shown]
+    share_title = "Share that took at most so long"
+    return steps_spec(data, order, scale, title=title, share_title=share_title, name="delay")

@@ -72,8 +72,19 @@ def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
         for value, share in [(points[0][0], 0.0), *points]
     ]
     order = [names[case] for case in found]
-    by_case = {"field": "case", "type": "nominal", "sort": order}
-    several = len(order) > 1
+    scale = {"zero": False, "padding": 14}
+    title, name = axis_title(metric, unit), title_of(metric)
+    return steps_spec(data, order, scale, title=title, share_title="Share with at most so much", name=name)
+
+
+def steps_spec(
+    data: list[dict[str, Any]], order: Sequence[str], scale: Spec, *, title: str, share_title: str, name: str
+) -> Spec:
+    """Return a figure of shares that rise in steps, one line for each case in `order`.
+
+    A row of `data` has `case`, `x` (in the axis' unit), `share` (0 to 1), and `shown` and `part`, both in words;
+    `scale` is the horizontal axis', and `name` says in its tooltip what is distributed.
+    """
     return {
         "$schema": SCHEMA,
         "width": 520,
@@ -84,23 +95,24 @@ def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
             "x": {
                 "field": "x",
                 "type": "quantitative",
-                "scale": {"zero": False, "padding": 14},
-                "axis": {"title": axis_title(metric, unit), "grid": True, "tickCount": 6},
+                "scale": scale,
+                "axis": {"title": title, "grid": True, "tickCount": 6},
             },
             "y": {
                 "field": "share",
                 "type": "quantitative",
                 "scale": {"domain": [0, 1]},
-                "axis": {"title": "Share with at most so much", "format": "%", "tickCount": 5},
+                "axis": {"title": share_title, "format": "%", "tickCount": 5},
             },
             "color": {
-                **by_case,
+                "field": "case",
+                "type": "nominal",
                 "scale": {"domain": order, "range": [case_token(number) for number in range(len(order))]},
-                "legend": {"title": None, "orient": "top", "labelLimit": 260} if several else None,
+                "legend": {"title": None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None,
             },
             "tooltip": [
                 {"field": "case", "title": "case"},
-                {"field": "shown", "title": title_of(metric)},
+                {"field": "shown", "title": name},
                 {"field": "part", "title": "share"},
             ],
         },

@@ -36,6 +36,8 @@ def points(text: str) -> list[int | float | str]:
         ("100pkt..300pkt step 100pkt", ["100pkt", "200pkt", "300pkt"]),
         ("1..4", [1, 2, 3, 4]),
         ("1..100 log 3", [1, 10, 100]),
+        ("10pkt..200pkt log 3", ["10pkt", "45pkt", "200pkt"]),
+        ("8B..128B log 4", ["8B", "20B", "51B", "128B"]),
         ("0.5..2 log 3", [0.5, 1, 2]),
         ("1000mbit..1001mbit 3", ["1000mbit", "1000.5mbit", "1001mbit"]),
     ],
@@ -124,6 +126,7 @@ HYPERCUBE = """\
       network.links.h1-s2.delay: 1ms..1000ms log
       scheduler: [default, burst]
       traffic.0.bulk.count: 1..4
+      network.links.h1-s1.queue: 10pkt..1000pkt log
 """
 
 
@@ -140,6 +143,8 @@ def test_a_hypercube_has_one_point_in_each_stratum_of_each_field() -> None:
     assert [settings["scheduler"] for settings in first].count("burst") == 10
     counts = [settings["traffic.0.bulk.count"] for settings in first]
     assert {n: counts.count(n) for n in counts} == {1: 5, 2: 5, 3: 5, 4: 5}
+    queues = [int(settings["network.links.h1-s1.queue"].removesuffix("pkt")) for settings in first]
+    assert sum(queue <= 100 for queue in queues) == 10, "half of them in each decade"
 
 
 def test_a_hypercube_is_its_seeds() -> None:

@@ -78,10 +78,41 @@ def test_what_only_goes_along_with_another_field_is_no_second_axis() -> None:
         {"rcv": s, "snd": s, "transport": t} for s in ("1MiB", "2MiB", "4MiB") for t in ("tcp", "mptcp")
     ]
     assert kinds(study_of(zipped)) == {"goodput-sweep": "line", "goodput": "cases"}
-    points = [
-        {"rate": f"{n + 1}mbit", "delay": f"{(7 * n) % 11 + 1}ms"} for n in range(11)
-    ]  # a Latin hypercube
-    assert "heat-map" not in kinds(study_of(points)).values()
+
+
+POINTS = [
+    {"rate": f"{n + 1}mbit", "delay": f"{(7 * n) % 11 + 1}ms", "queue": f"{(3 * n) % 11 + 5}pkt"}
+    for n in range(11)
+]
+"""A Latin hypercube of three fields."""
+
+
+def test_points_that_fill_a_space_have_a_panel_for_each_field() -> None:
+    assert kinds(study_of(POINTS)) == {"goodput-scatter": "scatter", "goodput": "cases"}
+    data = study_of([{**point, "transport": t} for point in POINTS for t in ("tcp", "mptcp")])
+    summary = summary_of(data)
+    panels = case_figures(data, summary)["goodput-scatter"].panels
+    assert [panel["layer"][0]["encoding"]["x"]["axis"]["title"] for panel in panels] == [
+        "rate, Mbit/s", "delay, ms", "queue, packets",
+    ]  # fmt: skip
+    for panel, numbers in zip(panels, ((1, 2, 3), (1, 8, 4), (5, 8, 11)), strict=True):
+        points = panel["layer"][0]["data"]["values"]
+        assert tuple(point["x"] for point in points[:3]) == numbers
+        assert [point["y"] for point in points] == pytest.approx([2] * len(POINTS)), "MPTCP has twice as much"
+
+
+def test_two_fields_of_one_name_are_told_apart_on_axes() -> None:
+    points = [{"links.a.rate": f"{n + 1}mbit", "links.b.rate": f"{(7 * n) % 11 + 1}mbit"} for n in range(11)]
+    data = study_of(points)
+    panels = case_figures(data, summary_of(data))["goodput-scatter"].panels
+    assert [panel["layer"][0]["encoding"]["x"]["axis"]["title"] for panel in panels] == [
+        "a.rate, Mbit/s", "b.rate, Mbit/s",
+    ]  # fmt: skip
+
+
+def test_many_values_that_grow_together_are_one_axis() -> None:
+    zipped = [{"rate": f"{n + 1}mbit", "delay": f"{100 - n}ms"} for n in range(9)]
+    assert kinds(study_of(zipped)) == {"goodput-sweep": "line", "goodput": "cases"}
 
 
 def test_cells_hold_the_ratios_of_the_comparisons() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.wording import short_name
 from plait.report.cases_chart import MOST_CASES, cases_spec
+from plait.report.cells import cells_of
 from plait.report.ecdf_chart import ecdf_spec
 from plait.report.factors import Factor, factors
 from plait.report.group_chart import group_spec
-from plait.report.heat_map import cells_of, heat_map
+from plait.report.heat_map import heat_map
 from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
+from plait.report.scatter import axes_of, points_of, scatter
 from plait.report.sweep_chart import scale, sweep_of, sweep_spec
 from plait.report.table import TOLD
 from plait.report.time_charts import chart
@@ -78,6 +79,8 @@ def _panels(one: Wanted, part: _Part, shown: Sequence[Representative], published
         return _lines(one, part)
     if one.kind == "heat-map":
         return _cells(one, part)
+    if one.kind == "scatter":
+        return _points(one, part)
     if one.kind == "over-time":
         return _over_time(one, part, shown)
     if one.kind == "distribution":
@@ -111,7 +114,7 @@ def _lines(one: Wanted, part: _Part) -> list[Spec]:
     for value, rows, cases, sweep in groups:
         spec = sweep_spec(rows, cases, one.metric, sweep, shared, width=240)
         if spec is not None:
-            panels.append({**spec, "title": f"{short_name(facets.setting)} {value} {facets.unit}".rstrip()})
+            panels.append({**spec, "title": f"{facets.name} {value} {facets.unit}".rstrip()})
     return panels
 
 
@@ -119,8 +122,13 @@ def _cells(one: Wanted, part: _Part) -> list[Spec]:
     x, y = _factor(part, one.x), _factor(part, one.y)
     if x is None or y is None:
         return []
-    cells = cells_of(part.summary, one.metric, x, y, plain=one.plain)
+    cells = cells_of(part.summary, one.metric, (x, y), plain=one.plain)
     return heat_map(part.summary, cells, x, y) if cells is not None else []
+
+
+def _points(one: Wanted, part: _Part) -> list[Spec]:
+    points = points_of(part.summary, one.metric, plain=one.plain)
+    return scatter(part.summary, points, axes_of(part.cases, one.x)) if points is not None else []
 
 
 def _over_time(one: Wanted, part: _Part, shown: Sequence[Representative]) -> list[Spec]:

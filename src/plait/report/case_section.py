@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 _NOTES = {
     "line": "Each dot is a trial, lines join the means, upright bars are 95 % intervals.",
     "heat-map": "Each cell is the mean over its trials.",
+    "scatter": "Each point is a case, the mean over its trials; it stands in the panel of each thing that varies.",
     "distribution": "For each value, the share of the trials that had at most so much.",
 }
-_COMPARED = "Each cell is the ratio of two means over trials with the same seed: 1 is as much."
+_COMPARED = {
+    "heat-map": "Each cell is the ratio of two means over trials with the same seed: 1 is as much.",
+    "scatter": "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each thing "
+    "that varies: 1 is as much.",
+}
 
 
 def by_case(figures: Sequence[CaseFigure], summary: Summary, source: str = "") -> str:
@@ -54,9 +59,9 @@ def _figure(one: CaseFigure, summary: Summary, source: str, *, titled: bool) -> 
 def _note(one: CaseFigure, summary: Summary, source: str) -> str:
     """Return what the marks of a figure mean."""
     asked = one.wanted
-    if asked.kind == "heat-map" and not asked.plain and asked.metric in JUDGED:
+    if asked.kind in _COMPARED and not asked.plain and asked.metric in JUDGED:
         compared = any(found.metric == asked.metric for found in summary.comparisons)
-        return _COMPARED if compared else _NOTES["heat-map"]
+        return (_COMPARED if compared else _NOTES)[asked.kind]
     if asked.kind == "groups":
         known = f"; diamonds are the published figures ({source})" if source else ""
         return f"Each dot is a trial, the upright mark the mean over the flows of a group{known}."

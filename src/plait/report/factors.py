@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.factors import main_factor
 from plait.analysis.wording import case_label, short_name
-from plait.units import Duration, Rate, Ratio, Size
+from plait.units import Duration, Packets, Rate, Ratio, Size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
 STEPS = 3
 """Fewer values are better told apart as cases."""
-_QUANTITIES = ((Rate, 1e6, "Mbit/s"), (Duration, 1e6, "ms"), (Size, 1e3, "kB"), (Ratio, 0.01, "%"))
+MANY = 5
+"""So many points may fill a space; fewer are a list."""
+_QUANTITIES = (
+    (Rate, 1e6, "Mbit/s"),
+    (Duration, 1e6, "ms"),
+    (Size, 1e3, "kB"),
+    (Ratio, 0.01, "%"),
+    (Packets, 1, "packets"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,12 +37,18 @@ class Factor:
     given: tuple[Any, ...]
     numbers: tuple[float, ...] | None
     unit: str
+    parts: int = 1
+    """How much of the end of its path tells it apart."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on axes."""
+        return short_name(self.setting, self.parts)
 
     @property
     def title(self) -> str:
         """Its name and unit."""
-        name = short_name(self.setting)
-        return f"{name}, {self.unit}" if self.unit else name
+        return f"{self.name}, {self.unit}" if self.unit else self.name
 
     @property
     def steps(self) -> int:
@@ -65,7 +79,7 @@ def factors(cases: Sequence[HasSettings]) -> list[Factor]:
         one = Factor(setting, given, numbers, unit)
         if one.steps > 1 and not any(_together(one, other) for other in found):
             found.append(one)
-    return found
+    return [replace(one, parts=_parts(one, found)) for one in found]
 
 
 def steps(cases: Sequence[HasSettings]) -> list[Factor]:
@@ -96,10 +110,28 @@ def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
     return None, ""
 
 
+def _parts(one: Factor, found: Sequence[Factor]) -> int:
+    """Return how many parts of its path no other factor's ends with."""
+    most = one.setting.count(".") + 1
+    others = [other.setting for other in found if other is not one]
+    return next(
+        (n for n in range(1, most) if all(short_name(one.setting, n) != short_name(o, n) for o in others)),
+        most,
+    )
+
+
 def _together(one: Factor, other: Factor) -> bool:
-    """Return whether each value of one goes with just one value of the other, and has several of them."""
+    """Return whether each value of one goes with just one value of the other, and has several of them.
+
+    Of many numbers, one has to grow as the other does, or as it falls: those of a Latin hypercube do neither.
+    """
     pairs = set(zip(one.texts, other.texts, strict=True))
-    return len(pairs) == one.steps == other.steps and one.steps > 2
+    if len(pairs) != one.steps or len(pairs) != other.steps or one.steps < 3:
+        return False
+    if one.numbers is None or other.numbers is None or one.steps < MANY:
+        return True
+    order = [number for _, number in sorted(set(zip(one.numbers, other.numbers, strict=True)))]
+    return order in (sorted(order), sorted(order, reverse=True))
 
 
 def _plain(number: float) -> str:

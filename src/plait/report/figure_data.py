@@ -7,14 +7,15 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from plait.report.case_figures import most_cases, part_of
+from plait.report.cells import cells_of
 from plait.report.delay_chart import FIGURES
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.ecdf_chart import distributed
 from plait.report.factors import factors
 from plait.report.figures import NAMES
 from plait.report.group_chart import observations
-from plait.report.heat_map import cells_of
 from plait.report.panels import SIDE_BY_SIDE, panel_of
+from plait.report.scatter import points_of
 from plait.report.time_charts import lines
 from plait.report.wanted import wanted
 
@@ -66,16 +67,17 @@ def _of_cases(one: Wanted, study: StudyData, summary: Summary, shown: Sequence[R
         return _text(rows)
     if one.kind == "groups":
         return _groups(study, summary)
-    text = _cases(part.rows, part.summary, one.metric, most_cases(one))
-    return text if one.kind != "heat-map" else _heat_map(one, part.summary)
+    text = _trials(part.rows, part.summary, one.metric, most_cases(one))
+    return text if one.kind not in {"heat-map", "scatter"} else _cells(one, part.summary)
 
 
-def _heat_map(one: Wanted, summary: Summary) -> str:
-    """Return what stands in the cells: the value, and the settings of its case."""
-    known = {factor.setting: factor for factor in factors(summary.cases)}
-    if one.x not in known or one.y not in known:
-        return ""
-    cells = cells_of(summary, one.metric, known[one.x], known[one.y], plain=one.plain)
+def _cells(one: Wanted, summary: Summary) -> str:
+    """Return what stands at each case: the value, and the case's settings."""
+    if one.kind == "scatter":
+        cells = points_of(summary, one.metric, plain=one.plain)
+    else:
+        axes = [factor for factor in factors(summary.cases) if factor.setting in {one.x, one.y}]
+        cells = cells_of(summary, one.metric, axes, plain=one.plain) if len(axes) == 2 else None
     if cells is None:
         return ""
     settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
@@ -87,7 +89,7 @@ def _heat_map(one: Wanted, summary: Summary) -> str:
     return _text(rows)
 
 
-def _cases(cases: Sequence[CaseRows], summary: Summary, metric: str, most: int | None) -> str:
+def _trials(cases: Sequence[CaseRows], summary: Summary, metric: str, most: int | None) -> str:
     """Return every trial's value of each case, then its mean with the 95 % interval."""
     settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
     rows: list[list[Any]] = [["case", *settings, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]]

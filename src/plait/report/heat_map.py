@@ -1,24 +1,17 @@
-"""The heat map of two things that vary: a metric in each cell, or its ratio to the case that it is compared with.
-
-Where a study varies the transport, the cells are MPTCP over TCP; else, of MPTCP alone, over what the best path allows.
-"""
+"""The heat map of two things that vary: a metric in each cell, or its ratio to the case that it is compared with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.factors import main_factor
-from plait.analysis.titles import axis_title, scale_of, title_of
-from plait.analysis.wording import case_label, significant
 from plait.report.cases_chart import SCHEMA
-from plait.report.factors import Factor, factors, label_without
-from plait.report.headline import matched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.analysis.model import Summary
+    from plait.report.cells import Cells
+    from plait.report.factors import Factor
 
 Spec = dict[str, Any]
 
@@ -31,20 +24,6 @@ EVEN = 1.02
 """A ratio nearer to 1 than this is drawn in the middle colour."""
 
 
-@dataclass(frozen=True)
-class Cells:
-    """What stands in the cells: by case its value and text, the panel it belongs to, and what the colours mean."""
-
-    title: str
-    values: dict[str, tuple[float, str]]
-    panels: dict[str, str]
-    ratio: bool
-    """The values are ratios: as much is 1."""
-    compared: bool = False
-    """They are ratios to the case compared with, not the metric itself."""
-    divisor: float = 1.0
-
-
 def grid_of(found: Sequence[Factor]) -> tuple[Factor, Factor] | None:
     """Return the two factors with most steps that form a grid, and not only a line of points through it."""
     pairs = [(x, y) for x in found for y in found if x is not y]
@@ -55,44 +34,15 @@ def grid_of(found: Sequence[Factor]) -> tuple[Factor, Factor] | None:
     return None
 
 
-def cells_of(summary: Summary, metric: str, x: Factor, y: Factor, *, plain: bool = False) -> Cells | None:
-    """Return what the cells show; with `plain`, the mean of the metric whatever it could be compared with."""
-    compared = main_factor(summary.cases)
-    ratios = {
-        one.case: one.ratio.value
-        for one in matched(summary)
-        if one.metric == metric and one.ratio is not None
-    }
-    known = factors(summary.cases)
-    if compared not in {x.setting, y.setting, None} and ratios and not plain:
-        names = {c.name: label_without(c, [x.setting, y.setting], known) for c in summary.cases}
-        base = next(c for c in summary.cases if c.name not in ratios)
-        against = case_label("", {compared: base.settings.get(compared)}) if compared else ""
-        values = {name: (ratio, significant(ratio)) for name, ratio in ratios.items()}
-        panels = {name: names[name] for name in values}
-        over = f": {next(iter(panels.values()))}" if len(set(panels.values())) == 1 else ""
-        return Cells(f"{title_of(metric)}{over} / {against}", values, panels, ratio=True, compared=True)
-    means = _means(summary, metric)
-    if not means:
-        return None
-    divisor, unit = scale_of(metric, max(means.values()))
-    values = {name: (value / divisor, significant(value / divisor)) for name, value in means.items()}
-    panels = {
-        c.name: label_without(c, [x.setting, y.setting], known) for c in summary.cases if c.name in values
-    }
-    ratio = metric == "best_path_ratio"
-    return Cells(axis_title(metric, unit), values, panels, ratio=ratio, divisor=divisor)
-
-
 def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]:
     """Return a panel for each further setting (at most six), all in the same colours."""
     at = {case.name: (x.texts[i], y.texts[i]) for i, case in enumerate(summary.cases)}
-    shown = list(dict.fromkeys(cells.panels.values()))[:MOST_PANELS]
+    shown = list(dict.fromkeys(cells.labels.values()))[:MOST_PANELS]
     colour = _colour([value for value, _ in cells.values.values()], cells)
     return [
         {
             **_panel(
-                [(at[name], *cells.values[name]) for name, own in cells.panels.items() if own == label],
+                [(at[name], *cells.values[name]) for name, own in cells.labels.items() if own == label],
                 x,
                 y,
                 colour,
@@ -185,12 +135,3 @@ def _colour(values: Sequence[float], cells: Cells) -> Spec:
             "direction": "horizontal",
         },
     }
-
-
-def _means(summary: Summary, metric: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for case in summary.cases:
-        stats = case.metrics.get(metric)
-        if stats is not None and stats.mean is not None:
-            found[case.name] = stats.mean
-    return found

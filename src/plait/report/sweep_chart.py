@@ -63,7 +63,8 @@ def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, known: Seque
         return None
     lines = {case.name: label_without(case, [factor.setting], known) for case in cases}
     pairs = set(zip(factor.numbers, lines.values(), strict=True))
-    if len(set(lines.values())) > MOST_LINES or len(pairs) < len(cases):
+    kinds = len(set(lines.values()))
+    if kinds > MOST_LINES or 2 * kinds > len(cases) or len(pairs) < len(cases):
         return None
     values = dict(zip((case.name for case in cases), factor.numbers, strict=True))
     return Sweep(factor.setting, factor.unit, factor.title, values, lines)

@@ -3,6 +3,7 @@
 nothing but choices          cases: boxes, points, means with their intervals
 one thing in steps           a line with intervals, too
 two things in steps          a heat map, and lines with a panel for each value of the second
+several, not all combined    points, in a panel for each thing (a Latin hypercube)
 completion times, repeated   their distribution over trials, too
     flows that form groups       what each flow of a group gets, first of all
 """
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from plait.analysis.judged import JUDGED, primary_metric
+from plait.report.cells import cells_of
 from plait.report.ecdf_chart import distributed
 from plait.report.factors import factors, steps
 from plait.report.group_chart import FIGURE, groups_of
-from plait.report.heat_map import cells_of, grid_of
+from plait.report.heat_map import grid_of
+from plait.report.scatter import axes_of, points_of
 from plait.report.sweep_chart import sweep_of
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from plait.analysis.summarise import CaseRows
     from plait.report.study import StudyData
 
-Kind = Literal["line", "heat-map", "cases", "distribution", "over-time", "groups"]
+Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups"]
 DISTRIBUTED = ("completion_s", "page_load_s")
 MOST_FACETS = 6
 
@@ -99,13 +102,15 @@ def _chosen(name: str, metric: str, cases: Sequence[CaseRows], summary: Summary)
     found = []
     steep = steps(cases)
     grid = grid_of(steep)
-    if grid is not None and cells_of(summary, metric, *grid) is not None:
+    if grid is not None and cells_of(summary, metric, grid) is not None:
         x, y = grid
         found.append(Wanted(f"{name}-heat-map", "heat-map", metric, x.setting, y.setting))
         if y.steps <= MOST_FACETS:
             found.append(Wanted(f"{name}-sweep", "line", metric, x.setting, facets=y.setting))
     elif (sweep := sweep_of(cases)) is not None:
         found.append(Wanted(f"{name}-sweep", "line", metric, sweep.setting))
+    elif len(axes_of(cases)) > 1 and points_of(summary, metric) is not None:
+        found.append(Wanted(f"{name}-scatter", "scatter", metric))
     found.append(Wanted(name, "cases", metric))
     if metric in DISTRIBUTED and distributed(cases, metric):
         found.append(Wanted(f"{name}-distribution", "distribution", metric))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from plait.scenario.vary import Found, Where
 
-Kind = Literal["line", "heat-map", "cases", "distribution", "over-time"]
+Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time"]
 METRICS = (
     "goodput_bps", "steady_goodput_bps", "completion_s", "ideal_goodput_bps", "efficiency", "aggregation_benefit",
     "best_path_ratio", "path_share", "path_share_max", "path_share_window_max", "path_switches_per_s",
@@ -43,8 +43,8 @@ class Figure(Part):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
     """Of its files, and on the page."""
     kind: Kind | None = None
-    """`line` with intervals, `heat-map`, `cases` (boxes and points), `distribution` (ECDF over trials), `over-time`.
-    Default: by what varies."""
+    """`line` with intervals, `heat-map`, `scatter` (a panel for each thing that varies), `cases` (boxes and points),
+    `distribution` (ECDF over trials), `over-time`. Default: by what varies."""
     metric: str | None = None
     """Default: what the study is about. Of figures over time: goodput, rtt, cwnd or queue."""
     x: str | None = None
@@ -100,13 +100,16 @@ def _fields(figure: Figure, here: Where, known: Sequence[str]) -> Iterator[Found
     for name in figure.only:
         if field_named(known, name) is None:
             yield (*here, "only", name), _unknown(name, known)
-    allowed = {"line": ("x", "facets"), "heat-map": ("x", "y"), None: ("x", "y", "facets")}.get(
-        figure.kind, ()
-    )
+    allowed = {
+        "line": ("x", "facets"),
+        "heat-map": ("x", "y"),
+        "scatter": ("x",),
+        None: ("x", "y", "facets"),
+    }.get(figure.kind, ())
     for part in ("x", "y", "facets"):
         if getattr(figure, part) is not None and part not in allowed:
             yield (*here, part), f"a figure of kind {figure.kind} has no {part}; leave it out"
-    if figure.kind in {"line", "heat-map"} and not known:
+    if figure.kind in {"line", "heat-map", "scatter"} and not known:
         yield (
             (*here, "kind"),
             f"nothing varies, so there is nothing along the axes of a {figure.kind}; see vary",

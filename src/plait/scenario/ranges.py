@@ -11,6 +11,8 @@ from itertools import pairwise
 from plait.units import Duration, Rate, Size
 
 MOST_POINTS = 1000
+COUNTED = ("", "pkt")
+"""Units of what has no parts: a range from whole to whole numbers has whole numbers between them."""
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)\s*((?:(?!log\b|linear\b|step\b)[A-Za-z%]{1,5})?)"
 _RANGE = re.compile(
     rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}(?:\s+(linear|log))?(?:\s+step\s+{_NUMBER}|\s+(\d{{1,7}}))?\s*",
@@ -34,6 +36,11 @@ class Range:
     log: bool
     step: Fraction | None
     count: int | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it counts what cannot be divided: packets, or numbers from whole to whole."""
+        return self.units[-1][0] in COUNTED and self.low.denominator == self.high.denominator == 1
 
     def points(self) -> list[int | float | str]:
         """The values: the ends as written, and between them points of three digits (more, to tell them apart).
@@ -61,8 +68,7 @@ class Range:
             rounded = [self._rounded(value, digits) for value in inner]
             if _rising([self.low, *rounded, self.high]):
                 break
-        whole = self.units == (("", 1),) and self.low.denominator == self.high.denominator == 1
-        if whole:
+        if self.whole:
             rounded = [Fraction(round(value)) for value in inner]
             if not _rising([self.low, *rounded, self.high]):
                 raise ValueError(f"there are not {count} whole numbers between {self.low} and {self.high}")
@@ -78,8 +84,10 @@ class Range:
     def text_at(self, share: float) -> int | float | str:
         """The value at a share of the way, as it is written: three digits; whole where both ends are."""
         value = self.at(share)
-        if self.units == (("", 1),) and self.low.denominator == self.high.denominator == 1:
-            return int(min(self.high, self.low + int((self.high - self.low + 1) * Fraction(share))))
+        if self.whole and not self.log:
+            return self._text(min(self.high, self.low + int((self.high - self.low + 1) * Fraction(share))))
+        if self.whole:
+            return self._text(Fraction(round(value)))
         return self._text(min(max(self._rounded(value, 3), self.low), self.high))
 
     def _text(self, value: Fraction) -> int | float | str:
@@ -95,9 +103,9 @@ class Range:
         return next((unit for unit in reversed(self.units) if unit[1] <= value), self.units[0])
 
     def _rounded(self, value: Fraction, digits: int) -> Fraction:
-        """The value with so many digits in the unit in which it is written."""
-        size = self._unit(value)[1]
-        return _rounded(value / size, digits) * size
+        """The value with so many digits in the unit in which it is written; there are no parts of a byte."""
+        name, size = self._unit(value)
+        return Fraction(round(value)) if name == "B" else _rounded(value / size, digits) * size
 
 
 def looks_like_range(value: object) -> bool:

@@ -1,0 +1,74 @@
+"""What figures over several axes show of each case: a metric, or its ratio to the case that it is compared with.
+
+Where a study varies the transport, that is MPTCP over TCP; else, of MPTCP alone, over what the best path allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.factors import main_factor
+from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.wording import case_label, significant
+from plait.report.factors import Factor, factors, label_without
+from plait.report.headline import matched
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import Summary
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What stands at each case: its value and text, what it is called beside the axes, and what the values mean."""
+
+    title: str
+    values: dict[str, tuple[float, str]]
+    labels: dict[str, str]
+    ratio: bool
+    """The values are ratios: as much is 1."""
+    compared: bool = False
+    """They are ratios to the case compared with, not the metric itself."""
+    divisor: float = 1.0
+
+
+def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bool = False) -> Cells | None:
+    """Return what stands at each case where the factors in `axes` are axes. None: the metric was not measured.
+
+    With `plain` it is the mean of the metric, whatever it could be compared with.
+    """
+    compared = main_factor(summary.cases)
+    ratios = {
+        one.case: one.ratio.value
+        for one in matched(summary)
+        if one.metric == metric and one.ratio is not None
+    }
+    known = factors(summary.cases)
+    names = [axis.setting for axis in axes]
+    labels = {case.name: label_without(case, names, known) for case in summary.cases}
+    if compared not in {None, *names} and ratios and not plain:
+        base = next(c for c in summary.cases if c.name not in ratios)
+        against = case_label("", {compared: base.settings.get(compared)}) if compared else ""
+        values = {name: (ratio, significant(ratio)) for name, ratio in ratios.items()}
+        labels = {name: labels[name] for name in values}
+        over = f": {next(iter(labels.values()))}" if len(set(labels.values())) == 1 else ""
+        return Cells(f"{title_of(metric)}{over} / {against}", values, labels, ratio=True, compared=True)
+    means = _means(summary, metric)
+    if not means:
+        return None
+    divisor, unit = scale_of(metric, max(means.values()))
+    values = {name: (value / divisor, significant(value / divisor)) for name, value in means.items()}
+    labels = {name: labels[name] for name in values}
+    ratio = metric == "best_path_ratio"
+    return Cells(axis_title(metric, unit), values, labels, ratio=ratio, divisor=divisor)
+
+
+def _means(summary: Summary, metric: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for case in summary.cases:
+        stats = case.metrics.get(metric)
+        if stats is not None and stats.mean is not None:
+            found[case.name] = stats.mean
+    return found

@@ -1,0 +1,110 @@
+"""Points for cases that fill a space of several things (a Latin hypercube): a panel for each of those things.
+
+A case stands in every panel, each time at what it sets there, so that one sees which of them matters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait.report.cases_chart import SCHEMA
+from plait.report.cells import cells_of
+from plait.report.factors import factors, steps
+from plait.report.sweep_chart import LOGARITHMIC
+from plait.report.theme import case_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.factors import HasSettings
+    from plait.analysis.model import Summary
+    from plait.report.cells import Cells
+    from plait.report.factors import Factor
+
+Spec = dict[str, Any]
+
+MOST_PANELS = 6
+MOST_KINDS = 6
+"""More kinds of points cannot be told apart."""
+SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
+
+
+def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
+    """Return what has a panel: `x`, or whatever is a number and takes steps, six at most."""
+    numeric = {one.setting for one in steps(cases)}
+    return [one for one in factors(cases) if one.setting in numeric and x in {None, one.setting}][
+        :MOST_PANELS
+    ]
+
+
+def points_of(summary: Summary, metric: str, *, plain: bool = False) -> Cells | None:
+    """Return what stands at each case; None when there is nothing, or there are more kinds of points than colours."""
+    cells = cells_of(summary, metric, steps(summary.cases), plain=plain)
+    return cells if cells is not None and len(set(cells.labels.values())) <= MOST_KINDS else None
+
+
+def scatter(summary: Summary, cells: Cells, axes: Sequence[Factor]) -> list[Spec]:
+    """Return a panel for each of `axes`, all on the same vertical scale."""
+    kinds = list(dict.fromkeys(cells.labels.values()))
+    values = [value for value, _ in cells.values.values()]
+    wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
+    most = max(*values, 1.0) if cells.ratio else max(values)
+    scale = {"type": "log"} if wide else {"domain": [min(0.0, *values), most * 1.05], "nice": True}
+    several = len(kinds) > 1
+    by_kind = {"field": "kind", "type": "nominal", "sort": kinds}
+    legend = {"title": None, "orient": "top", "labelLimit": 260} if several else None
+    shared = {
+        "y": {
+            "field": "y",
+            "type": "quantitative",
+            "scale": scale,
+            "axis": {"title": cells.title, "tickCount": 6},
+        },
+        "color": {
+            **by_kind,
+            "scale": {"domain": kinds, "range": [case_token(i + cells.compared) for i in range(len(kinds))]},
+            "legend": legend,
+        },
+        "shape": {
+            **by_kind,
+            "scale": {"domain": kinds, "range": list(SHAPES[: len(kinds)])},
+            "legend": legend,
+        },
+    }
+    return [_panel(summary, cells, axis, shared) for axis in axes]
+
+
+def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
+    known = {one.setting: one for one in factors(summary.cases)}
+    numbers = known[axis.setting].numbers or ()
+    data = [
+        {"x": number, "y": cells.values[case.name][0], "kind": cells.labels[case.name], "case": case.name,
+         "shown": cells.values[case.name][1]}
+        for case, number in zip(summary.cases, numbers, strict=True)
+        if case.name in cells.values
+    ]  # fmt: skip
+    apart = min(numbers) > 0 and max(numbers) / min(numbers) >= LOGARITHMIC
+    layers: list[Spec] = [
+        {
+            "data": {"values": data},
+            "mark": {"type": "point", "filled": True, "size": 34, "opacity": 0.75},
+            "encoding": {
+                "x": {
+                    "field": "x",
+                    "type": "quantitative",
+                    "scale": {"type": "log"} if apart else {"zero": False},
+                    "axis": {"title": axis.title, "tickCount": 5, "labelOverlap": True},
+                },
+                **shared,
+                "tooltip": [
+                    {"field": "case", "title": "case"},
+                    {"field": "x", "title": axis.title},
+                    {"field": "shown", "title": cells.title},
+                ],
+            },
+        }
+    ]
+    if cells.ratio:
+        rule = {"type": "rule", "strokeDash": [4, 3], "color": "@muted"}
+        layers.append({"data": {"values": [{"y": 1}]}, "mark": rule, "encoding": {"y": shared["y"]}})
+    return {"$schema": SCHEMA, "width": 240, "height": 200, "layer": layers}

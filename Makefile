@@ -36,7 +36,7 @@ check: setup ## every linter, the types, and the style of the house
 bench: kernel ## the figures that plait promises, measured on this machine
 	$(VENV)/bin/python bench/run.py
 
-gallery: kernel ## the pages of docs/gallery, from their studies (about half an hour of two processors, once)
+gallery: kernel ## the pages of docs/gallery, from their studies (about an hour of two processors, once)
 	$(VENV)/bin/python tools/gallery
 
 clean:

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from plait.analysis.studies import CaseComparison, compare_studies
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
+from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.errors import DataError, RequestError
+from plait.report.studies import _changed_fields
 from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 
@@ -151,6 +153,23 @@ def test_the_exit_code_is_the_verdict(folders: tuple[Path, Path]) -> None:
     assert "Paired t test assumes" in worse.output
     assert max(len(line) for line in worse.output.splitlines()) <= 80
     assert run(good, bad, "--tolerance", "40%").return_value == 0
+
+
+def test_the_fields_in_which_two_scenarios_differ_are_told() -> None:
+    one = {"mptcp": {"scheduler": "default"}, "traffic": [{"bulk": {"duration": "1s"}}], "tcp": {}}
+    other = {
+        "mptcp": {"scheduler": "redundant"},
+        "traffic": [{"bulk": {"duration": "2s", "mark": 1}}],
+        "tcp": {},
+    }
+    assert _changed_fields(one, other) == [
+        "mptcp.scheduler: default then, redundant now",
+        "traffic.0.bulk.duration: 1s then, 2s now",
+        f"traffic.0.bulk.mark: {MISSING} then, 1 now",
+    ]
+    assert _changed_fields(one, one) == []
+    many = _changed_fields({"x": 0}, {"x": 0} | {str(number): number for number in range(9)})
+    assert (len(many), many[-1]) == (7, "and 3 more fields; see scenario in each study.json")
 
 
 def test_json_holds_the_same_numbers(folders: tuple[Path, Path]) -> None:

@@ -107,6 +107,11 @@ def test_a_failed_trial_needs_no_tables(tmp_path: Path) -> None:
         ("flows.parquet", b"", "this is not a readable Parquet file"),
         ("plan.json", b"{}", r"not a plan of this version of plait: .*(and \d+ more)"),
         ("plan.json", b"\xff\xfe", "not a plan"),
+        (
+            "plan.json",
+            b'{"schema": 7, "new": 1}',
+            "not a plan .* it has schema 7, and this version of plait reads 1; use",
+        ),
     ],
 )
 def test_damaged_files_are_named_with_the_remedy(
@@ -123,7 +128,7 @@ def test_a_folder_without_provenance_is_no_trial(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"provenance\.json: cannot be read"):
         read_trial(tmp_path)
     (tmp_path / "provenance.json").write_text('{"schema": 2}')
-    with pytest.raises(DataError, match=r"provenance\.json: not a trial's provenance: schema"):
+    with pytest.raises(DataError, match=r"provenance\.json: not a trial's provenance: it has schema 2"):
         read_trial(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -52,6 +53,26 @@ def test_other_seeds_are_further_repeats_and_the_same_ones_are_kept_once(base: P
         for t in plait.open(base / "two").trials.iter_rows(named=True)
     }
     assert whole <= {(t["seed"], t["case"], t["goodput_bps"]) for t in found.trials.iter_rows(named=True)}
+
+
+def test_what_was_to_be_checked_of_any_is_to_be_checked_of_all(base: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "two"
+    shutil.copytree(base / "two", copy)
+    about = json.loads((copy / "study.json").read_text())
+    about["cautions"] = [{"code": "queue", "message": "it is short"}]
+    (copy / "study.json").write_text(json.dumps(about))
+    merge(tmp_path / "out", [base / "one", copy])
+    assert "it is short" in [caution.message for caution in plait.open(tmp_path / "out").cautions]
+
+
+def test_a_halted_trial_is_not_put_to_others(base: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "two"
+    shutil.copytree(base / "two", copy)
+    path = copy / "trials/transport=mptcp/001/plan.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pause": ["before"]}))
+    with pytest.raises(RequestError, match="transport=mptcp/001 was halted for a prompt"):
+        merge(tmp_path / "out", [base / "one", copy])
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_same_case_and_seed_with_other_data_is_refused(base: Path, tmp_path: Path) -> None:

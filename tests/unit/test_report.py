@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -106,6 +107,27 @@ def test_summary_table_figure_and_words_hold_the_same_numbers(study: Path) -> No
     (comparison,) = summary.comparisons
     assert comparison.sentence in page
     assert comparison.sentence in re.sub(r"\s+", " ", printed)
+
+
+def test_what_figures_and_words_are_made_of_are_the_numbers_of_the_tables(study: Path) -> None:
+    """From Parquet to the specification that a browser draws, and to the percentages of the sentences."""
+    means = {}
+    for case, label in (("transport=tcp", "TCP"), ("transport=mptcp", "MPTCP")):
+        flows = [pl.read_parquet(path) for path in sorted((study / "trials" / case).glob("*/flows.parquet"))]
+        rates = [(8e6 * one["received_bytes"] / (one["end_us"] - one["start_us"])).item() for one in flows]
+        means[label] = sum(rates) / len(rates)
+        layers = page_data(study)["figures"]["goodput"]["layer"]
+        drawn = [row for layer in layers for row in layer["data"]["values"] if row["case"] == label]
+        points = [row["x"] * 1e6 for row in drawn if "trial" in row]
+        assert sorted(points) == pytest.approx(sorted(rates), rel=1e-9)
+        (mean,) = [row["x"] * 1e6 for row in drawn if "left" in row]
+        assert mean == pytest.approx(means[label], rel=1e-9)
+    gain = 100 * (means["MPTCP"] / means["TCP"] - 1)
+    (comparison,) = read_summary(study).comparisons
+    assert f"(+{gain:.1f} %" in comparison.sentence
+    words = re.sub(r"\s+", " ", terminal(study))
+    assert f"two paths MPTCP {means['MPTCP'] / 1e6:.2f} Mbit/s: +{gain:.1f} %" in words
+    assert f"+{gain:.1f} %" in own_html(study)
 
 
 def test_the_terminal_fits_80_columns_and_is_plain_when_piped(study: Path) -> None:
@@ -293,6 +315,10 @@ def test_missing_trials_and_changed_data_are_cautioned(tmp_path: Path) -> None:
         (None, r"study\.json: cannot be read"),
         ("{}", "not the description of a study"),
         ("nonsense", "not the desc"),
+        (
+            '{"schema": 2}',
+            "it has schema 2, and this version of plait reads 1; use the version that wrote it",
+        ),
     ],
 )
 def test_a_folder_that_is_no_study_is_refused(tmp_path: Path, content: str | None, message: str) -> None:

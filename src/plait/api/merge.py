@@ -18,7 +18,7 @@ from plait.errors import DataError, MachineError, RequestError
 from plait.report.study import read_study_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from plait.report.study import StudyFile
 
@@ -111,6 +111,11 @@ def _trials(case: str, sources: Sequence[_Source]) -> list[Path]:
             trial = read_trial(path)
             if trial.provenance.status == "failed":
                 continue
+            if trial.plan.pause:
+                raise RequestError(
+                    f"merging: {path} was halted for a prompt, and nobody can tell what was done there; "
+                    "run it without pause"
+                )
             digest = trial_digest(trial.tables)
             if trial.provenance.digest not in (None, digest):
                 raise DataError(
@@ -123,6 +128,14 @@ def _trials(case: str, sources: Sequence[_Source]) -> list[Path]:
                     "scenarios differ in more than their cases; compare them with `plait compare`"
                 )
     return [path for path, _ in found.values()]
+
+
+def _once(cautions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for caution in cautions:
+        if caution not in found:
+            found.append(caution)
+    return found
 
 
 def _description(
@@ -145,6 +158,7 @@ def _description(
             "repeat": min((len(trials) for trials in chosen.values() if trials), default=0),
             "until": None,
             "cases": [{"name": name, "settings": settings} for name, settings in cases.items()],
+            "cautions": _once(caution for source in sources for caution in source.raw.get("cautions", ())),
             "merged": [
                 {"name": source.about.name, "command": source.about.command, "seed": source.about.seed}
                 for source in sources

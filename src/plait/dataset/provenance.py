@@ -61,8 +61,18 @@ def read_provenance(folder: Path) -> Provenance:
 
 
 def explain(error: ValidationError) -> str:
-    """Return the first mistake of a failed validation in one line: where it is and what is wrong."""
-    first = error.errors(include_url=False)[0]
+    """Return the first mistake of a failed validation in one line: where it is, what is wrong, and what may help."""
+    mistakes = error.errors(include_url=False)
+    version = next(
+        (one for one in mistakes if one["loc"] == ("schema",) and one["type"] == "literal_error"), None
+    )
+    if version is not None:
+        known = version["ctx"]["expected"]
+        return (
+            f"it has schema {version['input']}, and this version of plait reads {known}; use the version that wrote it "
+            "(plait_version in study.json), or run the study again into another folder"
+        )
+    first = mistakes[0]
     where = ".".join(str(part) for part in first["loc"]) or "the file"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{where}: {first['msg']}{more}"

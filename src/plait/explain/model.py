@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -137,3 +138,14 @@ class StudyExplanation(Record):
     cases: tuple[TrialExplanation, ...]
     failed: tuple[str, ...] = ()
     """Trials that failed and cannot be explained, with their reason."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the paragraph of each flow, case by case."""
+        return "".join(
+            f"<h4>{escape(case.case)}</h4>"
+            + "".join(
+                f"<p><b>{escape(flow.flow)}</b>: {escape(' '.join(flow.sentences))}</p>"
+                for flow in case.flows
+            )
+            for case in self.cases
+        )

@@ -18,10 +18,11 @@ from plait.report.study import StudyFile, read_study
 from plait.report.terminal import PLAIN, WIDTH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 MOST_SENTENCES = 12
+_MANY_FIELDS = 6
 _COLOURS = {"worse": "red", "not measured": "red", "better": "green"}
 
 
@@ -62,8 +63,30 @@ def differences(before: StudyFile, after: StudyFile) -> list[str]:
     ]
     lines = [f"{name}: {a} then, {b} now" for name, a, b in facts if a != b]
     if before.scenario != after.scenario and before.heading == after.heading:
-        lines.insert(0, "scenario: not the same fields; see scenario in each study.json")
+        lines[:0] = _changed_fields(before.scenario, after.scenario)
     return lines
+
+
+def _changed_fields(before: object, after: object) -> list[str]:
+    """Return a line for each field of the scenario that differs, the first few."""
+    one, other = dict(_fields(before)), dict(_fields(after))
+    changed = [path for path in {**one, **other} if one.get(path, MISSING) != other.get(path, MISSING)]
+    lines = [f"{path}: {one.get(path, MISSING)} then, {other.get(path, MISSING)} now" for path in changed]
+    more = len(lines) - _MANY_FIELDS
+    return (
+        lines
+        if more <= 0
+        else [*lines[:_MANY_FIELDS], f"and {more} more fields; see scenario in each study.json"]
+    )
+
+
+def _fields(part: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the fields of a scenario as study.json has it that hold no others, by their dotted paths."""
+    inside = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    if not inside:
+        yield path, part
+    for name, value in inside:
+        yield from _fields(value, f"{path}.{name}" if path else str(name))
 
 
 def _kernel(about: StudyFile) -> str:

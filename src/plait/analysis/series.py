@@ -14,6 +14,7 @@ import polars as pl
 
 from plait.analysis.paths import path_name
 from plait.analysis.programs import without_control
+from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -152,7 +153,7 @@ def _flow_series(
         found.append(
             SubflowSeries(
                 label=label if single else f"{flow.name}: {label}",
-                colour=_colour(flow, path, len(names)),
+                colour=_colour(plan, flow, path, len(names)),
                 path=path,
                 goodput_bps=_rates(counter, edges, plan.sample_interval_us),
                 rtt_us=_samples(part, "rtt_us", span, plan.sample_interval_us),
@@ -162,11 +163,14 @@ def _flow_series(
     return found
 
 
-def _colour(flow: Flow, path: str, position: int) -> int:
+def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     """Return the number of the path in the plan, so that a path has one colour in all cases."""
-    for number, known in enumerate(flow.paths):
-        if known.name == path:
-            return number
+    # A connection of programs has the path first on which it began; between their hosts the plan has one order.
+    between = (peers.paths for peers in plan.peers if isinstance(flow.application, Connection))
+    for paths in (*between, flow.paths):
+        for number, known in enumerate(paths):
+            if known.name == path:
+                return number
     return max(len(flow.paths), position - 1)
 
 

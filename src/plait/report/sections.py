@@ -118,7 +118,7 @@ def table(rows: Sequence[Row]) -> str:
         ("Against baseline", "n", _against),
         ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),
         ("Aggregation<br>benefit", "n", lambda row: escape(row.benefit)),
-        ("Bytes by path, %", "n", _shares),
+        ("Bytes by path, %", "n", _shares(rows)),
         ("Fairness<br>(Jain)", "n", lambda row: escape(row.jain)),
         ("Retransmitted<br>segments", "n", lambda row: escape(row.retransmits)),
         ("Median RTT", "n", lambda row: escape(row.rtt)),
@@ -176,14 +176,22 @@ def _against(row: Row) -> str:
     return f"\N{MULTIPLICATION SIGN}{escape(row.ratio)}<small>of {escape(row.baseline)}, {escape(row.change)}</small>"
 
 
-def _shares(row: Row) -> str:
-    if not row.shares:
-        return MISSING
-    parts = "".join(
-        f'<i style="width:{share * 100:.2f}%;background:var(--path{number % PATHS})" title="{escape(name)}"></i>'
-        for number, (name, share) in enumerate(row.shares)
-    )
-    return f'<span class="bar">{parts}</span>{escape(row.share_text)}'
+def _shares(rows: Sequence[Row]) -> Callable[[Row], str]:
+    """Return the cell of a row; a path has the colour of its place in the row that has most of them."""
+    longest = max((row.shares for row in rows), key=len, default=())
+    place = {name: number for number, (name, _) in enumerate(longest)}
+
+    def cell(row: Row) -> str:
+        if not row.shares:
+            return MISSING
+        parts = "".join(
+            f'<i style="width:{share * 100:.2f}%;background:var(--path{place.get(name, number) % PATHS})" '
+            f'title="{escape(name)}"></i>'
+            for number, (name, share) in enumerate(row.shares)
+        )
+        return f'<span class="bar">{parts}</span>{escape(row.share_text)}'
+
+    return cell
 
 
 def cautions(found: Sequence[Caution]) -> str:

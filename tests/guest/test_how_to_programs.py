@@ -21,6 +21,7 @@ NEEDS = {
     "exec": (),
     "mininet": ("mn", "iperf", "ping", "mptcpize", "ovs-vswitchd", "ovs-testcontroller"),
     "shell": ("ping",),
+    "studies": (),
     "iperf3": ("iperf3",),
     "nginx-and-curl": ("nginx", "curl"),
     "bittorrent": ("node", "aria2c"),

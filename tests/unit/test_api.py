@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import plait
 from plait.errors import DataError, RequestError, ScenarioError
 from plait.testing.engine import FakeEngine, failing
 from plait.testing.folders import two_paths, write_study
+from plait.testing.notebook import notebook
 
 if TYPE_CHECKING:
     from plait.api import Study
@@ -46,6 +48,27 @@ def test_the_tutorial_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyP
         exec(compile(block, "docs/tutorial/python.md", "exec"), names)  # noqa: S102 - our own page
     assert (place / "goodput.svg").read_text().startswith("<svg")
     assert names["faster"].cases[1] == "transport=tcp,rate=2mbit"
+
+
+def test_the_notebook_is_the_page_that_was_run() -> None:
+    folder = ROOT / "docs/tutorial"
+    kept = (folder / "python.ipynb").read_text(encoding="utf-8")
+    page = (folder / "python.md").read_text(encoding="utf-8")
+    assert kept == notebook(page), (
+        "python -m plait.testing.notebook docs/tutorial/python.md > docs/tutorial/python.ipynb"
+    )
+    code = ["".join(cell["source"]) for cell in json.loads(kept)["cells"] if cell["cell_type"] == "code"]
+    assert code == [block.strip() for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
+
+
+def test_an_explanation_shows_its_paragraphs(study: Study) -> None:
+    found = study.explain()
+    page = found._repr_html_()
+    for case in found.cases:
+        assert f"<h4>{escape(case.case)}</h4>" in page
+        for flow in case.flows:
+            assert flow.sentences
+            assert escape(" ".join(flow.sentences)) in page
 
 
 def test_the_lines_that_reckon_the_summary_from_the_tables_give_its_numbers(place: Path) -> None:

@@ -85,7 +85,7 @@ def command(
         tell=lambda text: typer.echo(f"plait: {text}", err=True),
         ask=_ask,
     )
-    _tell(outcome, folder)
+    _tell(outcome, folder, halted=bool(loaded.pause))
     if outcome.interrupted:
         return 130
     cautions = build(folder)
@@ -137,13 +137,14 @@ def engine_called(name: str, kernel: str | None, trial_timeout: float = 3600) ->
     return VirtualEngine(chosen, agent_path(), Limits(total_s=trial_timeout))
 
 
-def _tell(outcome: StudyOutcome, folder: Path) -> None:
+def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
     """Says what failed, and what an interrupted study leaves, on standard error."""
     for failed in outcome.failed:
         typer.echo(f"plait: {failed.key.folder(folder)} failed: {failed.error}", err=True)
     if outcome.interrupted:
+        then = "runs those anew that were halted" if halted else "goes on from there"
         typer.echo(
             f"plait: interrupted; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
-            "The same command goes on from there.",
+            f"The same command {then}.",
             err=True,
         )

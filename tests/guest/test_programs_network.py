@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from conftest import run_plan
+from plait.analysis.findings import findings
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.programs import with_connections
 from plait.explain import explain_trial
@@ -185,6 +186,8 @@ def test_a_swarm_of_mptcp_and_tcp_peers_completes_and_only_mptcp_uses_both_lines
     assert len(set(said)) == 1  # and each compared its copy with the original, or the trial had failed
 
     about = with_connections(ran.plan, ran.tables)
+    # To TCP peers it has to, and a connection that is closed between two samples has not.
+    assert not [one.what for one in findings(about, ran.tables) if one.code == "FELL_BACK"]
     peers = [flow for flow in about.flows if 8000 not in (flow.client.port, flow.server.port)]
     got = ran.tables["connections"].group_by("flow").agg(pl.col("received_bytes").max())
     received = dict(got.rows())

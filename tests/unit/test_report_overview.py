@@ -93,3 +93,12 @@ def test_what_is_too_large_to_draw_is_told_in_words() -> None:
 
 def test_few_nodes_are_drawn_each_with_their_paths() -> None:
     assert not overview.is_crowded(resolve(expand(load("two-paths"))[0].scenario, 1))
+
+
+@pytest.mark.parametrize(("peers", "crowded"), [(8, False), (12, True)])
+def test_more_paths_than_can_be_told_apart_make_an_overview(peers: int, crowded: bool) -> None:
+    """Of 13 hosts on two switches each sends to one other over two paths: 26, by 15 nodes."""
+    plan = plan_of(f"title: t\nnetwork: {{generator: swarm, n: {peers}}}\n")
+    assert overview.is_crowded(plan) is crowded
+    told = boxes(draw(plan, (), LIGHT, legend=False))
+    assert (f"seeder \N{HORIZONTAL ELLIPSIS} peer{peers} ({peers + 1})" in told) is crowded

@@ -24,6 +24,7 @@ MEANT: dict[str, set[Code]] = {
     "behind-nat": {Code.NO_SIGNAL},  # addresses that are not announced are one of its cases
     "two-layer-tree": {Code.SINGLE_PATH},
     "window-size": {Code.RECEIVE_BUFFER, Code.SEND_BUFFER},  # buffers that are too small are what varies
+    "path-rates-buffers": {Code.RECEIVE_BUFFER, Code.SEND_BUFFER},  # as there
 }
 
 

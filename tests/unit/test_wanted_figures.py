@@ -101,6 +101,21 @@ def test_points_that_fill_a_space_have_a_panel_for_each_field() -> None:
         assert [point["y"] for point in points] == pytest.approx([2] * len(POINTS)), "MPTCP has twice as much"
 
 
+def test_panels_share_their_scales_where_values_are_far_apart_too() -> None:
+    settings = [{"rate": f"{10**r}mbit", "size": s} for s in ("256KiB", "1MiB", "6MiB") for r in range(4)]
+    data = study_of(settings, [{"name": "lines", "kind": "line", "x": "rate", "facets": "size"}])
+    for number, case in enumerate(data.cases):
+        for row in case.rows:
+            row.metrics["goodput_bps"] = 1e6 * 10 ** (number % 4) * (1 + number // 4)
+    panels = case_figures(data, summary_of(data))["lines"].panels
+    assert [panel["title"] for panel in panels] == ["size 256 KiB", "size 1024 KiB", "size 6144 KiB"]
+    scales = [panel["encoding"]["y"]["scale"] for panel in panels]
+    assert scales[0] == scales[1] == scales[2]
+    assert scales[0]["type"] == "log"
+    low, high = scales[0]["domain"]
+    assert low < 1e6 / scale_of("goodput_bps", 3e9)[0] < 3e9 / scale_of("goodput_bps", 3e9)[0] < high
+
+
 def test_two_fields_of_one_name_are_told_apart_on_axes() -> None:
     points = [{"links.a.rate": f"{n + 1}mbit", "links.b.rate": f"{(7 * n) % 11 + 1}mbit"} for n in range(11)]
     data = study_of(points)

@@ -20,6 +20,7 @@ STEPS = 3
 """Fewer values are better told apart as cases."""
 MANY = 5
 """So many points may fill a space; fewer are a list."""
+_BINARY = (Size, 1024.0, "KiB")
 _QUANTITIES = (
     (Rate, 1e6, "Mbit/s"),
     (Duration, 1e6, "ms"),
@@ -102,7 +103,8 @@ def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
         return tuple(float(value) for value in given), ""
     if not all(isinstance(value, str) for value in given):
         return None, ""
-    for quantity, divisor, unit in _QUANTITIES:
+    binary = all(value.endswith("iB") for value in given)
+    for quantity, divisor, unit in (_BINARY, *_QUANTITIES) if binary else _QUANTITIES:
         try:
             return tuple(float(quantity.parse(value)) / divisor for value in given), unit
         except ValueError:

@@ -44,8 +44,8 @@ class Scale:
     least: float
     top: float
     order: tuple[str, ...]
-    wide: bool = False
-    """The values are so far apart that equal ratios, not equal differences, should look alike."""
+    lowest: float | None = None
+    """The least value, where values are so far apart that equal ratios, not equal differences, should look alike."""
 
 
 def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:
@@ -77,8 +77,8 @@ def scale(rows: Sequence[CaseRows], metric: str, sweeps: Sequence[Sweep]) -> Sca
         return None
     divisor, unit = scale_of(metric, max(values))
     order = tuple(dict.fromkeys(line for sweep in sweeps for line in sweep.lines.values()))
-    wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
-    return Scale(divisor, unit, min(0.0, min(values) / divisor), max(values) / divisor, order, wide)
+    lowest = min(values) / divisor if min(values) > 0 and max(values) / min(values) >= LOGARITHMIC else None
+    return Scale(divisor, unit, min(0.0, min(values) / divisor), max(values) / divisor, order, lowest)
 
 
 def sweep_spec(
@@ -98,8 +98,8 @@ def sweep_spec(
     axis = {"type": "log"} if least > 0 and most / least >= LOGARITHMIC else {"zero": False}
     domain = {"domain": [drawn.least, drawn.top * 1.05]} if shared is not None and drawn.top > 0 else {}
     upwards: Spec = {"zero": True, **domain}
-    if drawn.wide and "type" in axis:  # what grows in proportion is a straight line then
-        upwards = {"type": "log"}
+    if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
+        upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
     colours = [case_token(number) for number in range(len(drawn.order))]
     dashes = [_DASHES[number % len(_DASHES)] for number in range(len(drawn.order))]
     several = len(drawn.order) > 1

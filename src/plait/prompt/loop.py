@@ -34,7 +34,10 @@ class Prompt(cmd.Cmd):
     """Reads commands from standard input until `exit` or its end."""
 
     prompt = "plait> "
-    intro = "Commands: NODE COMMAND, NODE (a shell in it), nodes, links, net, dump, pingall, iperf, link, help, exit."
+    intro = (
+        "Commands: NODE COMMAND, NODE (a shell in it), nodes, links, net, dump, pingall,\n"
+        "iperf, link, help, exit."
+    )
     doc_header = "Commands (NODE COMMAND runs COMMAND in NODE; names of nodes stand for their addresses):"
 
     def __init__(self, view: View, path: Path, environment: Sequence[tuple[str, str]]) -> None:

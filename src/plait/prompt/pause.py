@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.prompt.live import Live
 from plait.prompt.loop import Prompt
 from plait.prompt.view import view
-from plait.run.files import cache_root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,10 @@ _OWN = ("/tmp/", "/run/", "/var/tmp/", "/mnt/")  # noqa: S108 - of the guest, wh
 class PausePrompt(Prompt):
     """Reads commands until the trial shall go on."""
 
-    intro = f"{Prompt.intro}\nexit goes on with the trial, skip halts no further one, abort ends the study."
+    intro = (
+        f"{Prompt.intro}\nTime stands while nothing is run. "
+        "exit: go on; skip: halt no more; abort: end the study."
+    )
     further = True
     """Whether to halt again."""
     aborted = False
@@ -51,17 +54,18 @@ def ask(halt: Halt, environment: Sequence[tuple[str, str]]) -> bool:
 
     Raises KeyboardInterrupt when the study is to end, TrialError when the guest has ended.
     """
-    folder = cache_root() / "shell"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"pause-{os.getpid()}"
-    path.unlink(missing_ok=True)  # of a process that was killed
     sys.stdout.flush()
     sys.stderr.write(f"plait: {halt.sentence}\n")
-    prompt = PausePrompt(view(halt.plan), path, environment)
-    if prompt.directory.startswith(_OWN):
-        prompt.directory = "/"
-    with Live(halt.guest, path):
-        prompt.read()
+    folder = os.open(halt.guest.folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        path = Path(f"/proc/self/fd/{folder}/prompt")  # the path of a socket has at most 107 bytes
+        prompt = PausePrompt(view(halt.plan), path, environment)
+        if prompt.directory.startswith(_OWN):
+            prompt.directory = "/"
+        with Live(halt.guest, path):
+            prompt.read()
+    finally:
+        os.close(folder)
     if prompt.aborted:
         raise KeyboardInterrupt
     return prompt.further

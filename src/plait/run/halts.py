@@ -30,8 +30,7 @@ class Halt:
     def sentence(self) -> str:
         """Says which trial it is, and where it stands."""
         return (
-            f"{self.case} #{self.index} (trial {self.number} of {self.total}) is halted {self.at} its traffic; "
-            "its clock stands while nothing is run"
+            f"{self.case} #{self.index} (trial {self.number} of {self.total}) is halted {self.at} its traffic"
         )
 
 

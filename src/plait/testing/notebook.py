@@ -17,7 +17,7 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def notebook(page: str) -> str:
     """Returns the Jupyter notebook (format 4.5) whose cells are the words and the Python blocks of a Markdown page."""
-    cells = []
+    cells: list[dict[str, Any]] = []
     for number, part in enumerate(_BLOCK.split(page)):
         is_code = number % 2 == 1
         if part.strip():

@@ -93,6 +93,10 @@ def test_each_kind_of_tunnel_comes_up_and_both_lines_carry(
     assert sorted(moved) == ["home-eth0", "home-eth1"]
     assert all(part > bonded.payload / 10 for part in moved.values()), moved
     assert sum(moved.values()) > bonded.payload
+    flows = with_connections(bonded.ran.plan, bonded.ran.tables).flows
+    inside = [flow for flow in flows if flow.name.startswith("client:")]
+    assert inside
+    assert not any(flow.paths for flow in inside), "a path of the plan is not one of a tunnel"
 
 
 def test_softether_carries_all_by_tcp_and_what_is_inside_is_counted_once(

@@ -80,7 +80,8 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
     paths = () if peers is None else _as_seen(peers, about)
     used = [path for path in paths if path.client_address == about["client_address"]]
     used = [path for path in used if path.server_address == about["server_address"]]
-    mptcp = row["transport"] == "mptcp"
+    # One that begins elsewhere, in a tunnel, has none of the plan's paths.
+    mptcp = row["transport"] == "mptcp" and bool(used)
     ideal = peers.ideal_rate_bps if peers is not None else None
     return Flow(
         id=about["flow"],

@@ -12,6 +12,7 @@ import pytest
 from conftest import Ran, run_plan
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.programs import with_connections
+from plait.analysis.series import trial_series
 from plait.errors import TrialError
 from plait.plan.expand import expand
 from plait.plan.resolve import resolve
@@ -48,12 +49,11 @@ class Bonded:
         self.received_bps: float = self.end["sum_received"]["bits_per_second"]
         self.payload: int = self.end["sum_received"]["bytes"]
 
-    def lines(self, host: str, column: str = "sent_bytes") -> dict[str, int]:
+    def lines(self, host: str) -> dict[str, int]:
         """Bytes that each line carried from `host`."""
         table = self.ran.tables["interfaces"].filter(pl.col("interface").str.starts_with(f"{host}-eth"))
-        return {
-            name: frame[column].max() - frame[column].min() for (name,), frame in table.group_by("interface")
-        }
+        sent = pl.col("sent_bytes")
+        return dict(table.group_by("interface").agg(sent.max() - sent.min()).rows())
 
     def over_tcp(self, port: int, transport: str) -> int:
         """Bytes that connections to a port carried, the way that had more."""
@@ -64,11 +64,6 @@ class Bonded:
 
 def environment(program: int, **values: str) -> list[str]:
     return [f'programs.{program}.environment.{name}="{value}"' for name, value in values.items()]
-
-
-def slow_lines() -> tuple[str, ...]:
-    """vpn-bonding at the rates of vpn-kinds."""
-    return ("network.links.home-fibre.rate=23mbit", "network.links.home-vdsl.rate=8mbit")
 
 
 @pytest.mark.parametrize(
@@ -112,10 +107,13 @@ def test_softether_carries_all_by_tcp_and_what_is_inside_is_counted_once(
     assert all(part > bonded.payload / 10 for part in bonded.lines("home").values())
     assert bonded.over_tcp(5555, "tcp") > bonded.payload
     assert bonded.over_tcp(6666, "mptcp") > bonded.payload
-    told = trial_metrics(with_connections(bonded.ran.plan, bonded.ran.tables), bonded.ran.tables)
-    goodput = told["goodput_bps"]
-    assert goodput is not None
-    assert goodput == pytest.approx(bonded.received_bps, rel=0.1)
+    plan = with_connections(bonded.ran.plan, bonded.ran.tables)
+    assert trial_metrics(plan, bonded.ran.tables)["goodput_bps"] == pytest.approx(
+        bonded.received_bps, rel=0.1
+    )
+    drawn = trial_series(plan, bonded.ran.tables).subflows
+    assert drawn
+    assert all(one.label.startswith("client:") for one in drawn)
 
 
 @pytest.mark.parametrize(("test", "sender"), [("udp", "home"), ("udp-reverse", "cloud")])
@@ -124,7 +122,8 @@ def test_udp_fills_both_lines_either_way(
 ) -> None:
     """Across tunnels in the kernel, for time; what does not fit is lost before the bond."""
     given = [
-        *slow_lines(),
+        "network.links.home-fibre.rate=23mbit",
+        "network.links.home-vdsl.rate=8mbit",
         *environment(1, LINES="gre", BOND="openvpn"),
         *environment(3, TEST=test, UDP_SECONDS="2", UDP_RATE="40M"),
         "programs.3.at=0s",

@@ -198,6 +198,19 @@ def test_jain_index(goodputs: list[float | None], expected: float | None) -> Non
     assert jain_index(goodputs) == (None if expected is None else pytest.approx(expected))
 
 
+def test_jains_index_is_of_users_where_there_are_any() -> None:
+    plan = fake_plan(*[FakeFlow(transport="tcp")] * 3)
+    row = {"start_us": 0, "end_us": 10_000_000, "completed": True, "received_bytes": 2_500_000}
+    flows = [row | {"flow": number} for number in range(3)]
+    assert metrics(plan, flows=flows)["jain_index"] == 1
+    owners = ("greedy", "greedy", "other")
+    owned = tuple(
+        flow.model_copy(update={"user": user}) for flow, user in zip(plan.flows, owners, strict=True)
+    )
+    found = metrics(plan.model_copy(update={"flows": owned}), flows=flows)
+    assert found["jain_index"] == pytest.approx((4 + 2) ** 2 / (2 * (4**2 + 2**2)))
+
+
 def test_series_recover_rates_from_counters() -> None:
     """A receiver's counter that grows by 125 000 bytes in each 100 ms is 10 Mbit/s in every bin."""
     samples = range(500_000, 10_500_001, 100_000)

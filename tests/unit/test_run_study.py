@@ -47,7 +47,7 @@ def run(
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(engine, Store(trials), trials, jobs=2, **options)
-    return runner.run(what or study(), tmp_path / out, {"name": "test"}, Silent())
+    return runner.run(what or study(), tmp_path / out, {"schema": 1, "name": "test"}, Silent())
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:
@@ -162,9 +162,17 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_study_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "study.json").write_text(json.dumps({"name": "other"}))
+    (tmp_path / "out" / "study.json").write_text(json.dumps({"schema": 1, "name": "other"}))
     with pytest.raises(RequestError, match="holds the study `other`, not `test`"):
         run(tmp_path, FakeEngine())
+
+
+def test_results_of_another_version_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "study.json").write_text(json.dumps({"schema": 2, "name": "test"}))
+    with pytest.raises(RequestError, match=r"another version .* \(schema 2, here 1\); give another --out"):
+        run(tmp_path, FakeEngine())
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["study.json"]
 
 
 def test_a_full_disk_is_said_once_with_the_remedy(tmp_path: Path) -> None:

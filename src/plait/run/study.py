@@ -297,7 +297,7 @@ def open_result_folder(out: Path, description: dict[str, object], keep: set[Path
     written.
     """
     try:
-        _refuse_foreign(out, str(description["name"]))
+        _refuse_foreign(out, str(description["name"]), description["schema"])
         out.mkdir(parents=True, exist_ok=True)
         for trial in out.glob("trials/*/*"):
             if trial not in keep:
@@ -311,7 +311,7 @@ def open_result_folder(out: Path, description: dict[str, object], keep: set[Path
         raise MachineError(_cannot_write(out, error)) from error
 
 
-def _refuse_foreign(out: Path, name: str) -> None:
+def _refuse_foreign(out: Path, name: str, schema: object) -> None:
     if not out.exists():
         return
     if not out.is_dir():
@@ -320,11 +320,16 @@ def _refuse_foreign(out: Path, name: str) -> None:
     if study.exists():
         try:
             found = json.loads(study.read_text(encoding="utf-8"))
-            previous = found["name"]
+            previous, written = found["name"], found["schema"]
         except (ValueError, KeyError, TypeError) as error:
             raise RequestError(
                 f"writing results to {out}: its study.json is damaged; give another --out"
             ) from error
+        if written != schema:
+            raise RequestError(
+                f"writing results to {out}: another version of plait left its results there (schema {written}, here "
+                f"{schema}); give another --out"
+            )
         if "merged" in found:
             raise RequestError(
                 f"writing results to {out}: it holds studies that were merged; give another --out, and merge again"

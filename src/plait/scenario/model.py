@@ -170,7 +170,7 @@ class Scenario(Part):
                 raise
             from plait.scenario.messages import found_in
 
-            raise _all_of([(written.place(where), what) for where, what in found_in(wrong)]) from wrong
+            raise _all_of(written.told_once(found_in(wrong))) from wrong
         scenario._written = written  # noqa: SLF001 - its own, while it is made
         return scenario
 
@@ -185,7 +185,7 @@ class Scenario(Part):
     def _holds_together(self) -> Scenario:
         from plait.scenario.check import check
 
-        mistakes = check(self)
+        mistakes = check(self) if self._written is None else self._written.told_once(check(self))
         if mistakes:
             raise _all_of(mistakes)
         return self

@@ -64,7 +64,9 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     _place_names(raw, places)
     scenario, rest, found = _validate(raw)
     if scenario is not None:
-        found += _varied(rest, scenario.vary, [where for where, _ in found])
+        # Of a program in which anything is wrong nothing that varies can be judged.
+        wrong = [where[:2] if where[0] == "programs" else where for where, _ in found]
+        found += _varied(rest, scenario.vary, wrong)
     mistakes += [places.mistake(where, what) for where, what in found]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
@@ -146,6 +148,9 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
         if where[0] == "events":
             rest.pop("events", None)  # nothing is harmless in the place of one, as others may build on it
             continue
+        if where[0] == "programs" and len(where) > 1:
+            rest["programs"][where[1]] = _harmless_program(rest, where)
+            continue
         holder, key = _innermost(rest, where)
         field = str(where[-1])
         if where == ("traffic",):
@@ -166,14 +171,30 @@ _HARMLESS: dict[str, object] = {"title": "-", "duration": "1s", "flags": ["subfl
 
 def _harmless_entry(raw: dict[str, Any], where: Where) -> object:
     """Something valid in the place of an entry of a list, so that the others keep their numbers."""
-    hosts = raw.get("network", {}).get("hosts") or made_names(raw.get("network")).get("hosts", ())
-    first, second = ([str(host) for host in hosts] + ["", ""])[:2]
     if where[0] == "traffic":
+        first, second, *_ = [*_hosts(raw), "", ""]
         return {"bulk": {"from": first, "to": second, "duration": "1s"}}
-    if where[0] == "programs":
-        name = raw["programs"][where[1]].get("name", f"entry-{where[1]}")
-        return {"name": str(name), "node": first, "run": "true", "until": "exit"}
     return {"address": "10.0.0.1", "flags": ["subflow"]}
+
+
+def _harmless_program(raw: dict[str, Any], where: Where) -> object:
+    """A program that does nothing, with what others may mean of one in which something is wrong."""
+    given = raw["programs"][where[1]]
+    given = given if isinstance(given, dict) else {}
+    kept = {
+        field: given[field]
+        for field in ("name", "node", "transport")
+        if field in given and field not in where[2:3] and (field != "transport" or "node" not in where[2:3])
+    }
+    names = {"name": f"entry-{where[1]}"} if "name" in where[2:3] else {}
+    return {"node": (_hosts(raw) or [""])[0], **kept, **names, "run": "true", "until": "exit"}
+
+
+def _hosts(raw: dict[str, Any]) -> list[str]:
+    """The names of the hosts, generated ones too."""
+    network = raw.get("network")
+    own = network.get("hosts") if isinstance(network, dict) else None
+    return [str(host) for host in own or made_names(network).get("hosts") or ()]
 
 
 def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:

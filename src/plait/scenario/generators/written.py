@@ -56,6 +56,12 @@ class Written:
             return (*origins[where[1]], *where[2:])
         return tuple(where)
 
+    def told_once(self, found: Sequence[Found]) -> list[Found]:
+        """Mistakes where a person can mend them; what several entries of one have wrong there, by the first of them."""
+        first: dict[Where, Where] = {}
+        placed = [(self.place(where), tuple(where[:2]), what) for where, what in found]
+        return [(place, what) for place, entry, what in placed if first.setdefault(place, entry) == entry]
+
 
 def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
     """The fields, with the generator's usual traffic where the scenario has none."""

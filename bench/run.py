@@ -6,9 +6,7 @@ target is printed as missed; nothing here fails.
 
 from __future__ import annotations
 
-import os
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import mininets
 from rich.console import Console
 from rich.table import Table
 
@@ -94,20 +93,24 @@ def study_times(folder: Path) -> tuple[float, float]:
 
 def mininet_pair() -> float | str:
     """Returns the wall time in s of the same pair with Mininet, or why it cannot be measured here."""
-    script = Path(__file__).parent / "mininet_pair.py"
-    if os.geteuid() != 0:
-        return "needs root"
-    if shutil.which("mn") is None:
-        install = ["apt-get", "install", "-y", "-q", "mininet", "bridge-utils", "iperf"]
-        if subprocess.run(install, capture_output=True, check=False).returncode != 0:
-            return "mininet cannot be installed from the distribution"
-    started = time.perf_counter()
-    done = subprocess.run(
-        ["/usr/bin/python3", str(script)], capture_output=True, text=True, timeout=300, check=False
-    )
-    if done.returncode != 0:
-        return f"mininet failed: {(done.stderr or done.stdout).strip().splitlines()[-1]}"
-    return time.perf_counter() - started
+    done = mininets.real([mininets.SYSTEM_PYTHON, str(Path(__file__).with_name("mininet_pair.py"))])
+    return done if isinstance(done, str) else done.seconds
+
+
+def starting_programs(bench: Bench, bare: Plan) -> float:
+    """Returns the processor time in s that a guest with the host's files takes beyond a bare one: medians."""
+
+    def busy(run: Callable[[], object]) -> float:
+        before = mininets.children_s()
+        run()
+        return mininets.children_s() - before
+
+    program = [str(PLAIT), "exec", "--", "true"]
+    nothing = [str(PLAIT), "exec", "--help"]  # what Python and plait itself take
+    full = [busy(lambda: subprocess.run(program, check=True)) for _ in range(REPEATS)]
+    itself = [busy(lambda: subprocess.run(nothing, check=True, capture_output=True)) for _ in range(REPEATS)]
+    alone = [busy(lambda: bench.trial(bare)) for _ in range(REPEATS)]
+    return statistics.median(full) - statistics.median(itself) - statistics.median(alone)
 
 
 def gigabit(bench: Bench) -> float:
@@ -149,6 +152,13 @@ def main() -> None:
         row("the same from the store", second, "s", 2, below)
         row("2 x 1 Gbit/s: simulated Gbit per wall second", gigabit(bench), "Gbit/s", 5, lambda a, b: a >= b)
         row("peak memory of a two-host trial", peak, "MB", 100, below)
+        row(
+            "a guest with the host's files: processor time beyond a bare one",
+            starting_programs(bench, idle),
+            "s",
+            0.3,
+            below,
+        )
         mininet = mininet_pair()
         row("the pair with Mininet", mininet, "s", None, below)
         if not isinstance(mininet, str):

@@ -9,17 +9,14 @@ it needs root, and a Mininet of the distribution, without which its column is em
 
 from __future__ import annotations
 
-import os
-import resource
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import mininets
 from rich.console import Console
 from rich.table import Table
 
@@ -32,9 +29,6 @@ from plait.run.virtual import VirtualEngine
 from plait.scenario import parse
 
 REPEATS = 3
-MININET_BOUND_S = 300
-SYSTEM_PYTHON = "/usr/bin/python3"
-"""Mininet belongs to the distribution's Python."""
 
 
 def fat_tree(k: int) -> str:
@@ -67,16 +61,10 @@ def measure(engine: VirtualEngine, k: int) -> tuple[int, float, float, float]:
         planned.append(time.monotonic() - started)
         links = len(plan.links)
         with tempfile.TemporaryDirectory() as folder:
-            before = children_s()
+            before = mininets.children_s()
             built.append(build_s(engine, Job(plan, {}, Path(folder))))
-            busy.append(children_s() - before)
+            busy.append(mininets.children_s() - before)
     return links, *map(statistics.median, (planned, built, busy))
-
-
-def children_s() -> float:
-    """Processor time of the processes that have ended so far, in s."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def build_s(engine: VirtualEngine, job: Job) -> float:
@@ -93,15 +81,9 @@ def build_s(engine: VirtualEngine, job: Job) -> float:
 
 def mininet_s(k: int) -> str:
     """Seconds that Mininet takes, or why that is not known."""
-    if os.geteuid() != 0 or shutil.which("mn") is None:
-        return ""
     script = Path(__file__).with_name("mininet_fat_tree.py")
-    command = ["timeout", "--kill-after=60", str(MININET_BOUND_S), SYSTEM_PYTHON, str(script), str(k)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 124:
-        subprocess.run(["mn", "--clean"], capture_output=True, check=False)
-        return f"more than {MININET_BOUND_S}"
-    return done.stdout.strip() if done.returncode == 0 else "failed"
+    done = mininets.real([mininets.SYSTEM_PYTHON, str(script), str(k)])
+    return done if isinstance(done, str) else done.printed
 
 
 def main() -> int:

@@ -1,0 +1,131 @@
+"""The same Mininet scripts by real Mininet and by `plait exec`: what they take and print (`python bench/mininets.py`).
+
+Real Mininet runs as root on this machine's kernel, in namespaces of its own (mounts, processes, network), so that it
+meets nothing else here, and what it kills by name is its own. Where it cannot run, its column says why. Each is run
+once unless the first argument says how often; times are medians. Real Mininet mostly waits and a guest never does:
+beside the wall's time of `plait exec` is its processor time, which other work on the machine changes less.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+PLAIT = Path(sys.executable).parent / "plait"
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""Mininet belongs to the distribution's Python."""
+OWN_NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+BOUND_S = 600
+IPERF = {"IPERF_COMPAT": "1", "IPERF_SINGLECLIENT": "1"}
+"""Without them Mininet's own throughput test does not end with iperf 2.1; `plait exec` sets them itself."""
+_FIGURES = re.compile(r"[\d.]+ Mbits/sec|\d+% dropped|^\d+\.\d+$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a script went."""
+
+    seconds: float
+    busy: float
+    """Processor time in s."""
+    printed: str
+
+
+def scripts() -> dict[str, list[str]]:
+    """What is run, by what it is called in the table."""
+    bridge = ["mn", "--switch", "lxbr", "--controller", "none", "--link", "tc,bw=10"]
+    return {
+        "TCP 10 s, MPTCP 10 s, 2 x 5 Mbit/s": [SYSTEM_PYTHON, str(HERE / "mininet_pair.py")],
+        "mn --topo linear,4 --test pingall": [*bridge, "--topo", "linear,4", "--test", "pingall"],
+        "mn --topo tree,2,3 --test pingall": [
+            *bridge,
+            "--topo",
+            "tree,depth=2,fanout=3",
+            "--test",
+            "pingall",
+        ],
+        "mn --test iperf": [*bridge, "--test", "iperf"],
+        "fat tree k=4, nodes and links": [SYSTEM_PYTHON, str(HERE / "mininet_fat_tree.py"), "4"],
+    }
+
+
+def real(command: list[str]) -> Done | str:
+    """Runs a script on this machine's kernel. Returns why it cannot, if it cannot."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if shutil.which("mn") is None:
+        return "mininet is not installed"
+    return _timed([*OWN_NAMESPACES, *command], {**os.environ, **IPERF})
+
+
+def virtual(command: list[str]) -> Done | str:
+    """Runs a script in a guest."""
+    return _timed([str(PLAIT), "exec", "--", *command], dict(os.environ))
+
+
+def _timed(command: list[str], environment: dict[str, str]) -> Done | str:
+    started, before = time.perf_counter(), children_s()
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
+            timeout=BOUND_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"more than {BOUND_S} s"
+    printed = done.stdout + done.stderr
+    if done.returncode != 0:
+        return f"failed: {printed.strip().splitlines()[-1][:60] if printed.strip() else done.returncode}"
+    return Done(time.perf_counter() - started, children_s() - before, " ".join(_FIGURES.findall(printed)))
+
+
+def children_s() -> float:
+    """Processor time of the processes that have ended so far, in s."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _median(run: list[Done | str]) -> Done | str:
+    good = [one for one in run if isinstance(one, Done)]
+    if len(good) < len(run):
+        return next(one for one in run if isinstance(one, str))
+    seconds, busy = (
+        statistics.median(values) for values in zip(*((one.seconds, one.busy) for one in good), strict=True)
+    )
+    return Done(seconds, busy, good[0].printed)
+
+
+def main() -> int:
+    """Prints the table."""
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    table = Table("script", "Mininet", "plait exec", "of that busy", "faster", "they print")
+    for name, command in scripts().items():
+        there = _median([real(command) for _ in range(repeats)])
+        here = _median([virtual(command) for _ in range(repeats)])
+        table.add_row(
+            name,
+            f"{there.seconds:.1f} s" if isinstance(there, Done) else there,
+            f"{here.seconds:.1f} s" if isinstance(here, Done) else here,
+            f"{here.busy:.1f} s" if isinstance(here, Done) else "",
+            f"{there.seconds / here.seconds:.1f} x"
+            if isinstance(there, Done) and isinstance(here, Done)
+            else "",
+            "\n".join(one.printed for one in (there, here) if isinstance(one, Done)),
+        )
+    Console().print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

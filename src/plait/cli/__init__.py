@@ -24,7 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.command)
-app.command("exec")(exec_verb.command)
+app.command("exec", context_settings={"allow_interspersed_args": False})(
+    exec_verb.command
+)  # the rest is the program's
 app.command("shell")(shell.command)
 app.command("import")(import_.command)
 app.command("plan")(plan.command)

@@ -23,7 +23,12 @@ _PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH")
 
 
 def command(
-    program: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The program and its arguments.")],
+    program: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CMD", help="The program and its arguments; the options of plait stand before it."
+        ),
+    ],
     *,
     rw: Annotated[
         list[Path] | None, typer.Option("--rw", metavar="DIR", help="A folder that the program may change.")
@@ -169,8 +174,10 @@ def _writable(folder: Path) -> Path:
     from plait.errors import RequestError
 
     path = folder.resolve()
+    if path.is_file():
+        raise RequestError(f"--rw {folder}: this is a file; give the folder that it is in")
     if not path.is_dir():
-        raise RequestError(f"--rw {folder}: there is no such folder")
+        raise RequestError(f"--rw {folder}: there is no such folder; make it first (mkdir -p {folder})")
     if path == Path("/"):
         raise RequestError("--rw /: the whole machine cannot be given away; name the folder that is needed")
     if not os.access(path, os.W_OK | os.X_OK):

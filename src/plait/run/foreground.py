@@ -8,6 +8,7 @@ terminal is passed through.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -36,7 +37,7 @@ RUN = 1
 TIMED_OUT = 124
 """The exit code of a program whose time was over, as of timeout(1)."""
 _NOT_FOUND, _NOT_RUNNABLE, _SIGNALLED = 127, 126, 128
-_ENOENT = 2
+_ENOENT, _EACCES = errno.ENOENT, errno.EACCES
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _STALL_S = 120.0
 _INPUT_BYTES = 1 << 20
@@ -194,8 +195,12 @@ class _Follower:
 
 
 def _why_not_started(program: str, end: dict[str, object]) -> str:
+    if end["errno"] == _EACCES and "/" in program:
+        return "it is not executable; chmod +x it, or write the interpreter before it"
     if end["errno"] != _ENOENT:
         return str(end["error"])
+    if not program:
+        return "its name is empty"
     if "/" not in program:
         return f"there is no such program in PATH; {install_hint(program)}, or give its path"
     if not Path(program).exists():

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.guest
 ROOT = Path(__file__).parents[2]
 NEEDS = {
     "exec": (),
-    "mininet": ("mn", "iperf", "ping", "mptcpize", "ovs-vswitchd", "ovs-testcontroller"),
+    "mininet": ("mn", "iperf", "ping", "mptcpize", "ovs-vswitchd", "ovs-testcontroller", "iptables"),
     "shell": ("ping",),
     "studies": (),
     "iperf3": ("iperf3",),

@@ -21,10 +21,12 @@ from rich.table import Table
 
 import plait
 from plait import kernel as kernels
+from plait.cli.exec import plan_of
 from plait.dataset.convert import convert
 from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
+from plait.run.session import First, Session, Start
 from plait.run.virtual import VirtualEngine
 from plait.scenario import load, parse
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from plait.plan.model import Plan
 
 REPEATS = 5
+AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 PLAIT = Path(sys.executable).parent / "plait"
 GIGABIT = """
 title: Two paths of 1 Gbit/s
@@ -59,15 +62,20 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
-        self._engine = VirtualEngine(kernels.ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+        self._engine = VirtualEngine(kernels.ensure(), AGENT)
 
-    def trial(self, plan: Plan) -> float:
-        """Returns the wall time of one trial in s, from starting the guest to Parquet on disk."""
+    def boot(self, plan: Plan) -> Path:
+        """Runs a guest to its end, and returns its folder."""
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
-        started = time.perf_counter()
         self._engine.execute(Job(plan, {}, folder))
+        return folder
+
+    def trial(self, plan: Plan) -> float:
+        """Returns the wall time of one trial in s, from starting the guest to Parquet on disk."""
+        started = time.perf_counter()
+        folder = self.boot(plan)
         convert(folder / "data", folder / "tables")
         return time.perf_counter() - started
 
@@ -97,20 +105,25 @@ def mininet_pair() -> float | str:
     return done if isinstance(done, str) else done.seconds
 
 
-def starting_programs(bench: Bench, bare: Plan) -> float:
+def starting_programs(bench: Bench, folder: Path) -> float:
     """Returns the processor time in s that a guest with the host's files takes beyond a bare one: medians."""
+    plan = plan_of(1, 1024)
+    first = First(start=Start(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
 
-    def busy(run: Callable[[], object]) -> float:
+    def full(number: int) -> float:
+        place = folder / f"session-{number}"
+        place.mkdir()
         before = mininets.children_s()
-        run()
+        with Session(kernels.ensure(), AGENT, place, plan, first) as session:
+            session.guest.wait()
         return mininets.children_s() - before
 
-    program = [str(PLAIT), "exec", "--", "true"]
-    nothing = [str(PLAIT), "exec", "--help"]  # what Python and plait itself take
-    full = [busy(lambda: subprocess.run(program, check=True)) for _ in range(REPEATS)]
-    itself = [busy(lambda: subprocess.run(nothing, check=True, capture_output=True)) for _ in range(REPEATS)]
-    alone = [busy(lambda: bench.trial(bare)) for _ in range(REPEATS)]
-    return statistics.median(full) - statistics.median(itself) - statistics.median(alone)
+    def bare() -> float:
+        before = mininets.children_s()
+        bench.boot(plan)
+        return mininets.children_s() - before
+
+    return statistics.median(map(full, range(REPEATS))) - statistics.median(bare() for _ in range(REPEATS))
 
 
 def gigabit(bench: Bench) -> float:
@@ -154,7 +167,7 @@ def main() -> None:
         row("peak memory of a two-host trial", peak, "MB", 100, below)
         row(
             "a guest with the host's files: processor time beyond a bare one",
-            starting_programs(bench, idle),
+            starting_programs(bench, Path(folder)),
             "s",
             0.3,
             below,

@@ -221,6 +221,14 @@ def test_a_name_that_stands_twice_is_refused_and_good_figures_are_taken() -> Non
     assert found.figures[0].width == "column"
 
 
+def test_figures_over_what_no_longer_varies_are_left_out_where_vary_is_replaced() -> None:
+    text = SCENARIO + "  - {name: a, x: rate}\n  - {name: b}\n  - {name: c, only: {transport: tcp}}\n"
+    given = parse(text, "x.yaml", ("vary={transport: [tcp, mptcp]}",))
+    assert [figure.name for figure in given.figures] == ["b", "c"]
+    with pytest.raises(ScenarioError, match="'rate' does not vary"):
+        parse(text, "x.yaml", ("vary={transport: [tcp, mptcp]}", "figures=[{name: a, x: rate}]"))
+
+
 def test_every_metric_that_a_figure_can_show_has_a_title_and_every_title_a_metric() -> None:
     assert set(METRICS) == set(TITLES)
     assert scale_of("path_switches_per_s", 3) == (1.0, "1/s")

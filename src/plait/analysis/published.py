@@ -11,6 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+TOLD = ".iperf3_received_bps"
+"""The end of the metric's name that is the goodput which a program tells of itself."""
+
+
+def is_of_goodput(metric: str) -> bool:
+    """Return whether `metric` is what published figures are about: the goodput, by plait or by a program."""
+    return metric == "goodput_bps" or metric.endswith(TOLD)
+
+
 @dataclass(frozen=True)
 class Published:
     """Figures by case and group, and where they come from; without any, nothing was published."""

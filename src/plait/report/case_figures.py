@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.published import is_of_goodput
 from plait.report.cases_chart import MOST_CASES, cases_spec
 from plait.report.cells import cells_of
 from plait.report.ecdf_chart import ecdf_spec
@@ -14,7 +15,6 @@ from plait.report.heat_map import heat_map
 from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
 from plait.report.scatter import axes_of, points_of, scatter
 from plait.report.sweep_chart import scale, sweep_of, sweep_spec
-from plait.report.table import TOLD
 from plait.report.time_charts import chart
 from plait.report.wanted import MOST_FACETS, Wanted, wanted
 
@@ -88,7 +88,7 @@ def _panels(one: Wanted, part: _Part, shown: Sequence[Representative], published
     elif one.kind == "groups":
         draw = group_spec(part.rows, part.cases, published)
     else:
-        known = published if one.metric == "goodput_bps" or one.metric.endswith(TOLD) else None
+        known = published if is_of_goodput(one.metric) else None
         draw = cases_spec(part.rows, part.cases, one.metric, known)
     return [draw] if draw is not None else []
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from plait.analysis.judged import JUDGED
+from plait.analysis.published import is_of_goodput
 from plait.analysis.titles import title_of
 from plait.report.cases_chart import BOX, MOST_CASES
 from plait.report.sections import chart
@@ -76,7 +77,7 @@ def _note(one: CaseFigure, summary: Summary, source: str) -> str:
     ideals = [case.metrics.get("ideal_goodput_bps") for case in summary.cases]
     if asked.metric == "goodput_bps" and any(stats is not None and stats.n for stats in ideals):
         note += "; the thin grey line is what the links allow"
-    if source and asked.metric == "goodput_bps":
+    if source and is_of_goodput(asked.metric):
         note += f"; diamonds are the published figures ({source})"
     if len(summary.cases) > MOST_CASES:
         note += f"; the first {MOST_CASES} of {len(summary.cases)} cases"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.groups import group_names
-from plait.analysis.published import Published
+from plait.analysis.published import TOLD, Published
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
 from plait.report.cases_chart import labels
 from plait.report.headline import matched
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
-TOLD = ".iperf3_received_bps"
 MORE = (
     ("steady goodput", "steady_goodput_bps"),
     ("page load", "page_load_s"),

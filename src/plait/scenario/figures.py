@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from plait.scenario.parts import Part
+from plait.scenario.published import varied_by
 from plait.scenario.vary import tried
 from plait.scenario.wording import nearest
 
@@ -79,6 +80,25 @@ def field_named(known: Sequence[str], name: str) -> str | None:
     """The varied field that a name means: its path, or the end of one that no other has."""
     ends = [key for key in known if key == name or key.endswith(f".{name}")]
     return name if name in known else ends[0] if len(ends) == 1 else None
+
+
+def without_unvaried_figures(raw: dict[str, Any]) -> None:
+    """Leaves out, in place, figures over what no longer varies: for a `vary` that replaces the file's own."""
+    figures = raw.get("figures")
+    if isinstance(figures, list):
+        known = sorted(varied_by(raw.get("vary")))
+        raw["figures"] = [
+            one for one in figures if all(field_named(known, name) is not None for name in _named(one))
+        ]
+
+
+def _named(figure: object) -> list[str]:
+    """The fields that a figure names, as it stands in the file."""
+    if not isinstance(figure, dict):
+        return []
+    axes = [figure.get(part) for part in ("x", "y", "facets")]
+    only = figure.get("only")
+    return [name for name in (*axes, *(only if isinstance(only, dict) else ())) if isinstance(name, str)]
 
 
 def _metric(figure: Figure, here: Where) -> Iterator[Found]:

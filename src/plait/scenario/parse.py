@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from plait.errors import Mistake, ScenarioError
 from plait.scenario import document
+from plait.scenario.figures import without_unvaried_figures
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.messages import found_in
@@ -61,6 +62,8 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     mistakes += _put_in(raw, overrides, places)
     if any(where[:1] == ("vary",) for where in places.replaced):
         without_unvaried(raw)
+        if not any(where[:1] == ("figures",) for where in places.replaced):
+            without_unvaried_figures(raw)
     _place_names(raw, places)
     scenario, rest, found = _validate(raw)
     if scenario is not None:

@@ -50,15 +50,20 @@ def without_unvaried(raw: dict[str, Any]) -> None:
     published, vary = raw.get("published"), raw.get("vary")
     if not isinstance(published, dict) or not isinstance(values := published.get("values"), list):
         return
-    parts = vary if isinstance(vary, dict) else {}
-    cases, design = parts.get("cases"), parts.get("latin_hypercube")
-    nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
-    nested += cases if isinstance(cases, list) else ()
-    varied = {name for part in (parts, *nested) if isinstance(part, dict) for name in part}
+    varied = varied_by(vary)
     kept = [
         value for value in values if not isinstance(value, dict) or set(value.get("case") or ()) <= varied
     ]
     raw["published"] = {**published, "values": kept} if kept else None
+
+
+def varied_by(vary: object) -> set[str]:
+    """Returns the names of what varies, as they stand in a `vary` that nobody has looked at yet."""
+    parts = vary if isinstance(vary, dict) else {}
+    cases, design = parts.get("cases"), parts.get("latin_hypercube")
+    nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
+    nested += cases if isinstance(cases, list) else ()
+    return {name for part in (parts, *nested) if isinstance(part, dict) for name in part}
 
 
 def check_published(scenario: Scenario) -> Iterator[tuple[Where, str]]:

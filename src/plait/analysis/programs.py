@@ -58,13 +58,13 @@ def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
 
 
 def without_control(plan: Plan) -> Plan:
-    """Return the plan without the connections of programs that only control others: what figures over time show."""
+    """Return the plan without connections of programs in the background, if any is not: what figures over time show."""
     shown = [flow for flow in plan.flows if not is_control(flow)]
     return plan.model_copy(update={"flows": tuple(shown)}) if shown else plan
 
 
 def is_control(flow: Flow) -> bool:
-    """Return whether a flow is a connection of programs that carried next to nothing."""
+    """Return whether a flow is a connection of programs that carried next to nothing, or other connections."""
     return flow.background and isinstance(flow.application, Connection)
 
 

@@ -130,7 +130,7 @@ impl Sampler {
             connection.send_memory_bytes = cell(u64::from(memory[SEND_MEMORY]));
             connection.receive_memory_bytes = cell(u64::from(memory[RECEIVE_MEMORY]));
         }
-        self.push_connection(connection, t_us, plan.id, name)
+        self.push_connection(&connection, t_us, plan.id, name)
     }
 
     /// Adds the last row of each subflow of the flow at `index` that has closed.
@@ -150,9 +150,9 @@ impl Sampler {
     }
 
     /// Adds a row of a connection.
-    pub fn push_connection(&mut self, row: Connection, t_us: i64, flow: i64, side: SideName) -> Result<()> {
+    pub fn push_connection(&mut self, row: &Connection, t_us: i64, flow: i64, side: SideName) -> Result<()> {
         let side = Some(side.name().into());
-        self.connections.push(Connection { t_us: Some(t_us), flow: Some(flow), side, ..row })
+        self.connections.push(Connection { t_us: Some(t_us), flow: Some(flow), side, ..*row })
     }
 
     /// Adds a row of a subflow.

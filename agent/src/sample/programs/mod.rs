@@ -151,7 +151,7 @@ impl ProgramTables {
             let row = with_buffers(info.connection(), one);
             let (flow, side) = (view.flow, view.side);
             view.sent_bytes = row.sent_bytes;
-            samples.push_connection(row, t_us, flow, side)?;
+            samples.push_connection(&row, t_us, flow, side)?;
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl ProgramTables {
                 view.own(|| programs.owner(name, one.inode), &one);
                 let whole = with_buffers(info.connection(), &one);
                 view.sent_bytes = whole.sent_bytes;
-                samples.push_connection(whole, t_us, flow, side)?;
+                samples.push_connection(&whole, t_us, flow, side)?;
             } else {
                 view.own(|| None, &one);
                 row.backup = one.ulp.map(Ulp::is_backup);

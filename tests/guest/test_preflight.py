@@ -140,3 +140,13 @@ def test_programs_that_are_not_here_are_refused_with_all_other_mistakes(engine: 
     assert said[1].startswith(
         "t.yaml:11:29: programs.0.run.0: there is no program 'no-such-program' on this machine"
     )
+
+
+def test_a_program_for_several_nodes_that_is_not_here_is_told_once_where_it_stands(
+    engine: VirtualEngine,
+) -> None:
+    entries = (
+        "programs: [{node: [h1, h2], name: one, run: sleep 1}, {node: [h1, h2], name: two, run: [no-such]}]\n"
+    )
+    (said,) = refused(engine, entries).splitlines()
+    assert said.startswith("t.yaml:10:90: programs.1.run.0: there is no program 'no-such'")

@@ -69,7 +69,7 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
 
 def _add(found: dict[str, Mistake], case: Case, where: Where, what: str) -> None:
     source = case.scenario.source or Source("")
-    mistake = source.mistake(case.place(where), what)
+    mistake = source.mistake(case.place(case.scenario.place(where)), what)
     found.setdefault(str(mistake), mistake)
 
 

@@ -149,4 +149,4 @@ def test_a_program_for_several_nodes_that_is_not_here_is_told_once_where_it_stan
         "programs: [{node: [h1, h2], name: one, run: sleep 1}, {node: [h1, h2], name: two, run: [no-such]}]\n"
     )
     (said,) = refused(engine, entries).splitlines()
-    assert said.startswith("t.yaml:10:90: programs.1.run.0: there is no program 'no-such'")
+    assert said.startswith("t.yaml:10:89: programs.1.run.0: there is no program 'no-such'")

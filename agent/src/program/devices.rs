@@ -5,6 +5,8 @@ use std::path::Path;
 use super::root::ROOT;
 
 const DEVICES: &str = "/dev/";
+/// What is below there and no device: descriptors, files in memory, terminals, and connections as bash writes them.
+const OTHERS: [&str; 5] = ["/dev/fd/", "/dev/shm/", "/dev/pts/", "/dev/tcp/", "/dev/udp/"];
 
 /// Devices of which `texts` speak, a program's arguments and what it printed last, and that are not there.
 pub fn missing<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
@@ -25,7 +27,7 @@ fn named(text: &str) -> Vec<String> {
             let end = text[at..].find(|c| !in_a_path(c)).map_or(text.len(), |length| at + length);
             text[at..end].trim_end_matches(['/', '.', '-']).to_owned()
         })
-        .filter(|path| path.len() >= DEVICES.len())
+        .filter(|path| path.len() >= DEVICES.len() && !OTHERS.iter().any(|other| path.starts_with(other)))
         .collect()
 }
 
@@ -35,8 +37,8 @@ mod tests {
 
     #[test]
     fn paths_of_devices_are_found_in_a_programs_words() {
-        let text =
-            "cat: /dev/kvm: No such file\nopening '/dev/net/tap0'. /dev/ppp.\n/dev/ /sys/dev/block a/dev/b";
+        let text = "cat: /dev/kvm: No such file\nopening '/dev/net/tap0'. /dev/ppp.\n/dev/ /sys/dev/block a/dev/b\n\
+             bash: /dev/tcp/h2/80: refused";
         assert_eq!(named(text), ["/dev/kvm", "/dev/net/tap0", "/dev/ppp"]);
     }
 }

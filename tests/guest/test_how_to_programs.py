@@ -134,7 +134,7 @@ def test_a_mininet_script_with_open_vswitch_measures_one_path_and_then_both(
 
 
 @pytest.mark.parametrize("switch", ["Linux bridge", "Open vSwitch"])
-def test_a_mininet_script_gives_the_same_bytes_again_also_on_one_busy_processor(
+def test_a_mininet_script_gives_the_same_bytes_again_also_niced_on_one_processor(
     switch: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     need("mininet")

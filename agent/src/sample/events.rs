@@ -110,7 +110,9 @@ fn tell_begun(
         && traffic.has_programs(node)
         && let Ok(token) = u32::try_from(token)
     {
-        let begun = Begun { t_us, node, token, ends, initial };
+        // Sockets that listen on IPv6 too are told of with mapped addresses, and sampled without.
+        let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
+        let begun = Begun { t_us, node, token, ends: (plain(ends.0), plain(ends.1)), initial };
         traffic.begun.lock().unwrap_or_else(PoisonError::into_inner).push(begun);
     }
 }

@@ -2,9 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rustix::thread::futex;
 use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::error::{Attempt, Result};
 
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
@@ -16,6 +19,17 @@ static REALTIME_ZERO_NS: OnceLock<i64> = OnceLock::new();
 pub fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * NS_PER_S + now.tv_nsec
+}
+
+/// Waits until a second has passed since boot: programs (ping, ps) take seconds of none to mean that a clock was never
+/// read. In real time that second is not worth a person's while.
+pub fn leave_first_second() -> Result<()> {
+    let parameters = std::fs::read_to_string("/proc/cmdline").attempt(|| "reading /proc/cmdline")?;
+    if parameters.contains("time-travel=") {
+        let left = u64::try_from(NS_PER_S - monotonic_ns()).unwrap_or(0);
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+    Ok(())
 }
 
 /// Fixes the trial's zero at the next full millisecond, and returns it in ns of `CLOCK_MONOTONIC`.

@@ -67,6 +67,9 @@ fn run_trial(
 ) -> error::Result<(apply::Applied, session::Pauses)> {
     enter_phase("network");
     let mut network = apply::apply(plan)?;
+    if !plan.programs.is_empty() || !plan.pause.is_empty() {
+        clock::leave_first_second()?;
+    }
     let mut pauses = session::Pauses::prepare(plan)?;
     pauses.hold(PauseAt::Before, &network)?;
     enter_phase("traffic");

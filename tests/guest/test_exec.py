@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import signal
 import subprocess
@@ -35,6 +36,11 @@ def test_errors_keep_their_place_in_the_output_where_both_go_to_the_same_place()
     text = "for i in 1 2 3; do echo $i; echo e$i >&2; done"
     done = run("--", "sh", "-c", text, capture_output=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.stdout.split() == ["1", "e1", "2", "e2", "3", "e3"]
+
+
+def test_ping_keeps_its_interval_from_the_beginning() -> None:
+    done = run("--", "ping", "-c", "3", "127.0.0.1")
+    assert re.search(r"3 received, 0% packet loss, time 20\d\dms", done.stdout), done.stdout
 
 
 def test_input_and_output_of_some_megabytes_pass_unchanged_in_both_clocks() -> None:

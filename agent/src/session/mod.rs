@@ -47,6 +47,7 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
     let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };
     let place = guest::prepare(&first)?;
     let mut progress = Progress::create()?;
+    clock::leave_first_second()?;
     status::booted(clock::set_zero());
     let members = format!("{GROUP}/cgroup.procs");
     let group = File::options().write(true).open(&members).attempt(|| format!("opening {members}"))?;

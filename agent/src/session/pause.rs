@@ -5,8 +5,6 @@
 
 use std::fs::File;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -22,8 +20,6 @@ use crate::{program, status, sys};
 
 /// It has as many bytes as orders were given.
 const COUNT: &str = "/job/input/orders";
-/// Some programs (ping) take seconds of none on a clock to mean that it was never read.
-const CHILDHOOD: Duration = Duration::from_secs(1);
 
 /// What the host wants next.
 #[derive(Deserialize)]
@@ -56,7 +52,6 @@ impl Pauses {
                 program::root::seal()?; // else it follows when all is mounted that they need
             }
             pauses.output = Some(Output::create()?);
-            thread::sleep(CHILDHOOD);
         }
         Ok(pauses)
     }

@@ -57,7 +57,37 @@ def _kind(value: object) -> str:
     return names.get(type(value), _shown(value))
 
 
-class _Quantity:
+class Text:
+    """A value that is read from text by `parse` and printed as text again; scenarios and their schema take it so."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The value that `value` says; ValueError says what is wrong and what would be right."""
+        raise NotImplementedError
+
+    @classmethod
+    def _schema(cls) -> JsonSchemaValue:
+        """The JSON schema of its text."""
+        raise NotImplementedError
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return cls._schema()
+
+
+class _Quantity(Text):
     """What rates, times and sizes share: reading, bounds, exact printing, the schema."""
 
     what: ClassVar[str]
@@ -121,17 +151,7 @@ class _Quantity:
         return f"{type(self).__name__}({str(self)!r})"
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls.parse, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def _schema(cls) -> JsonSchemaValue:
         names = "|".join(re.escape(name) for name in cls.units)
         if cls.any_case:
             names = "|".join("".join(f"[{c}{c.upper()}]" if c.isascii() else c for c in n) for n in cls.units)
@@ -218,7 +238,7 @@ class Size(_Quantity, int):
         return super()._factor("KB" if unit == "kB" else unit)  # the SI's own spelling
 
 
-class Ratio(float):
+class Ratio(Text, float):
     """A share of one, written in percent: `1%` is 0.01."""
 
     @classmethod
@@ -242,21 +262,11 @@ class Ratio(float):
         return f"Ratio({str(self)!r})"
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls.parse, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def _schema(cls) -> JsonSchemaValue:
         return {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)\s*%$", "examples": ["1%"]}
 
 
-class Packets(float):
+class Packets(Text, float):
     """A mean number of packets, at least 1: `4pkt`."""
 
     most: ClassVar[int] = 10**6
@@ -280,21 +290,11 @@ class Packets(float):
         return f"Packets({str(self)!r})"
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls.parse, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def _schema(cls) -> JsonSchemaValue:
         return {"type": "string", "pattern": r"^(\d+(\.\d+)?|\.\d+)\s*pkt$", "examples": ["4pkt"]}
 
 
-class Queue:
+class Queue(Text):
     """The length of a drop-tail queue: packets (`100pkt`), bytes (`64KiB`) or bandwidth-delay products (`1bdp`)."""
 
     __slots__ = ("amount", "unit")
@@ -352,17 +352,7 @@ class Queue:
         return hash((self.amount, self.unit))
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls.parse, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def _schema(cls) -> JsonSchemaValue:
         names = "pkt|bdp|" + "|".join(Size.units)
         return {
             "type": "string",

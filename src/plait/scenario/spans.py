@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic_core import core_schema
-
-from plait.units import Duration
+from plait.units import Duration, Text
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
 EXPONENTIAL = "exponential"
 _TIME = r"(\d+(\.\d+)?|\.\d+)\s*(ns|us|ms|s|min|h)"
 
 
-class _Text:
-    """A value that is written as text, and is equal to what says the same."""
+class _Span(Text):
+    """Equal to what says the same."""
 
     pattern = ""
     examples: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, value: object) -> Any:
-        """The value that a text says; ValueError says what is wrong and what would be right."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -37,17 +29,7 @@ class _Text:
         return hash(str(self))
 
     @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls.parse, serialization=core_schema.to_string_ser_schema()
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def _schema(cls) -> JsonSchemaValue:
         return {"type": "string", "pattern": cls.pattern, "examples": list(cls.examples)}
 
 
@@ -57,7 +39,7 @@ class _Within(Duration):
     step = 1000
 
 
-class Gap(_Text):
+class Gap(_Span):
     """How long something lasts each time: always `200ms`, or `exponential 200ms` (its mean; drawn by the seed)."""
 
     pattern = rf"^({EXPONENTIAL}\s+)?{_TIME}$"
@@ -90,7 +72,7 @@ class _AnyTime(Duration):
     step = 1000
 
 
-class Moment(_Text):
+class Moment(_Span):
     """A moment of a flow: `5s` is so long after its start, `-1s` so long before its end."""
 
     pattern = rf"^-?\s*{_TIME}$"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from plait.plan.expand import expand
@@ -45,3 +47,8 @@ def test_every_generator_ships_as_a_scenario_of_its_own() -> None:
 def test_a_generators_scenario_uses_it(name: str) -> None:
     asked = load(name).model_dump(mode="json")["network"]
     assert asked["generator"] == name
+
+
+def test_the_readme_counts_them_right() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"{len(NAMES)} scenarios to start from" in readme

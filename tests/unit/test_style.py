@@ -116,3 +116,8 @@ def test_nothing_of_this_machine_is_committed() -> None:
         assert not re.search(r"/(root|home/\w+|work)/(main|lab|shared|\.cargo|\.pyenv)", text), (
             f"{name} names a path"
         )
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("*.py")]
+    assert sorted(names) == sorted(set(names)), "pytest imports files outside packages by their name alone"

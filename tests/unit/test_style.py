@@ -119,5 +119,5 @@ def test_nothing_of_this_machine_is_committed() -> None:
 
 
 def test_no_two_test_files_have_one_name() -> None:
-    names = [path.name for path in (ROOT / "tests").rglob("*.py")]
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names)), "pytest imports files outside packages by their name alone"

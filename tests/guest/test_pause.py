@@ -210,6 +210,20 @@ def test_each_trial_is_halted_until_no_more_are_wanted(scenario: Path) -> None:
     assert [plan["pause"] for plan in plans] == [["before"], ["before"], []]
 
 
+def test_a_link_that_went_down_at_the_prompt_and_came_up_carries_again(scenario: Path) -> None:
+    words = "link h1-h2 down\nlink h1-h2 up\nlink h1 h2 down\nlink h2 h1 up\nlink h1-h3 down\nskip\n"
+    done = run(scenario, words, "--repeat", "1")
+    assert done.returncode == 0, done.stderr
+    assert "there is no link h1-h3; `links` lists them" in done.stdout + done.stderr
+    assert subflow_addresses(scenario, "000") == 4
+
+
+def test_a_study_in_which_nothing_was_measured_is_no_success(scenario: Path) -> None:
+    done = run(scenario, "link h1 h2 down\nskip\n", "--repeat", "1")
+    assert done.returncode == 1
+    assert "nothing was measured" in done.stdout
+
+
 def test_the_end_of_input_goes_on_and_abort_ends_the_study(scenario: Path) -> None:
     done = run(scenario, "")
     assert done.returncode == 0, done.stderr

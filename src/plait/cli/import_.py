@@ -29,6 +29,10 @@ def command(
     from plait.errors import RequestError
     from plait.imports import mininet, minitopo
 
+    if out is not None and out.exists():
+        raise RequestError(
+            f"{out} is there already, and may have been changed; remove it, or write another --out"
+        )
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -62,7 +66,7 @@ def _of_mininet(file: Path, topo: str | None) -> Draft:
     if classes is not None and not classes:
         raise RequestError(
             f"{file}: there is no Topo class in it; a script that builds its network by itself runs unchanged: "
-            f"plait exec -- python3 {file}"
+            f"plait exec -- /usr/bin/python3 {file}"
         )
     if classes is not None:
         raise RequestError(f"{file}: say which topology is meant: --topo {' or --topo '.join(classes)}")
@@ -105,7 +109,10 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
                         words = (
                             said[STDERR].decode(errors="replace").strip() or end["error"] or "it did not end"
                         )
-                        raise RequestError(f"{file}: making its topology failed:\n{words}")
+                        raise RequestError(
+                            f"{file}: making its topology failed; if it is no file of Topo classes, but a script "
+                            f"that builds its network by itself: plait exec -- /usr/bin/python3 {file}\n{words}"
+                        )
                     return dict(json.loads(said[STDOUT].splitlines()[-1]))
                 said[frame.kind] = said.get(frame.kind, b"") + frame.content
             if gone:

@@ -67,7 +67,8 @@ def command(
     from plait.cli.progress import observer
     from plait.errors import RequestError
     from plait.report import build
-    from plait.report.terminal import show
+    from plait.report.headline import measured_cases
+    from plait.report.terminal import read_summary, show
 
     overrides = _with_pauses(overrides, pause)
     loaded = scenarios.load(scenario, tuple(overrides))
@@ -93,7 +94,8 @@ def command(
         sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
     else:
         show(folder, cautions)
-    return 1 if outcome.failed else 0
+    unmeasured = bool(loaded.traffic) and not measured_cases(read_summary(folder))
+    return 1 if outcome.failed or unmeasured else 0
 
 
 def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:

@@ -21,6 +21,8 @@ from plait.scenario.links import Conditions
 from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plait.plan.endpoints import PathManager
     from plait.plan.model import Flow, Plan, Route, VethEnd
     from plait.plan.qdiscs import Qdisc
@@ -191,13 +193,18 @@ class _Link:
         """The interface of a node goes down, or comes up with what the kernel has dropped."""
         if self._down:
             return SetDevice(netns=end.netns, ifname=end.ifname, up=False)
-        return SetDevice(
-            netns=end.netns,
-            ifname=end.ifname,
-            up=True,
-            addresses=tuple(address for address in end.addresses if ":" in address),
-            routes=tuple(r for r in self._routes if (r.netns, r.device) == (end.netns, end.ifname)),
-        )
+        return up_again(end, self._routes)
+
+
+def up_again(end: VethEnd, routes: Iterable[Route]) -> SetDevice:
+    """What brings a node's interface up again, with what the kernel has dropped of its addresses and of `routes`."""
+    return SetDevice(
+        netns=end.netns,
+        ifname=end.ifname,
+        up=True,
+        addresses=tuple(address for address in end.addresses if ":" in address),
+        routes=tuple(r for r in routes if (r.netns, r.device) == (end.netns, end.ifname)),
+    )
 
 
 class _Direction:

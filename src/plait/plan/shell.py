@@ -225,7 +225,7 @@ def _action(action: Action) -> Iterator[str]:
         case ChangeQdisc():
             yield from qdisc_command("change", action.qdisc)
         case SetDevice():
-            yield from _device(action)
+            yield from device_commands(action)
         case SetSysctl():
             yield f"ip netns exec {quote(action.netns)} sysctl -qw {quote(_plain(action.path) + '=' + action.value)}"
         case SetLimits():
@@ -241,7 +241,8 @@ def _action(action: Action) -> Iterator[str]:
             yield command_in(action.netns, "ip", "mptcp", "endpoint", "delete", "id", action.id, *address)
 
 
-def _device(action: SetDevice) -> Iterator[str]:
+def device_commands(action: SetDevice) -> Iterator[str]:
+    """The commands that take an interface down, or bring it up with what it needs."""
     device = ("dev", action.ifname)
     yield command_in(action.netns, "ip", "link", "set", *device, "up" if action.up else "down")
     for address in action.addresses:

@@ -176,22 +176,23 @@ class Prompt(cmd.Cmd):
         server.finish()
 
     def do_link(self, line: str) -> None:
-        """Take the link between two nodes down, or up again: link N1 N2 down|up."""
+        """Take a link down, or up again, by its nodes or its name: link N1 N2 down|up, link NAME down|up."""
         words = line.split()
-        if len(words) != 3 or words[2] not in {"down", "up"}:
-            self._say("write link N1 N2 down, or up")
+        if len(words) not in {2, 3} or words[-1] not in {"down", "up"}:
+            self._say("write link N1 N2 down, or up; or the name of one of several links in place of N1 N2")
             return
-        one, other, state = words
-        ends = [
-            (node, found.name)
-            for node, peer in ((one, other), (other, one))
-            for found in self._view.interfaces.get(node, ())
-            if found.peer and found.peer[0] == peer
-        ]
+        *named, state = words
+        wanted = set(named)
+        ends = self._view.ends.get(named[0], ()) if len(named) == 1 else [
+            end for pair in self._view.ends.values() if {node for node, _ in pair} == wanted for end in pair
+        ]  # fmt: skip
         if not ends:
-            self._say(f"there is no link {one}-{other}; `links` lists them")
-        for node, interface in ends:
-            self._quietly(node, ["ip", "link", "set", interface, state])
+            self._say(f"there is no link {'-'.join(named)}; `links` lists them")
+        for node, name in ends:
+            interface = next(one for one in self._view.interfaces[node] if one.name == name)
+            commands = interface.up if state == "up" else [f"ip link set {name} down"]
+            if self._quietly(node, [*_SHELL, " && ".join(commands)]) != 0:
+                self._say(f"{name} of {node} did not go {state}")
 
     def do_exit(self, _: str) -> bool:
         """End the prompt, and the network with it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.plan.events import up_again
+from plait.plan.shell import device_commands
 from plait.units import Rate
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ class Interface:
     """Without prefix lengths."""
     peer: tuple[str, str] | None
     """(node, interface)."""
+    up: tuple[str, ...] = ()
+    """The commands that bring it up again after it was taken down."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class View:
     interfaces: dict[str, tuple[Interface, ...]]
     links: tuple[str, ...]
     """A line each."""
+    ends: dict[str, tuple[tuple[str, str], tuple[str, str]]]
+    """Of each link by its name in the scenario: (node, interface) at both ends."""
 
     def address(self, node: str) -> str | None:
         """Returns the first address of `node`; None when it has none."""
@@ -77,12 +83,14 @@ def view(plan: Plan) -> View:
                 at_wire[other.ifname] = end
     peers = {}
     links = []
+    by_name = {}
     for link in plan.links:
         there, back = link.directions
         # What goes to a node leaves `wire` through the interface that the node's own is paired with.
         ends = ((at_wire.get(back.ifname), there.source), (at_wire.get(there.ifname), there.target))
         names = [(end.netns, end.ifname) if end else (node, "?") for end, node in ends]
         peers[names[0]], peers[names[1]] = names[1], names[0]
+        by_name[link.name] = (names[0], names[1])
         links.append(f"{'-'.join(names[0])}<->{'-'.join(names[1])} {_conditions(there, back)}")
     roles: dict[str, str] = {one.name: one.role for one in plan.network.namespaces if one.role != WIRE}
     interfaces: dict[str, list[Interface]] = {node: [] for node in roles}
@@ -91,8 +99,10 @@ def view(plan: Plan) -> View:
             if end.netns in interfaces:
                 addresses = tuple(address.split("/")[0] for address in end.addresses)
                 peer = peers.get((end.netns, end.ifname))
-                interfaces[end.netns].append(Interface(end.ifname, end.mac, addresses, peer))
-    return View(roles, {node: tuple(found) for node, found in interfaces.items()}, tuple(links))
+                up = tuple(device_commands(up_again(end, plan.network.routes)))
+                interfaces[end.netns].append(Interface(end.ifname, end.mac, addresses, peer, up))
+    found = {node: tuple(own) for node, own in interfaces.items()}
+    return View(roles, found, tuple(links), by_name)
 
 
 def _conditions(there: LinkDirection, back: LinkDirection) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import CaseSummary, Summary
     from plait.analysis.published import Published
     from plait.analysis.summarise import CaseRows
+    from plait.report.cells import Cells
     from plait.report.representatives import Representative
     from plait.report.study import StudyData
 
@@ -36,6 +37,8 @@ class CaseFigure:
 
     wanted: Wanted
     panels: tuple[Spec, ...]
+    compared: bool = False
+    """It shows ratios to the case compared with, not the metric itself."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,12 @@ def case_figures(
     """
     found = {}
     for one in wanted(study, summary):
-        panels = _panels(one, part_of(one, study, summary), shown, study.about.published)
+        part = part_of(one, study, summary)
+        cells = _cells(one, part)
+        panels = _panels(one, part, cells, shown, study.about.published)
         if panels:
-            found[one.name] = CaseFigure(one, tuple(_described(panel, one) for panel in panels))
+            compared = cells is not None and cells.compared
+            found[one.name] = CaseFigure(one, tuple(_described(panel, one) for panel in panels), compared)
     return found
 
 
@@ -74,13 +80,13 @@ def part_of(one: Wanted, study: StudyData, summary: Summary) -> _Part:
     return _Part(rows, summary.model_copy(update={"cases": cases, "comparisons": compared}))
 
 
-def _panels(one: Wanted, part: _Part, shown: Sequence[Representative], published: Published) -> list[Spec]:
+def _panels(
+    one: Wanted, part: _Part, cells: Cells | None, shown: Sequence[Representative], published: Published
+) -> list[Spec]:
     if one.kind == "line":
         return _lines(one, part)
-    if one.kind == "heat-map":
-        return _cells(one, part)
-    if one.kind == "scatter":
-        return _points(one, part)
+    if one.kind in {"heat-map", "scatter"}:
+        return _of_cells(one, part, cells) if cells is not None else []
     if one.kind == "over-time":
         return _over_time(one, part, shown)
     if one.kind == "distribution":
@@ -118,17 +124,21 @@ def _lines(one: Wanted, part: _Part) -> list[Spec]:
     return panels
 
 
-def _cells(one: Wanted, part: _Part) -> list[Spec]:
+def _cells(one: Wanted, part: _Part) -> Cells | None:
+    """Return what a heat map or a scatter shows of each case."""
+    if one.kind == "scatter":
+        return points_of(part.summary, one.metric, plain=one.plain)
     x, y = _factor(part, one.x), _factor(part, one.y)
-    if x is None or y is None:
-        return []
-    cells = cells_of(part.summary, one.metric, (x, y), plain=one.plain)
-    return heat_map(part.summary, cells, x, y) if cells is not None else []
+    if one.kind != "heat-map" or x is None or y is None:
+        return None
+    return cells_of(part.summary, one.metric, (x, y), plain=one.plain)
 
 
-def _points(one: Wanted, part: _Part) -> list[Spec]:
-    points = points_of(part.summary, one.metric, plain=one.plain)
-    return scatter(part.summary, points, axes_of(part.cases, one.x)) if points is not None else []
+def _of_cells(one: Wanted, part: _Part, cells: Cells) -> list[Spec]:
+    if one.kind == "scatter":
+        return scatter(part.summary, cells, axes_of(part.cases, one.x))
+    x, y = _factor(part, one.x), _factor(part, one.y)
+    return heat_map(part.summary, cells, x, y) if x is not None and y is not None else []
 
 
 def _over_time(one: Wanted, part: _Part, shown: Sequence[Representative]) -> list[Spec]:

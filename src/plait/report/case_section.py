@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from plait.analysis.judged import JUDGED
 from plait.analysis.published import is_of_goodput
 from plait.analysis.titles import title_of
 from plait.report.cases_chart import BOX, MOST_CASES
@@ -60,9 +59,8 @@ def _figure(one: CaseFigure, summary: Summary, source: str, *, titled: bool) -> 
 def _note(one: CaseFigure, summary: Summary, source: str) -> str:
     """Return what the marks of a figure mean."""
     asked = one.wanted
-    if asked.kind in _COMPARED and not asked.plain and asked.metric in JUDGED:
-        compared = any(found.metric == asked.metric for found in summary.comparisons)
-        return (_COMPARED if compared else _NOTES)[asked.kind]
+    if one.compared:
+        return _COMPARED[asked.kind]
     if asked.kind == "groups":
         known = f"; diamonds are the published figures ({source})" if source else ""
         return f"Each dot is a trial, the upright mark the mean over the flows of a group{known}."

@@ -33,7 +33,7 @@ def path_counts(summary: Summary) -> dict[str, int]:
 def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     """Return the first sentence; `paths` gives the number of paths that each case's flow can use, where it is one."""
     metric = primary_metric(summary)
-    measured = [case for case in summary.cases if mean(case, metric) is not None]
+    measured = measured_cases(summary)
     if not measured:
         return [("No trial was completed: nothing was measured.", False)]
     if len(measured) > 2:
@@ -93,6 +93,12 @@ def _groups(summary: Summary) -> list[str]:
     return found
 
 
+def measured_cases(summary: Summary) -> list[CaseSummary]:
+    """Return the cases in which something was measured of what the study is about."""
+    metric = primary_metric(summary)
+    return [case for case in summary.cases if mean(case, metric) is not None]
+
+
 def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Phrase]:
     """Return the sentence for more than two cases: the best one, and the range of the ratios."""
     names = labels(summary.cases)
@@ -109,8 +115,12 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     ratios = [c.ratio.value for c in matched(summary) if c.metric == metric and c.ratio is not None]
     if len(ratios) > 1:
         low, high = significant(min(ratios)), significant(max(ratios))
+        if _alike(summary):
+            against = f"{_baselines(summary)} with the same settings otherwise"
+        else:  # a Latin hypercube without anything that is compared
+            against = names[matched(summary)[0].baseline]
         found += [
-            (f" Against {_baselines(summary)} with the same settings otherwise: ", False),
+            (f" Against {against}: ", False),
             (low if low == high else f"{low} to {high}", True),
             (f" times the {JUDGED[metric].noun}.", False),
         ]
@@ -119,14 +129,17 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
 
 def matched(summary: Summary) -> list[Comparison]:
     """Return the comparisons of cases that differ in the main factor alone; all of them when there is none such."""
+    return _alike(summary) or list(summary.comparisons)
+
+
+def _alike(summary: Summary) -> list[Comparison]:
     factor = main_factor(summary.cases)
     cases = {case.name: case for case in summary.cases}
-    found = [
+    return [
         c
         for c in summary.comparisons
         if other_settings(cases[c.case], factor) == other_settings(cases[c.baseline], factor)
     ]
-    return found or list(summary.comparisons)
 
 
 def _baselines(summary: Summary) -> str:

@@ -66,9 +66,6 @@ def command(
     from plait.api.perform import Options, perform
     from plait.cli.progress import observer
     from plait.errors import RequestError
-    from plait.report import build
-    from plait.report.headline import measured_cases
-    from plait.report.terminal import read_summary, show
 
     overrides = _with_pauses(overrides, pause)
     loaded = scenarios.load(scenario, tuple(overrides))
@@ -89,13 +86,22 @@ def command(
     _tell(outcome, folder, halted=bool(loaded.pause))
     if outcome.interrupted:
         return 130
+    measured = _show(folder, as_json=json_output)
+    return 1 if outcome.failed or (loaded.traffic and not measured) else 0
+
+
+def _show(folder: Path, *, as_json: bool) -> bool:
+    """Makes the report and prints what was found; returns whether that is anything."""
+    from plait.report import build
+    from plait.report.headline import measured_cases
+    from plait.report.terminal import read_summary, show
+
     cautions = build(folder)
-    if json_output:
+    if as_json:
         sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
     else:
         show(folder, cautions)
-    unmeasured = bool(loaded.traffic) and not measured_cases(read_summary(folder))
-    return 1 if outcome.failed or unmeasured else 0
+    return bool(measured_cases(read_summary(folder)))
 
 
 def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:

@@ -21,12 +21,12 @@ pub fn monotonic_ns() -> i64 {
     now.tv_sec * NS_PER_S + now.tv_nsec
 }
 
-/// Waits until a second has passed since boot: programs (ping, ps) take seconds of none to mean that a clock was never
-/// read. In real time that second is not worth a person's while.
+/// Waits until a second has passed since boot: ping takes seconds of none to mean that its clock was never read, and
+/// sends without its interval. In real time that second is not worth a person's while.
 pub fn leave_first_second() -> Result<()> {
     let parameters = std::fs::read_to_string("/proc/cmdline").attempt(|| "reading /proc/cmdline")?;
     if parameters.contains("time-travel=") {
-        let left = u64::try_from(NS_PER_S - monotonic_ns()).unwrap_or(0);
+        let left = u64::try_from(NS_PER_S - monotonic_ns()).unwrap_or(0); // negative: it is over
         std::thread::sleep(Duration::from_nanos(left));
     }
     Ok(())

@@ -87,10 +87,10 @@ def findings(plan: Plan, tables: Tables) -> list[Finding]:
             found.append(_fallback(flow, row, tables["events"], own))
         else:
             found += _joins(flow, tables["events"], own)
-            if not is_control(flow):
-                found += _announcements(
-                    flow, tables["events"]
-                )  # else it may have been over before it could join
+            if not is_control(
+                flow
+            ):  # one that carried next to nothing may have been over before it could join
+                found += _announcements(flow, tables["events"])
     return found
 
 

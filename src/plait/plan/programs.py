@@ -22,6 +22,8 @@ ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
 """Of every program, whoever runs plait."""
+PRIVATE = ("/tmp", "/run", "/var/tmp", "/mnt")  # noqa: S108 - names of the guest's folders, not files of this machine
+"""Folders that a guest has for itself, empty, in place of this machine's (`PRIVATE` of agent/src/program/root.rs)."""
 PATIENCE_US = 600_000_000
 """How long a program may take that the trial waits for, unless the scenario has an `until`."""
 MEMORY_MIB, MEMORY_MIB_EACH = 256, 96

@@ -17,13 +17,14 @@ from plait.prompt.live import Run
 from plait.run.files import cache_root
 from plait.run.foreground import raw, terminal_size
 from plait.run.session import END, Start
+from plait.scenario.programs import SHELL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from plait.prompt.view import View
+    from plait.run.session import Size
 
-_SHELL = ("/bin/sh", "-c")
 _BASH = ("/bin/bash", "--norc", "--noprofile")
 _IPERF_S = 5
 _HISTORY = 1000
@@ -59,7 +60,7 @@ class Prompt(cmd.Cmd):
     def run_in(self, node: str | None, argv: Sequence[str]) -> dict[str, object]:
         """Runs a program in `node` (None: beside them) in this terminal, and returns its end."""
         size = terminal_size(sys.stdin.fileno()) if self._at_terminal else None
-        run = Run(self._path, self._start(node, argv, terminal=size))
+        run = Run(self._path, self._start(node, argv, size))
         sys.stdout.flush()
         if not self._at_terminal:
             try:
@@ -85,9 +86,9 @@ class Prompt(cmd.Cmd):
         end = self.run_in(node, _BASH)
         return int(str(end["code"])) if end["code"] is not None else 1
 
-    def _start(self, node: str | None, argv: Sequence[str], **more: object) -> Start:
+    def _start(self, node: str | None, argv: Sequence[str], terminal: Size | None = None) -> Start:
         environment = [*self._environment, ("PS1", f"{node or 'guest'}# ")]
-        return Start(0, argv, environment, directory=self.directory, netns=node, **more)  # type: ignore[arg-type]
+        return Start(0, argv, environment, directory=self.directory, netns=node, terminal=terminal)
 
     def _quietly(self, node: str, argv: Sequence[str]) -> int:
         """Runs a program in `node`, and returns its exit code."""
@@ -108,10 +109,10 @@ class Prompt(cmd.Cmd):
             end = self.run_in(node, _BASH)
         elif command.endswith("&"):
             line = self._view.with_addresses(command[:-1].strip())
-            self._behind.append(Run(self._path, self._start(node, [*_SHELL, f"exec {line}"]), behind=True))
+            self._behind.append(Run(self._path, self._start(node, [*SHELL, f"exec {line}"]), behind=True))
             return
         else:
-            end = self.run_in(node, [*_SHELL, self._view.with_addresses(command)])
+            end = self.run_in(node, [*SHELL, self._view.with_addresses(command)])
         if end["error"]:
             self._say(str(end["error"]))
 
@@ -170,7 +171,7 @@ class Prompt(cmd.Cmd):
         seconds = words[2] if len(words) > 2 else str(_IPERF_S)
         server = Run(self._path, self._start(words[1], ["iperf", "-s"]), behind=True)
         address = self._view.address(words[1]) or words[1]
-        self._quietly(words[1], [*_SHELL, _UNTIL_IPERF_LISTENS])
+        self._quietly(words[1], [*SHELL, _UNTIL_IPERF_LISTENS])
         self.run_in(words[0], ["iperf", "-c", address, "-t", seconds])
         server.signal(signal.SIGKILL)
         server.finish()
@@ -190,8 +191,10 @@ class Prompt(cmd.Cmd):
             self._say(f"there is no link {'-'.join(named)}; `links` lists them")
         for node, name in ends:
             interface = next(one for one in self._view.interfaces[node] if one.name == name)
-            commands = interface.up if state == "up" else [f"ip link set {name} down"]
-            if self._quietly(node, [*_SHELL, " && ".join(commands)]) != 0:
+            commands = f"ip link set {name} down"
+            if state == "up":  # what is up has all that it needs
+                commands = f'[ -n "$(ip link show up dev {name})" ] || {{ {" && ".join(interface.up)}; }}'
+            if self._quietly(node, [*SHELL, commands]) != 0:
                 self._say(f"{name} of {node} did not go {state}")
 
     def do_exit(self, _: str) -> bool:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.plan.programs import PRIVATE
 from plait.prompt.live import Live
 from plait.prompt.loop import Prompt
 from plait.prompt.view import view
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.run.halts import Halt
-
-
-_OWN = ("/tmp/", "/run/", "/var/tmp/", "/mnt/")  # noqa: S108 - of the guest, where folders of the host are not
-"""Private to a trial, and empty."""
 
 
 class PausePrompt(Prompt):
@@ -60,8 +57,8 @@ def ask(halt: Halt, environment: Sequence[tuple[str, str]]) -> bool:
     try:
         path = Path(f"/proc/self/fd/{folder}/prompt")  # the path of a socket has at most 107 bytes
         prompt = PausePrompt(view(halt.plan), path, environment)
-        if prompt.directory.startswith(_OWN):
-            prompt.directory = "/"
+        if prompt.directory.startswith(tuple(f"{folder}/" for folder in PRIVATE)):
+            prompt.directory = "/"  # there is no such folder in the guest
         with Live(halt.guest, path):
             prompt.read()
     finally:

@@ -42,7 +42,7 @@ class CaseFigure:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """The cases that a figure shows."""
 
     rows: tuple[CaseRows, ...]
@@ -50,6 +50,7 @@ class _Part:
 
     @property
     def cases(self) -> Sequence[CaseSummary]:
+        """What was found of each."""
         return self.summary.cases
 
 
@@ -63,7 +64,7 @@ def case_figures(
     found = {}
     for one in wanted(study, summary):
         part = part_of(one, study, summary)
-        cells = _cells(one, part)
+        cells = cells_shown(one, part)
         panels = _panels(one, part, cells, shown, study.about.published)
         if panels:
             compared = cells is not None and cells.compared
@@ -71,17 +72,17 @@ def case_figures(
     return found
 
 
-def part_of(one: Wanted, study: StudyData, summary: Summary) -> _Part:
+def part_of(one: Wanted, study: StudyData, summary: Summary) -> Part:
     """Return the cases that a figure shows, and what was found of them."""
     rows = tuple(case for case in study.cases if one.shows(case.settings))
     names = {case.name for case in rows}
     cases = tuple(case for case in summary.cases if case.name in names)
     compared = tuple(found for found in summary.comparisons if {found.case, found.baseline} <= names)
-    return _Part(rows, summary.model_copy(update={"cases": cases, "comparisons": compared}))
+    return Part(rows, summary.model_copy(update={"cases": cases, "comparisons": compared}))
 
 
 def _panels(
-    one: Wanted, part: _Part, cells: Cells | None, shown: Sequence[Representative], published: Published
+    one: Wanted, part: Part, cells: Cells | None, shown: Sequence[Representative], published: Published
 ) -> list[Spec]:
     if one.kind == "line":
         return _lines(one, part)
@@ -99,7 +100,7 @@ def _panels(
     return [draw] if draw is not None else []
 
 
-def _lines(one: Wanted, part: _Part) -> list[Spec]:
+def _lines(one: Wanted, part: Part) -> list[Spec]:
     """Return the lines over one factor; with facets, a panel for each value of another, on the same scales."""
     facets = _factor(part, one.facets)
     if facets is None:
@@ -124,7 +125,7 @@ def _lines(one: Wanted, part: _Part) -> list[Spec]:
     return panels
 
 
-def _cells(one: Wanted, part: _Part) -> Cells | None:
+def cells_shown(one: Wanted, part: Part) -> Cells | None:
     """Return what a heat map or a scatter shows of each case."""
     if one.kind == "scatter":
         return points_of(part.summary, one.metric, plain=one.plain)
@@ -134,14 +135,14 @@ def _cells(one: Wanted, part: _Part) -> Cells | None:
     return cells_of(part.summary, one.metric, (x, y), plain=one.plain)
 
 
-def _of_cells(one: Wanted, part: _Part, cells: Cells) -> list[Spec]:
+def _of_cells(one: Wanted, part: Part, cells: Cells) -> list[Spec]:
     if one.kind == "scatter":
         return scatter(part.summary, cells, axes_of(part.cases, one.x))
     x, y = _factor(part, one.x), _factor(part, one.y)
     return heat_map(part.summary, cells, x, y) if x is not None and y is not None else []
 
 
-def _over_time(one: Wanted, part: _Part, shown: Sequence[Representative]) -> list[Spec]:
+def _over_time(one: Wanted, part: Part, shown: Sequence[Representative]) -> list[Spec]:
     names = {case.name for case in part.rows}
     chosen = [other for other in shown if other.case in names][:SIDE_BY_SIDE]
     panels = []
@@ -152,7 +153,7 @@ def _over_time(one: Wanted, part: _Part, shown: Sequence[Representative]) -> lis
     return panels
 
 
-def _factor(part: _Part, setting: str | None) -> Factor | None:
+def _factor(part: Part, setting: str | None) -> Factor | None:
     return next((one for one in factors(part.rows) if one.setting == setting), None)
 
 

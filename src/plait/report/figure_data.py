@@ -6,16 +6,13 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from plait.report.case_figures import most_cases, part_of
-from plait.report.cells import cells_of
+from plait.report.case_figures import cells_shown, most_cases, part_of
 from plait.report.delay_chart import FIGURES
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.ecdf_chart import distributed
-from plait.report.factors import factors
 from plait.report.figures import NAMES
 from plait.report.group_chart import observations
 from plait.report.panels import SIDE_BY_SIDE, panel_of
-from plait.report.scatter import points_of
 from plait.report.time_charts import lines
 from plait.report.wanted import wanted
 
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import Summary
     from plait.analysis.summarise import CaseRows
+    from plait.report.cells import Cells
     from plait.report.representatives import Representative
     from plait.report.study import StudyData
     from plait.report.wanted import Wanted
@@ -67,21 +65,16 @@ def _of_cases(one: Wanted, study: StudyData, summary: Summary, shown: Sequence[R
         return _text(rows)
     if one.kind == "groups":
         return _groups(study, summary)
-    text = _trials(part.rows, part.summary, one.metric, most_cases(one))
-    return text if one.kind not in {"heat-map", "scatter"} else _cells(one, part.summary)
+    if one.kind in {"heat-map", "scatter"}:
+        cells = cells_shown(one, part)
+        return _cells(cells, one.metric, part.summary) if cells is not None else ""
+    return _trials(part.rows, part.summary, one.metric, most_cases(one))
 
 
-def _cells(one: Wanted, summary: Summary) -> str:
+def _cells(cells: Cells, metric: str, summary: Summary) -> str:
     """Return what stands at each case: the value, and the case's settings."""
-    if one.kind == "scatter":
-        cells = points_of(summary, one.metric, plain=one.plain)
-    else:
-        axes = [factor for factor in factors(summary.cases) if factor.setting in {one.x, one.y}]
-        cells = cells_of(summary, one.metric, axes, plain=one.plain) if len(axes) == 2 else None
-    if cells is None:
-        return ""
     settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
-    rows: list[list[Any]] = [["case", *settings, f"{one.metric}_ratio" if cells.compared else one.metric]]
+    rows: list[list[Any]] = [["case", *settings, f"{metric}_ratio" if cells.compared else metric]]
     for case in summary.cases:
         if case.name in cells.values:
             value = cells.values[case.name][0] * cells.divisor

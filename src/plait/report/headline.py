@@ -115,12 +115,8 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     ratios = [c.ratio.value for c in matched(summary) if c.metric == metric and c.ratio is not None]
     if len(ratios) > 1:
         low, high = significant(min(ratios)), significant(max(ratios))
-        if _alike(summary):
-            against = f"{_baselines(summary)} with the same settings otherwise"
-        else:  # a Latin hypercube without anything that is compared
-            against = names[matched(summary)[0].baseline]
         found += [
-            (f" Against {against}: ", False),
+            (f" Against {_against(summary)}: ", False),
             (low if low == high else f"{low} to {high}", True),
             (f" times the {JUDGED[metric].noun}.", False),
         ]
@@ -140,6 +136,16 @@ def _alike(summary: Summary) -> list[Comparison]:
         for c in summary.comparisons
         if other_settings(cases[c.case], factor) == other_settings(cases[c.baseline], factor)
     ]
+
+
+def _against(summary: Summary) -> str:
+    """Return what the ratios are over."""
+    if _alike(summary):
+        return f"{_baselines(summary)} with the same settings otherwise"
+    bases = {
+        one.baseline for one in summary.comparisons
+    }  # of a Latin hypercube, in which nothing stays the same
+    return labels(summary.cases)[bases.pop()] if len(bases) == 1 else "their baselines"
 
 
 def _baselines(summary: Summary) -> str:

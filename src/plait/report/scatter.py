@@ -44,7 +44,7 @@ def points_of(summary: Summary, metric: str, *, plain: bool = False) -> Cells | 
 
 
 def scatter(summary: Summary, cells: Cells, axes: Sequence[Factor]) -> list[Spec]:
-    """Return a panel for each of `axes`, all on the same vertical scale."""
+    """Return a panel for each of `axes`, the summary's own factors, all on the same vertical scale."""
     kinds = list(dict.fromkeys(cells.labels.values()))
     values = [value for value, _ in cells.values.values()]
     wide = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC
@@ -75,8 +75,7 @@ def scatter(summary: Summary, cells: Cells, axes: Sequence[Factor]) -> list[Spec
 
 
 def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
-    known = {one.setting: one for one in factors(summary.cases)}
-    numbers = known[axis.setting].numbers or ()
+    numbers = axis.numbers or ()
     data = [
         {"x": number, "y": cells.values[case.name][0], "kind": cells.labels[case.name], "case": case.name,
          "shown": cells.values[case.name][1]}
@@ -93,7 +92,12 @@ def _panel(summary: Summary, cells: Cells, axis: Factor, shared: Spec) -> Spec:
                     "field": "x",
                     "type": "quantitative",
                     "scale": {"type": "log"} if apart else {"zero": False},
-                    "axis": {"title": axis.title, "tickCount": 5, "labelOverlap": True},
+                    "axis": {
+                        "title": axis.title,
+                        "tickCount": 4,
+                        "labelOverlap": "greedy",
+                        "labelSeparation": 6,
+                    },
                 },
                 **shared,
                 "tooltip": [

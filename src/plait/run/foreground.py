@@ -171,11 +171,11 @@ class _Follower:
                 f"the program wanted more than {self._bounds.processes_max} processes at once, and was refused more"
             )
         if end["full"]:
-            places = ", ".join(map(str, end["full"]))  # type: ignore[call-overload]
+            places = ", ".join(_texts(end["full"]))
             self._tell(
                 f"nothing is left in {places}, which are in memory; --memory gives more, or write to --rw DIR"
             )
-        for device in map(str, end["missing_devices"]):  # type: ignore[call-overload]
+        for device in _texts(end["missing_devices"]):
             self._tell(
                 f"there is no {device} in a guest, which has none of this machine's devices (`plait exec -- ls /dev`)"
             )
@@ -192,6 +192,12 @@ class _Follower:
                 self._tell(f"the program was ended by {signal.Signals(end['signal']).name}")
             return _SIGNALLED + end["signal"]
         return int(str(end["code"]))
+
+
+def _texts(told: object) -> list[str]:
+    """A list of texts in what the guest has told."""
+    assert isinstance(told, list)
+    return [str(one) for one in told]
 
 
 def _why_not_started(program: str, end: dict[str, object]) -> str:

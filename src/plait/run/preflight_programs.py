@@ -12,8 +12,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.plan.programs import ENVIRONMENT
+from plait.plan.programs import ENVIRONMENT, PRIVATE
 from plait.run.packages import install_hint
+from plait.scenario.programs import SHELL
 from plait.scenario.wording import closest
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from plait.scenario.programs import Program
     from plait.scenario.source import Where
 
-_SHELL = ["/bin/sh", "-c"]
-_OWN = ("/tmp", "/run", "/var/tmp", "/mnt", "/dev", "/proc", "/sys")  # noqa: S108 - names of the guest's folders
+_OWN = (*PRIVATE, "/dev", "/proc", "/sys")
 """What the guest has instead of this machine's."""
 _BY_THE_SHELL = """
 . : [ alias bg break case cd command continue do done echo elif else esac eval exec exit export false fc fg fi for
@@ -38,7 +38,7 @@ def missing_programs(programs: Sequence[Program]) -> Iterator[tuple[Where, str]]
     """Yields the place of each command that cannot be started, and why."""
     for number, program in enumerate(programs):
         where: Where = ("programs", number, "run")
-        is_shell = program.run[:2] == _SHELL and len(program.run) == len(_SHELL) + 1
+        is_shell = program.run[:-1] == SHELL
         if is_shell and program.exit_code in {"any", _NOT_FOUND}:
             continue
         word = _first_word(program.run[-1]) if is_shell else program.run[0]

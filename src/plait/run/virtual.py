@@ -109,7 +109,7 @@ class VirtualEngine:
             return
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
-            confiner = launch.confiner([job.folder]) if job.plan.programs or job.plan.pause else []
+            confiner = launch.confiner([job.folder]) if job.plan.programs else []
             command = [*confiner, *self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
             guest = launch.spawn(command, job.folder, console)
             try:

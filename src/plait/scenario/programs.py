@@ -31,9 +31,13 @@ class Memory(Size):
     most = 64 * 2**30
 
 
+SHELL = ["/bin/sh", "-c"]
+"""What a command line is given to."""
+
+
 def _command(value: object) -> object:
     """A text is a shell's command line; a list is a program and its arguments."""
-    return ["/bin/sh", "-c", value] if isinstance(value, str) else value
+    return [*SHELL, value] if isinstance(value, str) else value
 
 
 def _text(value: object) -> object:

@@ -5,15 +5,15 @@ SHELL := /bin/bash
 
 VENV := .venv
 PLAIT := $(VENV)/bin/plait
-AGENT := src/plait/_bin/plait-agent
-AGENT_SOURCES := $(shell find agent -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
+SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 .PHONY: demo setup kernel test check bench gallery clean
 
 demo: kernel ## run the first experiment and say where its report is
 	$(PLAIT) run two-paths
 
-setup: $(VENV)/.installed $(AGENT) ## leave the command at .venv/bin/plait
+setup: $(VENV)/.installed $(BINARIES) ## leave the command at .venv/bin/plait
 
 kernel: setup ## build the laboratory kernel into the user's cache (a few minutes, once)
 	$(PLAIT) kernel build
@@ -48,6 +48,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-$(AGENT): $(AGENT_SOURCES) | $(VENV)/.installed
-	"$$(tools/rust)" build --release --locked --bin plait-agent
-	install -D "$$(ls -t target/*/release/plait-agent target/release/plait-agent 2>/dev/null | head -n1)" $@
+$(BINARIES) &: $(SOURCES) | $(VENV)/.installed
+	"$$(tools/rust)" build --release --locked --bins
+	for name in plait-agent plait-contain; do \
+	  install -D "$$(ls -t target/*/release/$$name target/release/$$name 2>/dev/null | head -n1)" src/plait/_bin/$$name; \
+	done

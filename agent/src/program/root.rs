@@ -4,16 +4,18 @@ use std::ffi::{CStr, CString};
 
 use rustix::fs::Mode;
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use crate::boot::mount_at;
-use crate::error::{Attempt, Result};
+use crate::error::{Attempt, Error, Result};
 
 /// Where the host's files appear.
 pub const ROOT: &str = "/host";
 /// The engine confines hostfs to the trial's folder, by a path that is put before every other. More steps up than any
-/// folder is deep lead from there to the host's root.
+/// folder is deep lead from there to the root of the sandbox, where the host's files have a place of their own.
 const STEPS: usize = 64;
 const STEP: &str = "../";
+const HOST: &str = "plait/host";
 /// What programs may write to, each empty and in memory, and gone with the trial. All of them together leave memory to
 /// run in: what lies in them is never given up, and a guest without any memory left stands still.
 const PRIVATE: [(&str, &str); 4] = [
@@ -36,16 +38,29 @@ pub fn prepare() -> Result<()> {
     mount_names()
 }
 
-/// Where a path of the host is found from what hostfs is confined to.
-pub fn host_path(path: &str) -> String {
-    format!("{}{path}", STEP.repeat(STEPS))
+/// The source of a mount of `path` of the host, an absolute path.
+pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()> {
+    let what = || format!("mounting the host's {path}");
+    let up = STEP.repeat(STEPS);
+    let source = |place: &str| CString::new(place).map_err(|error| Error::because(what(), error));
+    // Without a root of its own (`--unconfined` on a machine that offers none) the sandbox's root is the host's.
+    mount("none", target, "hostfs", flags, source(&format!("{up}{HOST}{path}"))?.as_c_str())
+        .or_else(|_| {
+            mount(
+                "none",
+                target,
+                "hostfs",
+                flags,
+                CString::new(format!("{up}{path}")).unwrap_or_default().as_c_str(),
+            )
+        })
+        .attempt(what)
 }
 
 /// Mounts the host's files, read-only.
 pub fn mount_host() -> Result<()> {
     rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("making {ROOT}"))?;
-    let root = CString::new(host_path("")).unwrap_or_default();
-    mount("none", ROOT, "hostfs", MountFlags::RDONLY, root.as_c_str()).attempt(|| "mounting the host's files")
+    mount_host_path("/", ROOT, MountFlags::RDONLY)
 }
 
 /// Mounts what the guest's kernel offers, in place of what the host's does.
@@ -68,9 +83,16 @@ pub fn mount_names() -> Result<()> {
     mount_bind_recursive("/run/netns", &names).attempt(|| format!("mounting {names}"))
 }
 
-/// From here on nothing more of the host can be mounted, nor what is mounted be made writable: programs are root.
+/// From here on nothing more of the host can be mounted, nor what is mounted be made writable, nor code be brought into
+/// the kernel: programs are root. Called by the main thread, from which all programs descend.
 pub fn seal() -> Result<()> {
-    let path = "/sys/module/hostfs/parameters/sealed";
-    std::fs::write(path, "1")
-        .attempt(|| format!("writing {path}, so that programs cannot change the host's files"))
+    for path in ["/sys/module/hostfs/parameters/sealed", "/proc/sys/kernel/modules_disabled"] {
+        std::fs::write(path, "1")
+            .attempt(|| format!("writing {path}, so that programs cannot leave the guest"))?;
+    }
+    for capability in [CapabilitySet::SYS_MODULE, CapabilitySet::SYS_RAWIO] {
+        remove_capability_from_bounding_set(capability)
+            .attempt(|| "keeping programs from the kernel's memory and modules")?;
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use rustix::fs::{FileType, Mode, OFlags};
-use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::mount::{MountFlags, mount_move};
 
 use super::orders::First;
 use crate::apply;
@@ -42,10 +42,7 @@ pub fn prepare(first: &First) -> Result<Place> {
     devices()?;
     groups(first.processes_max)?;
     for folder in &first.writable {
-        let options = CString::new(root::host_path(folder));
-        let options = options.map_err(|error| Error::because(format!("mounting {folder}"), error))?;
-        mount("none", format!("{ROOT}{folder}"), "hostfs", MountFlags::empty(), options.as_c_str())
-            .attempt(|| format!("mounting {folder}"))?;
+        root::mount_host_path(folder, &format!("{ROOT}{folder}"), MountFlags::empty())?;
     }
     root::seal()?;
     enter()

@@ -80,7 +80,7 @@ pub struct Size {
 pub enum Order {
     Start(Start),
     /// Bytes for its standard input, each as the character with its number; or, when there are many, the name of a
-    /// file of the job's folder `input` that holds them, which is removed when it has been read. Neither: no more.
+    /// file of the job's folder `input` that holds them. Neither: no more.
     Input {
         run: u32,
         #[serde(default)]

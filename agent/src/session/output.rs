@@ -23,6 +23,8 @@ pub enum Kind {
     End = 3,
     /// It listens; a trial's clock stands until it is told more.
     Ready = 4,
+    /// It has read the next file of input, which the host may remove.
+    Taken = 5,
 }
 
 /// How a run has ended.

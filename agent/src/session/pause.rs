@@ -83,7 +83,6 @@ impl Pauses {
         while std::fs::metadata(COUNT).attempt(what)?.len() <= self.orders {}
         let json = std::fs::read(&path).attempt(what)?;
         self.orders += 1;
-        std::fs::remove_file(&path).attempt(what)?;
         serde_json::from_slice(&json).map_err(|error| Error::because(what(), error))
     }
 }

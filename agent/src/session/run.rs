@@ -238,7 +238,7 @@ impl Runs {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| Error::because(what(), "it has no number"))?;
         if let Some(input) = input {
-            feed(input, orders).attempt(what)?;
+            feed(input, orders, self.output.clone(), start.run).attempt(what)?;
         }
         if let Some(live) = self.state().live.get_mut(&start.run) {
             (live.group, live.terminal) = (Some(pid), terminal);
@@ -368,14 +368,18 @@ fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Writes to a program what comes for it; a program that does not read holds up nobody else.
-fn feed(to: OwnedFd, orders: Receiver<Piece>) -> std::io::Result<()> {
+fn feed(to: OwnedFd, orders: Receiver<Piece>, output: Output, run: u32) -> std::io::Result<()> {
     let write = move || {
         let mut to = File::from(to);
         for piece in orders {
             let bytes = match piece {
                 Piece::Bytes(bytes) => Ok(bytes),
                 Piece::File(path) => {
-                    std::fs::read(&path).and_then(|bytes| std::fs::remove_file(path).map(|()| bytes))
+                    let bytes = std::fs::read(&path);
+                    if let Err(error) = output.frame(run, Kind::Taken, &[]) {
+                        return crate::console(&error.to_string());
+                    }
+                    bytes
                 }
             };
             match bytes {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,19 +43,22 @@ def command() -> int:
 
 
 def _programs() -> str:
-    from plait.run.launch import launcher
+    from plait.run.containment import program
 
-    return f"{launcher()[0]} and what goes with it"
+    path = program()
+    if not path.is_file():
+        raise MachineError(f"there is no plait-contain at {path}; run `make setup`")
+    return f"{path.stat().st_size >> 10} KiB"
 
 
 def _memory() -> str:
-    from plait.run.launch import memory_directory
-
-    place = Path(memory_directory())
-    free_mib = shutil.disk_usage(place).free >> 20
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    free_mib = next(int(line.split()[1]) >> 10 for line in lines if line.startswith("MemAvailable:"))
     if free_mib < _TRIAL_MIB:
-        raise MachineError(f"{place} has {free_mib} MiB free, a trial may need {_TRIAL_MIB}; free some there")
-    return f"{free_mib} MiB free in {place}"
+        raise MachineError(
+            f"{free_mib} MiB of memory are available, and a trial may need {_TRIAL_MIB}; end a program"
+        )
+    return f"{free_mib} MiB available"
 
 
 def _agent() -> str:

@@ -101,7 +101,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     ):
         while True:
             session.wait()
-            gone = session.guest.poll() is not None
+            gone = session.guest.process.poll() is not None
             for frame in session.frames():
                 if frame.kind == END:
                     end = json.loads(frame.content)

@@ -76,7 +76,7 @@ def _serve(plan: Plan, kernel: str | None, path: Path, prompt: Prompt, node: str
         with Session(chosen, agent_path(), folder, plan, First(network=True), real_time=True) as session:
             with Live(session, path):
                 code = _use(prompt, node)
-            if session.guest.poll() is not None:
+            if session.guest.process.poll() is not None:
                 session.explain_end()
     return code
 

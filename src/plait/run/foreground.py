@@ -98,7 +98,7 @@ class _Follower:
                 return code
             if self._input in ready:
                 self._pass_input()
-            gone = self._session.guest.poll() is not None
+            gone = self._session.guest.process.poll() is not None
             for frame in self._session.frames():
                 if frame.kind == END:
                     return self._judge(json.loads(frame.content))
@@ -106,9 +106,10 @@ class _Follower:
                     self._write(1 if frame.kind == STDOUT else 2, frame.content)
             if gone:
                 self._session.explain_end()
+                last = "".join(self._session.console()[-1:])
                 raise TrialError(
-                    "the guest ended, and with it the program, without saying how: "
-                    f"{self._session.told} bytes told, console: {self._session.console()[-500:]!r}"
+                    "the guest ended, and with it the program, without saying how, after "
+                    f"{self._session.told} bytes of output; the last line of its console: {last}"
                 )
             self._check_bounds()
 
@@ -137,9 +138,9 @@ class _Follower:
         """Writes all of `data`; while nobody reads it the guest stands still."""
         while data:
             if not select.select([], [descriptor], [], 0)[1]:
-                self._session.hold_still()
+                self._session.guest.hold_still()
                 select.select([], [descriptor], [])
-                self._session.go_on()
+                self._session.guest.go_on()
                 self._advanced = time.monotonic()
             data = data[os.write(descriptor, data) :]
 
@@ -161,7 +162,7 @@ class _Follower:
 
     def _judge(self, end: dict[str, object]) -> int:
         """Returns the exit code, and says what a person should know."""
-        if ran_out_of_memory(self._session.console().splitlines()):
+        if ran_out_of_memory(self._session.console()):
             self._tell(
                 f"the guest ran out of memory ({self._bounds.memory_mib} MiB) and its kernel killed a program; "
                 "--memory gives it more"

@@ -16,7 +16,6 @@ import time
 from typing import TYPE_CHECKING
 
 from plait.errors import TrialError
-from plait.run import launch
 from plait.run.session import END, READY, Frame, Talking
 from plait.run.virtual import Limits, Watch
 
@@ -37,13 +36,15 @@ _ROUND_S = 0.25
 class PausingGuest(Talking):
     """The guest of a trial that has pauses."""
 
-    def __init__(self, kernel: Kernel, folder: Path, plan: Plan) -> None:
+    def __init__(
+        self, kernel: Kernel, folder: Path, plan: Plan, *, unconfined: bool, disk_bytes: int
+    ) -> None:
         """Boots it in `folder`, which has all that a trial's guest reads (TrialError when it cannot be started)."""
         self._count = (folder / "input" / "orders").open("wb", buffering=0)
-        super().__init__(kernel, folder, plan, orders=False)
+        super().__init__(kernel, folder, plan, orders=False, unconfined=unconfined, disk_bytes=disk_bytes)
         self.stuck: str | None = None
         """Why it was given up."""
-        self._given = 0
+        self._given = self._forgotten = 0
         self._passing = 1  # until the first pause
         self._since = self._due = time.monotonic()
         self._held = False
@@ -63,6 +64,7 @@ class PausingGuest(Talking):
         for frame in super().frames():
             if frame.kind == READY:
                 self._passing -= 1
+                self._forget_orders()
             elif frame.kind == END:
                 self._typed.discard(frame.run)
             yield frame
@@ -99,14 +101,14 @@ class PausingGuest(Talking):
                     f"virtual time has stood for {_STALL_S:.0f} s of wall time: a command at the prompt computes, or "
                     "polls without sleeping; `system_call: 1us` in the scenario lets time pass with each system call"
                 )
-                launch.end(self.guest)
+                self.guest.end()
             return _ROUND_S
         if wanted and now >= self._due:
             self._pass(_TYPED_US if self._typed else _SLICE_US)
             self._due = now + _TYPED_US / 1e6 if self._typed else now
             return _ROUND_S
         if not self._held:
-            self.hold_still()
+            self.guest.hold_still()
             self._held = True
         return self._due - now if wanted else _ROUND_S
 
@@ -118,8 +120,14 @@ class PausingGuest(Talking):
 
     def _release(self) -> None:
         if self._held:
-            self.go_on()
+            self.guest.go_on()
             self._held = False
+
+    def _forget_orders(self) -> None:
+        """Removes the orders that it has carried out: all of them, when it rests."""
+        while self.rests and self._forgotten < self._given:
+            (self.folder / "input" / f"order-{self._forgotten}").unlink()
+            self._forgotten += 1
 
     def _order(self, record: dict[str, object]) -> None:
         """Puts the next order where the guest looks for it, and then says so."""
@@ -129,11 +137,13 @@ class PausingGuest(Talking):
         self._count.write(b".")
 
 
-def execute(kernel: Kernel, job: Job, limits: Limits) -> None:
+def execute(kernel: Kernel, job: Job, limits: Limits, *, unconfined: bool) -> None:
     """Runs a trial with pauses to its end; `job.folder` is filled already (see Engine.execute)."""
     if job.prompt is None:
         raise TrialError("the plan has a pause, and there is nobody to give a prompt to")
-    with PausingGuest(kernel, job.folder, job.plan) as guest:
+    with PausingGuest(
+        kernel, job.folder, job.plan, unconfined=unconfined, disk_bytes=limits.disk_bytes
+    ) as guest:
         verdict = None
         for at in job.plan.pause:
             verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
@@ -142,12 +152,12 @@ def execute(kernel: Kernel, job: Job, limits: Limits) -> None:
             try:
                 job.prompt(at, guest)
             except TrialError:
-                if guest.guest.poll() is None:
+                if guest.guest.process.poll() is None:
                     raise
                 verdict = guest.stuck
                 break
             guest.leave()
         else:
             verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
-        launch.end(guest.guest)
+        guest.guest.end()
         guest.explain_end(verdict)

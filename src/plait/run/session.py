@@ -1,9 +1,9 @@
 """A guest in which programs of the host run because somebody asks for them, one or many, in virtual or in real time.
 
-    job folder                                 the guest
-      session.json, input/stdin  ----------->   plait-agent: what it starts with
+    job folder                                 the guest, in its sandbox (`containment`)
+      session.json, input/  ---------------->   plait-agent: what it starts with; read-only
       descriptor 0, a line an order  ------->   its console tty1 (signals, input, further programs)
-      output  <------------------------------   frames, read here while the file grows
+      guest/output  <------------------------   frames, read here while the file grows
 
 Nothing is sent to the console of a session in virtual time unless a person interferes, so it stays repeatable.
 """
@@ -15,16 +15,24 @@ import itertools
 import json
 import os
 import select
-import signal
 import socket
 import struct
+import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
-from plait.run import launch
-from plait.run.virtual import initramfs_of, judge, kernel_parameters
+from plait.run.containment import DISK_BYTES, GUEST, Sandbox, start
+from plait.run.virtual import (
+    console_lines,
+    disk_is_full,
+    disk_used,
+    initramfs_of,
+    judge,
+    kernel_parameters,
+    present_inputs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,10 +41,12 @@ if TYPE_CHECKING:
     from plait.kernel import Kernel
     from plait.plan.model import Plan
 
-STDOUT, STDERR, END, READY = 1, 2, 3, 4
+STDOUT, STDERR, END, READY, TAKEN = 1, 2, 3, 4, 5
 """Kinds of frames (`agent/src/session/output.rs`)."""
 
 _HEADER = struct.Struct("<III")
+_FRAME_BYTES = 1 << 20
+"""The longest content of a frame: the agent sends at most 64 KiB of output at once."""
 _IN_MODIFY = 2
 _PUNCH_HOLE = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
 _KEEP_BYTES = 16 << 20
@@ -127,39 +137,51 @@ class Talking:
         writable: Sequence[Path] = (),
         real_time: bool = False,
         orders: bool = True,
+        unconfined: bool = False,
+        disk_bytes: int = DISK_BYTES,
     ) -> None:
         """Boots the guest in `folder`, which has what its agent reads.
 
-        Of the host it can change `folder` and `writable`. With `orders` its console takes some. Raises TrialError
-        when it cannot be started.
+        Of the host it can change `guest` in `folder`, and `writable`. With `orders` its console takes some. Raises
+        TrialError or MachineError when it cannot be started.
         """
         self.folder = folder
         self.numbers = itertools.count(1)
         """For the runs of those who share it."""
         self._fed = 0
-        self._output = os.open(folder / "output", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self.grows = _watch(folder / "output")
+        self._taken = 0
+        self._disk_bytes = disk_bytes
+        self._measured = 0.0
+        (folder / GUEST).mkdir(exist_ok=True)
+        output = folder / GUEST / "output"
+        self._output = os.open(output, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self.grows = _watch(f"/proc/self/fd/{self._output}")
         self._read = self._freed = 0
         self._rest = b""
         self._waiting: list[bytes] | None = []
         self._orders, inside = socket.socketpair()
         self._orders.settimeout(_PATIENCE_S)
-        command = [
-            *launch.confiner([folder.resolve(), *writable]),
-            *launch.launcher(),
-            str(kernel.binary),
-            *kernel_parameters(plan, real_time=real_time, orders=orders),
-        ]
+        sandbox = Sandbox(
+            kernel.binary,
+            kernel_parameters(plan, real_time=real_time, orders=orders),
+            folder,
+            present_inputs(folder),
+            host_files=True,
+            writable=writable,
+            strangers=True,
+            unconfined=unconfined,
+            disk_bytes=disk_bytes,
+        )
         with (folder / "console.log").open("wb") as console, inside:
-            self.guest = launch.spawn(command, folder, console, inside.fileno())
-        self.ended = os.pidfd_open(self.guest.pid)
+            self.guest = start(sandbox, console, inside.fileno())
+        self.ended = os.pidfd_open(self.guest.process.pid)
 
     def __enter__(self) -> Self:
         """Returns itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        launch.end(self.guest)
+        self.guest.end()
         for descriptor in (self.ended, self.grows, self._output):
             os.close(descriptor)
         self._orders.close()
@@ -176,7 +198,7 @@ class Talking:
         line = json.dumps(order).encode() + b"\n"
         if self._waiting is not None:
             self._waiting.append(line)
-        elif self.guest.poll() is None:
+        elif self.guest.process.poll() is None:
             self._send(line)
 
     def feed(self, run: int, data: bytes) -> None:
@@ -193,13 +215,13 @@ class Talking:
 
     def is_fed(self) -> bool:
         """Whether there is input that the guest has not taken yet, so that no more should be given."""
-        return next((self.folder / "input").glob("piece-*"), None) is not None
+        return self._taken < self._fed
 
     def _send(self, line: bytes) -> None:
         try:
             self._orders.sendall(line)
         except OSError as error:
-            if self.guest.poll() is None:
+            if self.guest.process.poll() is None:
                 raise TrialError(f"the guest does not take orders any more: {error}") from error
 
     def frames(self) -> Iterator[Frame]:
@@ -218,9 +240,9 @@ class Talking:
         """How many bytes the guest has told."""
         return os.fstat(self._output).st_size
 
-    def console(self) -> str:
-        """Returns what the guest's kernel has said."""
-        return (self.folder / "console.log").read_text(encoding="utf-8", errors="replace")
+    def console(self) -> list[str]:
+        """Returns the lines that the guest's kernel has written."""
+        return console_lines(self.folder)
 
     def backlog(self) -> int:
         """Returns how many bytes of the guest's telling are still to be read."""
@@ -231,6 +253,10 @@ class Talking:
         at = 0
         while len(data) - at >= _HEADER.size:
             run, kind, length = _HEADER.unpack_from(data, at)
+            if length > _FRAME_BYTES:
+                raise TrialError(
+                    f"reading the guest's output: a frame of {length} bytes, which the agent never sends"
+                )
             if len(data) - at < _HEADER.size + length:
                 break
             at += _HEADER.size
@@ -238,17 +264,25 @@ class Talking:
                 waiting, self._waiting = self._waiting or [], None
                 for line in waiting:
                     self._send(line)
+            elif kind == TAKEN:
+                self._free_piece()
             yield Frame(run, kind, data[at : at + length])
             at += length
         self._rest = data[at:]
 
-    def hold_still(self) -> None:
-        """Stops the guest, and with it its clock when that is virtual. One that has ended already stays as it is."""
-        self.guest.send_signal(signal.SIGSTOP)
+    def _free_piece(self) -> None:
+        """Removes the next piece of input, which the guest has read."""
+        if self._taken < self._fed:
+            self._taken += 1
+            (self.folder / "input" / f"piece-{self._taken}").unlink(missing_ok=True)
 
-    def go_on(self) -> None:
-        """Lets the guest go on."""
-        self.guest.send_signal(signal.SIGCONT)
+    def check_disk(self) -> None:
+        """Raises TrialError when the guest has written more than it may. Looks once in a while."""
+        now = time.monotonic()
+        if now - self._measured > _ROUND_S:
+            self._measured = now
+            if disk_used(self.folder) > self._disk_bytes:
+                raise TrialError(disk_is_full(self._disk_bytes))
 
     def wait(self, others: Sequence[int] = (), timeout_s: float = _ROUND_S) -> list[int]:
         """Waits until the guest tells something or ends, one of `others` is ready to be read, or time is up.
@@ -260,19 +294,28 @@ class Talking:
 
     def has_ended(self) -> bool:
         """Whether the guest has gone, and all that it told has been read."""
-        return self.guest.poll() is not None and self.backlog() == 0
+        return self.guest.process.poll() is not None and self.backlog() == 0
 
     def explain_end(self, verdict: str | None = None) -> None:
         """Raises TrialError unless the agent ended as it should; `verdict`: why the guest was given up."""
-        self.guest.wait()
-        judge(self.folder, self.guest.returncode, verdict)
+        code = self.guest.process.wait()
+        judge(self.folder, code, verdict)
 
 
 class Session(Talking):
     """A guest that holds a session."""
 
     def __init__(
-        self, kernel: Kernel, agent: Path, folder: Path, plan: Plan, first: First, *, real_time: bool = False
+        self,
+        kernel: Kernel,
+        agent: Path,
+        folder: Path,
+        plan: Plan,
+        first: First,
+        *,
+        real_time: bool = False,
+        unconfined: bool = False,
+        disk_bytes: int = DISK_BYTES,
     ) -> None:
         """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
 
@@ -283,10 +326,18 @@ class Session(Talking):
         (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
         (folder / "plan.json").write_bytes(plan_bytes(plan))
         (folder / "session.json").write_text(json.dumps(first.record()), encoding="utf-8")
-        super().__init__(kernel, folder, plan, writable=first.writable, real_time=real_time)
+        super().__init__(
+            kernel,
+            folder,
+            plan,
+            writable=first.writable,
+            real_time=real_time,
+            unconfined=unconfined,
+            disk_bytes=disk_bytes,
+        )
 
 
-def _watch(path: Path) -> int:
+def _watch(path: str) -> int:
     """Returns a descriptor that can be read when `path` has been written to (inotify(7))."""
     descriptor = int(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
     if descriptor < 0 or _libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:

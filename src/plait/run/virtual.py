@@ -1,40 +1,46 @@
 """The virtual engine: one User-Mode Linux guest per trial, in virtual time.
 
-    job folder                         the guest process (working directory: the job folder)
-      plan.json, input/, modules/  -->   kernel --initrd--> plait-agent (PID 1), /job = the job folder
-      data/*.arrow, status.json  <----   hostfs, no virtual time passes while it writes
-      progress  <---------------------   read here to tell "slow" from "stuck"
+    job folder                         the guest, in its sandbox (`containment`)
+      plan.json, input/, modules/  -->   kernel --initrd--> plait-agent (PID 1), read-only below /job
+      guest/                             /job, all that the guest can write to
+        data/*.arrow, status.json  <--   hostfs, no virtual time passes while it writes
+        progress  <-------------------   read here to distinguish a slow guest from a stuck one
 
-The kernel command line is the same on every machine (no host paths: everything is relative to the working
-directory, or goes through /proc/self), because the kernel mixes it into its random generator. The seed's parameter
-is taken off the line by the kernel itself. Address-space randomisation is off (setarch -R): 6.12 lets it reach the
-guest's memory.
+While the guest runs, plait reads `guest/` through `guest_folder` alone. After its end, plait moves what a trial leaves
+from there to the job folder, once it is known to be nothing but plain files.
+
+The kernel command line is the same on every machine (no host paths), because the kernel mixes it into its random
+generator. The seed's parameter is taken off the line by the kernel itself. Address-space randomisation is off: 6.12
+lets it reach the guest's memory.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import select
 import shutil
+import signal
 import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from plait.errors import MachineError, RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model import Machine, Network, Plan
-from plait.run import crash, initramfs, inventory, launch
+from plait.run import crash, initramfs, inventory
+from plait.run.containment import DISK_BYTES, GUEST, Guest, Sandbox, start
 from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
+from plait.run.guest_folder import GuestFolder, plain
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterable, Iterator
 
     from plait.kernel import Kernel
@@ -46,6 +52,11 @@ EPOCH_NS = 1_700_000_000_000_000_000
 """The guest's date at boot (2023-11-14), the same always."""
 
 _POLL_S = 0.25
+INPUTS = ("plan.json", "initramfs.cpio", "input", "modules", "session.json", inventory.REQUEST)
+"""What the guest reads of its job folder, where it is there."""
+LEFT = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
+"""What a trial leaves."""
+_STATUS_BYTES, _PROGRESS_BYTES, _CONSOLE_BYTES = 1 << 20, 4096, 8 << 20
 NOTHING = Plan(
     seed=0,
     machine=Machine(),
@@ -65,6 +76,8 @@ class Limits:
 
     total_s: float = 3600.0
     """The whole trial."""
+    disk_bytes: int = DISK_BYTES
+    """What the guest may write to its folder."""
     stall_s: float = 120.0
     """Since virtual time last advanced by a second (the grain at which the agent reports it)."""
     node_s: float = 0.1
@@ -86,13 +99,20 @@ class VirtualEngine:
         agent: Path,
         limits: Limits | None = None,
         build: Callable[[Module], Path] | None = None,
+        *,
+        unconfined: bool = False,
     ) -> None:
-        """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are."""
+        """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are.
+
+        `unconfined`: code of strangers runs even where layers of containment are missing.
+        """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
         self._limits = limits or Limits()
-        self._launcher = launch.launcher()
+        self._unconfined = unconfined
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
+        self.missing_layers: dict[str, str] = {}
+        """Layers of containment that this machine did not offer so far, and why."""
 
     def identity(self) -> EngineIdentity:
         """Returns the kernel's and the agent's identities."""
@@ -102,21 +122,38 @@ class VirtualEngine:
         """Runs one trial (see Engine)."""
         _fill(job, self._initramfs)
         self._add_modules(job)
-        if job.plan.pause:
-            from plait.run import pausing
+        guest_folder = GuestFolder(job.folder / GUEST)
+        try:
+            if job.plan.pause:
+                from plait.run import pausing
 
-            pausing.execute(self._kernel, job, self._limits)
-            return
+                pausing.execute(self._kernel, job, self._limits, unconfined=self._unconfined)
+            else:
+                self._run(job)
+        finally:
+            guest_folder.collect(LEFT, job.folder)
+            guest_folder.remove()
+
+    def _run(self, job: Job) -> None:
+        sandbox = Sandbox(
+            self._kernel.binary,
+            kernel_parameters(job.plan),
+            job.folder,
+            present_inputs(job.folder),
+            host_files=bool(job.plan.programs),
+            strangers=bool(job.plan.programs or job.plan.machine.modules),
+            unconfined=self._unconfined,
+            disk_bytes=self._limits.disk_bytes,
+        )
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
-            confiner = launch.confiner([job.folder]) if job.plan.programs else []
-            command = [*confiner, *self._launcher, str(self._kernel.binary), *kernel_parameters(job.plan)]
-            guest = launch.spawn(command, job.folder, console)
+            guest = start(sandbox, console)
+            self.missing_layers.update(guest.missing)
             try:
                 verdict = Watch(job, self._limits, started).until_exit(guest)
             finally:
-                launch.end(guest)
-        judge(job.folder, guest.returncode, verdict)
+                guest.end()
+        judge(job.folder, guest.process.returncode, verdict)
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Returns what the kernel has with all that was added to it (see Engine)."""
@@ -181,15 +218,15 @@ class Watch:
         self._virtual_us = -1
         self._advanced = started
 
-    def until_exit(self, guest: subprocess.Popen[bytes], paused: PausingGuest | None = None) -> str | None:
+    def until_exit(self, guest: Guest, paused: PausingGuest | None = None) -> str | None:
         """Returns None when the guest ended by itself, or pauses; else why it was given up. Raises Interrupted."""
-        descriptor = os.pidfd_open(guest.pid)
+        descriptor = os.pidfd_open(guest.process.pid)
         watched = [descriptor] if paused is None else [descriptor, paused.grows]
         try:
             while True:
                 ready, _, _ = select.select(watched, [], [], _POLL_S)
                 if descriptor in ready:
-                    guest.wait()
+                    guest.process.wait()
                     return None
                 if paused is not None and paused.has_come_to_rest():
                     return None
@@ -207,6 +244,9 @@ class Watch:
         if reached_us > self._virtual_us:
             self._virtual_us, self._advanced = reached_us, now
             self._job.progress(reached_us)
+        used = disk_used(self._job.folder)
+        if used > self._limits.disk_bytes:
+            return disk_is_full(self._limits.disk_bytes)
         stalled = now - self._advanced
         namespaces = len(self._job.plan.network.namespaces)
         if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
@@ -233,10 +273,10 @@ def _fill(job: Job, archive: Path) -> None:
     try:
         (job.folder / "plan.json").write_bytes(plan_bytes(job.plan))
         (job.folder / "initramfs.cpio").symlink_to(archive)
-        (job.folder / "data").mkdir()
+        (job.folder / GUEST).mkdir()
         packages = cache_root() / "npm"
         if job.plan.programs and packages.is_dir():
-            (job.folder / "npm").symlink_to(packages)
+            (job.folder / GUEST / "npm").symlink_to(packages)
         (job.folder / "input").mkdir()
         for name, path in job.inputs.items():
             shutil.copyfile(path, job.folder / "input" / name)
@@ -244,71 +284,121 @@ def _fill(job: Job, archive: Path) -> None:
         raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
 
 
+def present_inputs(folder: Path) -> list[str]:
+    """Returns the names of what the guest reads of its job folder."""
+    return [name for name in INPUTS if (folder / name).exists()]
+
+
+class _Brought(BaseModel):
+    schedulers: tuple[str, ...] = ()
+    congestion_controls: tuple[str, ...] = ()
+
+
+class _Status(BaseModel):
+    """What the agent says at the end (agent/src/status.rs)."""
+
+    model_config = ConfigDict(strict=False, extra="forbid")
+    ok: bool
+    phase: str
+    error: str | None
+    virtual_us: int
+    boot_us: int
+    brought: _Brought
+
+
 def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
-    """Raises TrialError unless the agent reported success, MachineError when the guest could not be confined."""
-    launch.refuse_unconfined(_console(folder))
+    """Raises TrialError unless the agent reported success. `verdict`: why the guest was given up."""
     if verdict is not None:
         raise TrialError("\n".join([verdict, *_printed(folder), _console_tail(folder)]))
-    status = folder / "status.json"
-    if not status.exists():
+    content = GuestFolder(folder / GUEST).read("status.json", _STATUS_BYTES)
+    if content is None:
         raise TrialError(_crash(folder, exit_code))
-    report = json.loads(status.read_text(encoding="utf-8"))
-    if not report["ok"]:
-        raise TrialError("\n".join([f"{report['phase']}: {report['error']}", *_short(folder)]))
+    try:
+        report = _Status.model_validate_json(content)
+    except ValidationError as error:
+        (folder / GUEST / "status.json").unlink(missing_ok=True)  # so that nobody else has to read it
+        raise TrialError(
+            "reading the guest's status.json: it is not what the agent writes; see the trial's console log"
+        ) from error
+    if not report.ok:
+        raise TrialError(plain("\n".join([f"{report.phase}: {report.error}", *_short(folder)])))
 
 
 def _short(folder: Path) -> Iterator[str]:
     """What a trial that failed was short of."""
-    if crash.ran_out_of_memory(_console(folder)):
-        plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    if crash.ran_out_of_memory(console_lines(folder)):
+        plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
         yield (
-            f"the guest's memory ({plan['machine']['memory_mib']} MiB) was used up, and its kernel killed a program; "
+            f"the guest's memory ({plan.machine.memory_mib} MiB) was used up, and its kernel killed a program; "
             "give the scenario more (memory: SIZE)"
         )
 
 
 def _printed(folder: Path) -> Iterator[str]:
     """What programs printed last, of those that printed anything."""
-    for log in sorted(folder.glob("programs/*.log")):
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_CONSOLE_LINES:]
+    plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
+    for program in plan.programs:
+        log = GuestFolder(folder / GUEST).tail(f"programs/{program.name}.log", 1 << 16)
+        lines = plain(log.decode("utf-8", errors="replace")).splitlines()[-_CONSOLE_LINES:]
         if lines:
-            yield "\n".join([f"last lines of {log.name}:", *(f"  {line[:200]}" for line in lines)])
+            yield "\n".join([f"last lines of {program.name}.log:", *(f"  {line[:200]}" for line in lines)])
 
 
 def _crash(folder: Path, exit_code: int) -> str:
-    reason = crash.panic(_console(folder))
+    if exit_code == 128 + signal.SIGXFSZ:
+        return "the guest wrote a file that is larger than its limit; --disk-limit SIZE allows more"
+    reason = crash.panic(console_lines(folder))
     if reason is None:
         ended = (
             f"the guest ended without a report (exit code {exit_code}); was it killed, or is the disk full?"
         )
         return f"{ended}\n{_console_tail(folder)}"
-    calls = "\n".join(f"  {call}" for call in crash.trace(_console(folder), folder / "modules"))
+    calls = "\n".join(f"  {call}" for call in crash.trace(console_lines(folder), folder / "modules"))
     return f"the guest's kernel panicked: {reason}\n{calls or _console_tail(folder)}"
 
 
-def _console(folder: Path) -> list[str]:
-    return (folder / "console.log").read_text(encoding="utf-8", errors="replace").splitlines()
+def console_lines(folder: Path) -> list[str]:
+    """Returns what the guest's kernel said last, without control characters."""
+    with (folder / "console.log").open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _CONSOLE_BYTES))
+        return plain(file.read(_CONSOLE_BYTES).decode("utf-8", errors="replace")).splitlines()
 
 
 def _console_tail(folder: Path) -> str:
-    lines = _console(folder)[-_CONSOLE_LINES:]
+    lines = [line[:400] for line in console_lines(folder)[-_CONSOLE_LINES:]]
     return (
         "\n".join(["last lines of the guest's console:", *(f"  {line}" for line in lines)]) if lines else ""
     )
 
 
+def disk_used(folder: Path) -> int:
+    """Returns how many bytes of the disk the guest has taken (TrialError: more files than it may leave)."""
+    console = (folder / "console.log").stat().st_blocks * 512
+    return GuestFolder(folder / GUEST).used_bytes() + console
+
+
+def disk_is_full(limit: int) -> str:
+    """Returns why a guest that wrote more than `limit` bytes was given up."""
+    return f"the guest wrote more than {limit >> 20} MiB to its folder; --disk-limit SIZE allows more"
+
+
 def virtual_us(folder: Path) -> int:
     """Returns the virtual time that the agent last reported, in us; -1 before its first report."""
-    try:
-        lines = (folder / "progress").read_text(encoding="ascii").splitlines()
-    except FileNotFoundError:
+    words = GuestFolder(folder / GUEST).tail("progress", _PROGRESS_BYTES).splitlines()[-1:]
+    if not words:
         return -1
-    return int(lines[-1].split()[0]) if lines and lines[-1].split() else -1
+    number = words[0].split()[:1]
+    if not number or not number[0].isdigit():
+        raise TrialError("reading the guest's progress: it is not what the agent writes")
+    return int(number[0])
 
 
 def cpu_s(pid: int) -> float:
     """Returns the processor time used by process `pid` so far in seconds (proc_pid_stat(5), fields 14 and 15)."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:  # it has just ended
+        return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

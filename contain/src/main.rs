@@ -1,0 +1,58 @@
+//! Starts the guest's process in a sandbox, waits for it, and ends everything in the sandbox with it.
+//!
+//! The guest is untrusted, its kernel included: whoever takes over that kernel can make any system call that the
+//! host's process may make. So that process gets as little as User-Mode Linux can live with:
+//!
+//! ```text
+//! plait --> supervisor (this program, outside the PID namespace)
+//!             |  new user, mount, PID, network, IPC, UTS and cgroup namespaces; a root of its own;
+//!             |  limits, Landlock, no capabilities, no new privileges, seccomp
+//!             +-- process 1: when it ends, the kernel kills all that is left in the PID namespace
+//!             +-- process 2: becomes the guest's kernel
+//! ```
+//!
+//! The supervisor itself gives up all that the guest must not have before it starts the guest.
+//!
+//! The one argument is a [`Spec`] as JSON. One line of JSON goes to the descriptor `report`: either the guest's
+//! PID and the layers that hold, or what could not be done. The exit code is the guest's (128 + signal).
+
+mod filter;
+mod layers;
+mod namespaces;
+mod privileges;
+mod report;
+mod root;
+mod spec;
+mod supervise;
+mod sys;
+
+use std::process::ExitCode;
+
+use report::{Attempt, Failure};
+use spec::Spec;
+
+fn main() -> ExitCode {
+    let Some(spec) = std::env::args().nth(1).and_then(|text| serde_json::from_str::<Spec>(&text).ok()) else {
+        eprintln!("plait-contain: plait starts this program; it takes one argument, a specification as JSON");
+        return ExitCode::from(2);
+    };
+    match run(&spec) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            report::failed(&spec, &failure);
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// Builds the sandbox around this process, starts the guest in it, and returns its exit code.
+fn run(spec: &Spec) -> Result<u8, Failure> {
+    supervise::die_with(spec.parent)?;
+    sys::close_on_exec(spec.report).attempt(|| "keeping the report from the guest")?;
+    privileges::go_first_without_memory()?;
+    let mut layers = layers::Layers::new(spec);
+    namespaces::enter(&mut layers)?;
+    let confined = root::enter(spec, &mut layers)?;
+    privileges::give_up(spec, &mut layers, confined)?;
+    supervise::run(spec, &layers, confined)
+}

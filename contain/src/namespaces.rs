@@ -1,0 +1,75 @@
+//! The namespaces of the sandbox.
+
+use std::fs;
+
+use rustix::thread::UnshareFlags;
+
+use crate::layers::{Layer, Layers};
+use crate::report::{Attempt, Failure};
+use crate::sys;
+
+/// Moves this process into new namespaces; the PID namespace is that of its future children.
+pub fn enter(layers: &mut Layers<'_>) -> Result<(), Failure> {
+    layers.add(Layer::UserNamespace, enter_user_namespace)?;
+    for (layer, flag, name) in [
+        (Layer::MinimalRoot, UnshareFlags::NEWNS, "mount"),
+        (Layer::PidNamespace, UnshareFlags::NEWPID, "PID"),
+        (Layer::NetworkNamespace, UnshareFlags::NEWNET, "network"),
+        (Layer::IpcNamespace, UnshareFlags::NEWIPC, "IPC"),
+        (Layer::UtsNamespace, UnshareFlags::NEWUTS, "UTS"),
+        (Layer::CgroupNamespace, UnshareFlags::NEWCGROUP, "cgroup"),
+    ] {
+        layers.add(layer, || sys::unshare(flag).attempt(|| format!("making a {name} namespace")))?;
+    }
+    Ok(())
+}
+
+/// Makes a user namespace in which every ID is what it is outside: all of them for root, the user's own for others.
+fn enter_user_namespace() -> Result<(), Failure> {
+    let what = || "making a user namespace";
+    let maps = IdMaps::of_this_user()?;
+    let Some(writer) =
+        maps.privileged.then(|| sys::fork_map_writer(&maps.user, &maps.group)).transpose().attempt(what)?
+    else {
+        sys::unshare(UnshareFlags::NEWUSER).attempt(what)?;
+        fs::write("/proc/self/setgroups", "deny").attempt(what)?;
+        fs::write("/proc/self/uid_map", &maps.user).attempt(what)?;
+        return fs::write("/proc/self/gid_map", &maps.group).attempt(what);
+    };
+    let unshared = sys::unshare(UnshareFlags::NEWUSER).attempt(what);
+    writer.finish(unshared.is_ok()).attempt(|| "mapping the users of the user namespace")?;
+    unshared
+}
+
+struct IdMaps {
+    user: String,
+    group: String,
+    /// Whether this process may map the IDs of others.
+    privileged: bool,
+}
+
+impl IdMaps {
+    fn of_this_user() -> Result<Self, Failure> {
+        let privileged = rustix::process::geteuid().is_root();
+        if !privileged {
+            let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+            return Ok(Self {
+                user: format!("{user} {user} 1\n"),
+                group: format!("{group} {group} 1\n"),
+                privileged,
+            });
+        }
+        Ok(Self { user: identity("/proc/self/uid_map")?, group: identity("/proc/self/gid_map")?, privileged })
+    }
+}
+
+/// The map that leaves every ID of the present namespace as it is.
+fn identity(path: &str) -> Result<String, Failure> {
+    let present = fs::read_to_string(path).attempt(|| format!("reading {path}"))?;
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (first, count) = (words.next()?, words.nth(1)?);
+        Some(format!("{first} {first} {count}\n"))
+    };
+    Ok(present.lines().filter_map(line).collect())
+}

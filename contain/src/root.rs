@@ -1,0 +1,221 @@
+//! The root of the sandbox: a small file system in memory that holds the guest's folder, its kernel, a /proc of three
+//! names, and at most the host's files, read-only.
+//!
+//! ```text
+//! /job              the guest's folder, writable; its inputs are mounted over it, read-only
+//! /proc/self/cwd    -> /job         (the kernel's command line names it, the same on every machine)
+//! /proc/self/exe    -> /plait/linux (kernels since 7.0 execute themselves once more)
+//! /proc/cpuinfo     the host's first processor
+//! /dev/null         where the kernel's consoles that nobody reads write to
+//! /plait/linux      the kernel, the one file that can be executed
+//! /plait/host       the host's files without /proc, /sys, /run, /dev and every file system of its kernel
+//! ```
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags,
+};
+
+use crate::layers::{Layer, Layers};
+use crate::report::{Attempt, Failure};
+use crate::spec::{Input, Spec};
+use crate::sys;
+
+/// Where the guest's kernel is in the sandbox.
+pub const KERNEL: &str = "/plait/linux";
+const HOST: &str = "plait/host";
+/// Folders that show the host's kernel, its devices, and the sockets of its services.
+const HIDDEN: [&str; 4] = ["proc", "sys", "run", "dev"];
+/// File systems that show the host's kernel or its devices, wherever they are mounted.
+const OF_THE_KERNEL: [&str; 21] = [
+    "autofs",
+    "binder",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "functionfs",
+    "fusectl",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "rpc_pipefs",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+/// The host's processor as the guest's kernel reads it: one is enough.
+const CPUINFO_BYTES: usize = 8192;
+
+/// Makes the new root and enters it, unless it is left out or cannot be made. Returns whether it was.
+pub fn enter(spec: &Spec, layers: &mut Layers<'_>) -> Result<bool, Failure> {
+    if layers.held.contains(&Layer::MinimalRoot) {
+        // The layer counts as held when its namespace was made; a root that cannot be made in it is always fatal.
+        build(spec).map_err(|failure| Failure { layer: Some(Layer::MinimalRoot), ..failure })?;
+        return Ok(true);
+    }
+    for Input { source, name } in &spec.inputs {
+        copy(Path::new(source), &Path::new(&spec.job).join(name))
+            .attempt(|| format!("copying {name} to the job folder"))?;
+    }
+    rustix::process::chdir(&*spec.job).attempt(|| "entering the job folder")?;
+    Ok(false)
+}
+
+fn build(spec: &Spec) -> Result<(), Failure> {
+    rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+        .attempt(|| "making mounts private")?;
+    let cpuinfo = first_processor()?;
+    for input in &spec.inputs {
+        make_mount_point(&Path::new(&spec.job).join(&input.name), Path::new(&input.source).is_dir())?;
+    }
+    let root = memory("1m")?;
+    let job = subtree(&spec.job, false, ATTRIBUTES)?;
+    let inputs: Vec<(OwnedFd, String)> = (spec.inputs.iter())
+        .map(|input| Ok((subtree(&input.source, false, READ_ONLY)?, format!("job/{}", input.name))))
+        .collect::<Result<_, Failure>>()?;
+    let executable = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let kernel = subtree(&spec.kernel, false, executable)?;
+    let null =
+        subtree("/dev/null", false, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    let host = if spec.host_files { host_files(&spec.writable)? } else { Vec::new() };
+
+    attach(&root, &spec.job)?;
+    rustix::process::chdir(&*spec.job).attempt(|| "entering the new root")?;
+    for folder in ["job", "proc", "proc/self", "dev", "plait", HOST] {
+        fs::create_dir(folder).attempt(|| format!("making /{folder}"))?;
+    }
+    symlink("/job", "proc/self/cwd").attempt(|| "making /proc/self/cwd")?;
+    symlink(KERNEL, "proc/self/exe").attempt(|| "making /proc/self/exe")?;
+    fs::write("proc/cpuinfo", cpuinfo).attempt(|| "making /proc/cpuinfo")?;
+    for (file, tree) in [("plait/linux", &kernel), ("dev/null", &null)] {
+        fs::write(file, "").attempt(|| format!("making the mount point of /{file}"))?;
+        attach(tree, file)?;
+    }
+    attach(&job, "job")?;
+    for (tree, name) in &inputs {
+        attach(tree, name)?;
+    }
+    for (tree, place) in &host {
+        attach(tree, place)?;
+    }
+    sys::set_mount_attributes(root.as_fd(), READ_ONLY, false).attempt(|| "making the new root read-only")?;
+    rustix::process::pivot_root(".", ".").attempt(|| "changing the root")?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).attempt(|| "letting go of the host's root")?;
+    rustix::process::chdir("/job").attempt(|| "entering /job")
+}
+
+/// Not NOEXEC for the host's files: the guest's kernel asks the host whether a program may be executed (access(2)).
+/// Landlock lets none of them be executed.
+const NO_DEVICES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV)
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+const READ_ONLY: MountAttrFlags = ATTRIBUTES.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+
+/// The host's files, each tree with its place: read-only, what shows the kernel covered, and `writable` on top.
+fn host_files(writable: &[String]) -> Result<Vec<(OwnedFd, String)>, Failure> {
+    let mut trees =
+        vec![(subtree("/", true, NO_DEVICES | MountAttrFlags::MOUNT_ATTR_RDONLY)?, HOST.to_owned())];
+    let mut covered: Vec<String> = HIDDEN.iter().map(|name| format!("/{name}")).collect();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").attempt(|| "reading /proc/self/mountinfo")?;
+    for (place, kind) in mounts.lines().filter_map(place_and_kind) {
+        let is_below = covered.iter().any(|folder| Path::new(&place).starts_with(folder));
+        if !is_below && OF_THE_KERNEL.contains(&kind) {
+            covered.push(place);
+        }
+    }
+    for folder in covered.iter().filter(|folder| Path::new(folder.as_str()).is_dir()) {
+        let empty = memory("4k")?;
+        sys::set_mount_attributes(empty.as_fd(), READ_ONLY, false)
+            .attempt(|| format!("covering {folder}"))?;
+        trees.push((empty, format!("{HOST}{folder}")));
+    }
+    for folder in writable {
+        trees.push((subtree(folder, true, NO_DEVICES)?, format!("{HOST}{folder}")));
+    }
+    Ok(trees)
+}
+
+/// Where a line of mountinfo says that a file system is mounted, and its kind (proc_pid_mountinfo(5)).
+fn place_and_kind(line: &str) -> Option<(String, &str)> {
+    let (mount, file_system) = line.split_once(" - ")?;
+    let place = mount.split(' ').nth(4)?;
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    let place = escapes.iter().fold(place.to_owned(), |text, (code, meaning)| text.replace(code, meaning));
+    Some((place, file_system.split(' ').next()?))
+}
+
+/// A detached copy of the tree of mounts at `path`, with `attributes`.
+fn subtree(path: &str, recursive: bool, attributes: MountAttrFlags) -> Result<OwnedFd, Failure> {
+    let deep = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | deep;
+    let tree =
+        rustix::mount::open_tree(CWD, path, flags).attempt(|| format!("copying the mount of {path}"))?;
+    sys::set_mount_attributes(tree.as_fd(), attributes, recursive)
+        .attempt(|| format!("setting the attributes of the mount of {path}"))?;
+    Ok(tree)
+}
+
+/// A detached file system in memory.
+fn memory(size: &str) -> Result<OwnedFd, Failure> {
+    let what = || "making a file system in memory";
+    let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).attempt(what)?;
+    rustix::mount::fsconfig_set_string(context.as_fd(), "size", size).attempt(what)?;
+    rustix::mount::fsconfig_set_string(context.as_fd(), "mode", "0755").attempt(what)?;
+    rustix::mount::fsconfig_create(context.as_fd()).attempt(what)?;
+    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES).attempt(what)
+}
+
+fn attach(tree: &OwnedFd, place: &str) -> Result<(), Failure> {
+    rustix::mount::move_mount(tree.as_fd(), "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .attempt(|| format!("mounting /{place}"))
+}
+
+fn make_mount_point(path: &Path, is_folder: bool) -> Result<(), Failure> {
+    let what = || format!("making {}", path.display());
+    if is_folder {
+        return fs::create_dir(path).attempt(what);
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::RUSR).attempt(what).map(drop)
+}
+
+/// Copies a file, or a folder of files.
+fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
+    if !source.is_dir() {
+        return fs::copy(source, target).map(drop);
+    }
+    fs::create_dir(target)?;
+    for entry in fs::read_dir(source)? {
+        let entry = entry?;
+        copy(&entry.path(), &target.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// What /proc/cpuinfo says of the first processor.
+fn first_processor() -> Result<Vec<u8>, Failure> {
+    use std::io::Read as _;
+    let what = || "reading /proc/cpuinfo";
+    let mut text = vec![0; CPUINFO_BYTES];
+    let length = fs::File::open("/proc/cpuinfo").and_then(|mut file| file.read(&mut text)).attempt(what)?;
+    text.truncate(length);
+    let end = text.windows(2).position(|pair| pair == b"\n\n").map_or(text.len(), |at| at + 2);
+    text.truncate(end);
+    Ok(text)
+}

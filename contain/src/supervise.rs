@@ -1,0 +1,123 @@
+//! The processes of the sandbox: their start, their end, and the exit code.
+//!
+//! The supervisor is outside the PID namespace, where the guest can neither see nor signal it. It has given up as much
+//! as the guest by the time it starts the guest.
+
+use std::ffi::CString;
+
+use rustix::fd::OwnedFd;
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::layers::{Layer, Layers};
+use crate::report::{self, Attempt, Failure};
+use crate::root::KERNEL;
+use crate::spec::Spec;
+use crate::sys::{self, Signals};
+
+/// Added to the number of the signal that ended the guest, as a shell does.
+const SIGNALLED: i32 = 128;
+
+/// The kernel kills this process when the thread of `parent` that started it ends.
+pub fn die_with(parent: i32) -> Result<(), Failure> {
+    let what = || "asking to die with plait";
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).attempt(what)?;
+    // plait may have died before the request, and then nothing would ever end this process.
+    if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent) {
+        return Err(Failure::new(what(), "plait has ended already"));
+    }
+    Ok(())
+}
+
+/// Starts process 1 and the guest, waits for the guest, ends what is left, and returns the guest's exit code.
+pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failure> {
+    let signals = Signals::block().attempt(|| "blocking signals")?;
+    let flags = rustix::pipe::PipeFlags::CLOEXEC;
+    let (life, supervisor) = rustix::pipe::pipe_with(flags).attempt(|| "making a pipe")?;
+    let first = if layers.held.contains(&Layer::PidNamespace) {
+        let what = || "starting process 1 of the sandbox";
+        Some(sys::fork(|| be_process_one(&supervisor, &life)).attempt(what)?)
+    } else {
+        None
+    };
+    let (outcome, result) = rustix::pipe::pipe_with(flags).attempt(|| "making a pipe")?;
+    let guest =
+        sys::fork(|| become_guest(spec, confined, &signals, &result)).attempt(|| "starting the guest")?;
+    drop((life, result));
+    let failure = sys::read_to_end(&outcome).attempt(|| "starting the guest")?; // empty once the kernel is executed
+    if failure.is_empty() {
+        report::started(spec, guest.as_raw_nonzero().get(), layers);
+    } else {
+        report::failed(
+            spec,
+            &Failure { layer: None, reason: String::from_utf8_lossy(&failure).into_owned() },
+        );
+    }
+    let code = wait(guest, first, &signals)?;
+    drop(supervisor);
+    Ok(code)
+}
+
+/// Process 1: everything in its namespace ends with it, and it ends with the supervisor.
+fn be_process_one(supervisor: &OwnedFd, life: &OwnedFd) {
+    sys::close_in_child(supervisor);
+    // Nobody in the sandbox may trace it; orphans that end need no burial.
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    sys::ignore_children();
+    let _ = sys::read_to_end(life); // it ends when the supervisor does, whatever ends the supervisor
+}
+
+/// Executes the guest's kernel; says why on `result` when it cannot.
+fn become_guest(spec: &Spec, confined: bool, signals: &Signals, result: &OwnedFd) {
+    let kernel = if confined { KERNEL } else { &spec.kernel };
+    let home = if confined { "/job" } else { &spec.job };
+    let failure = start(kernel, home, &spec.arguments, signals);
+    let _ = rustix::io::write(result, failure.reason.as_bytes());
+}
+
+fn start(kernel: &str, home: &str, arguments: &[String], signals: &Signals) -> Failure {
+    let prepare = || -> Result<(CString, Vec<CString>, [CString; 3]), Failure> {
+        let text = |value: String| {
+            CString::new(value).map_err(|error| Failure::new("reading the command line", error))
+        };
+        let line = std::iter::once("linux".to_owned()).chain(arguments.iter().cloned());
+        let environment =
+            [text("PATH=/".into())?, text(format!("HOME={home}"))?, text(format!("TMPDIR={home}"))?];
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+            .attempt(|| "asking to die with plait")?;
+        signals.restore().attempt(|| "unblocking signals")?;
+        Ok((text(kernel.to_owned())?, line.map(text).collect::<Result<_, _>>()?, environment))
+    };
+    match prepare() {
+        Ok((kernel, line, environment)) => Failure::new(
+            format!("executing {}", kernel.to_string_lossy()),
+            sys::execute(&kernel, &line, &environment),
+        ),
+        Err(failure) => failure,
+    }
+}
+
+/// Returns the exit code when the guest has ended, and nothing of the sandbox is left. SIGTERM ends all of it.
+fn wait(guest: Pid, first: Option<Pid>, signals: &Signals) -> Result<u8, Failure> {
+    loop {
+        if signals.next().attempt(|| "waiting for the guest")? == Signal::TERM {
+            // What is in the namespace goes with its process 1.
+            let _ = rustix::process::kill_process(first.unwrap_or(guest), Signal::KILL);
+        }
+        let ended =
+            rustix::process::waitpid(Some(guest), WaitOptions::NOHANG).attempt(|| "waiting for the guest")?;
+        if let Some((_, status)) = ended {
+            if let Some(first) = first {
+                let _ = rustix::process::kill_process(first, Signal::KILL);
+                // It is there until the last process of its namespace has gone.
+                rustix::process::waitpid(Some(first), WaitOptions::empty())
+                    .attempt(|| "ending the sandbox")?;
+            }
+            return Ok(code(status));
+        }
+    }
+}
+
+fn code(status: WaitStatus) -> u8 {
+    let signal = status.terminating_signal().map(|signal| SIGNALLED + signal);
+    u8::try_from(status.exit_status().or(signal).unwrap_or(1)).unwrap_or(1)
+}

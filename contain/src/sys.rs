@@ -1,0 +1,200 @@
+//! System calls that need `unsafe`, or that no library offers.
+#![allow(unsafe_code)] // the one place for it
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::io::{Errno, Result};
+use rustix::mount::MountAttrFlags;
+use rustix::process::{Pid, Signal};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// Moves this process, which has one thread, into a new namespace.
+pub fn unshare(flag: UnshareFlags) -> Result<()> {
+    // SAFETY: descriptors are not unshared.
+    unsafe { unshare_unsafe(flag) }
+}
+
+/// Runs `body` in a child, which ends with it. This process must have one thread.
+pub fn fork(body: impl FnOnce()) -> Result<Pid> {
+    // SAFETY: with one thread, the child may do all that its parent may.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_error()),
+        0 => {
+            body();
+            // SAFETY: ends this process; nothing of the parent's is run or flushed.
+            unsafe { libc::_exit(3) }
+        }
+        pid => Pid::from_raw(pid).ok_or(Errno::CHILD),
+    }
+}
+
+/// A child outside a user namespace that is still to be made, with the right to map other users into it.
+pub struct MapWriter {
+    child: Pid,
+    go: OwnedFd,
+}
+
+/// Starts the child that will write this process's maps of users and groups.
+pub fn fork_map_writer(user: &str, group: &str) -> Result<MapWriter> {
+    let (wait, go) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let target = std::process::id();
+    let child = fork(|| {
+        close_in_child(&go);
+        let mut byte = [0];
+        let is_wanted = rustix::io::read(&wait, &mut byte) == Ok(1);
+        let write = |name: &str, map: &str| std::fs::write(format!("/proc/{target}/{name}"), map);
+        let done = !is_wanted || (write("uid_map", user).is_ok() && write("gid_map", group).is_ok());
+        // SAFETY: ends this process.
+        unsafe { libc::_exit(i32::from(!done)) }
+    })?;
+    Ok(MapWriter { child, go })
+}
+
+impl MapWriter {
+    /// Has the maps written if the namespace `exists`, and ends the child.
+    pub fn finish(self, exists: bool) -> Result<()> {
+        if exists {
+            rustix::io::write(&self.go, b"x")?;
+        }
+        drop(self.go);
+        let ended = rustix::process::waitpid(Some(self.child), rustix::process::WaitOptions::empty())?;
+        let is_done = ended.is_some_and(|(_, status)| status.exit_status() == Some(0));
+        if is_done { Ok(()) } else { Err(Errno::PERM) }
+    }
+}
+
+/// Closes a descriptor that belongs to the parent, in a child that runs on.
+pub fn close_in_child(descriptor: &OwnedFd) {
+    // SAFETY: the child leaves by `_exit` and never drops the descriptor.
+    unsafe {
+        libc::close(descriptor.as_raw_fd());
+    }
+}
+
+/// Lets children that end vanish by themselves.
+pub fn ignore_children() {
+    // SAFETY: no handler is involved.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+    }
+}
+
+/// Writes to a descriptor that plait passed, and closes it.
+pub fn write_and_close(descriptor: i32, bytes: &[u8]) {
+    // SAFETY: it is plait's end of a pipe, which nothing else here uses.
+    let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    let _ = rustix::io::write(file, bytes);
+}
+
+/// Lets a descriptor end when this process executes another program.
+pub fn close_on_exec(descriptor: i32) -> Result<()> {
+    // SAFETY: plait passed it, and it stays open.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC)
+}
+
+/// All that comes until the other ends are closed, at most 4 KiB.
+pub fn read_to_end(descriptor: impl AsFd) -> Result<Vec<u8>> {
+    let mut buffer = [0; 4096];
+    let mut length = 0;
+    while length < buffer.len() {
+        match rustix::io::read(descriptor.as_fd(), &mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(buffer[..length].to_vec())
+}
+
+/// SIGCHLD and SIGTERM, which wait until this process asks for them.
+pub struct Signals {
+    awaited: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    /// Blocks them.
+    pub fn block() -> Result<Self> {
+        let (mut awaited, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: each set is initialised by the call that gets it first.
+        unsafe {
+            libc::sigemptyset(awaited.as_mut_ptr());
+            libc::sigaddset(awaited.as_mut_ptr(), libc::SIGCHLD);
+            libc::sigaddset(awaited.as_mut_ptr(), libc::SIGTERM);
+            check(libc::sigprocmask(libc::SIG_BLOCK, awaited.as_ptr(), before.as_mut_ptr()))?;
+            Ok(Self { awaited: awaited.assume_init(), before: before.assume_init() })
+        }
+    }
+
+    /// Unblocks them.
+    pub fn restore(&self) -> Result<()> {
+        // SAFETY: the set is initialised.
+        check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) })
+    }
+
+    /// Waits for the next one.
+    pub fn next(&self) -> Result<Signal> {
+        let mut number = 0;
+        // SAFETY: both are initialised.
+        let error = unsafe { libc::sigwait(&raw const self.awaited, &raw mut number) };
+        if error != 0 {
+            return Err(Errno::from_raw_os_error(error));
+        }
+        Signal::from_named_raw(number).ok_or(Errno::INVAL)
+    }
+}
+
+/// Executes a program, and returns why it could not.
+pub fn execute(program: &CString, line: &[CString], environment: &[CString]) -> io::Error {
+    let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
+        texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (line, environment) = (pointers(line), pointers(environment));
+    // SAFETY: both lists end with a null pointer, and their texts live until the call returns.
+    unsafe { libc::execve(program.as_ptr(), line.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Maps this process, and what it executes, at the same addresses each time.
+pub fn fix_addresses() -> Result<()> {
+    const ASK: libc::c_ulong = 0xffff_ffff;
+    // SAFETY: takes no pointers.
+    unsafe {
+        let present = libc::personality(ASK);
+        check(present)?;
+        let wanted = libc::c_ulong::try_from(present | libc::ADDR_NO_RANDOMIZE).map_err(|_| Errno::INVAL)?;
+        check(libc::personality(wanted))
+    }
+}
+
+/// Sets `attributes` on a detached mount, or on the whole tree of mounts, and takes nothing away.
+pub fn set_mount_attributes(tree: BorrowedFd<'_>, attributes: MountAttrFlags, recursive: bool) -> Result<()> {
+    let change =
+        libc::mount_attr { attr_set: attributes.bits().into(), attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let deep = if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the kernel reads a whole `mount_attr`, and an empty path.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | deep,
+            &raw const change,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result < 0 { Err(last_error()) } else { Ok(()) }
+}
+
+fn check(result: i32) -> Result<()> {
+    if result < 0 { Err(last_error()) } else { Ok(()) }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}

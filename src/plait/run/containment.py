@@ -1,0 +1,194 @@
+"""The sandbox of a guest: which layers it has, its start, and its end.
+
+`plait-contain` (contain/, Rust) builds the sandbox; this module tells it what to build and reads its report. Programs,
+kernel modules and prompts bring code of strangers into a guest, so such a guest starts only where every layer but
+Landlock holds, unless the user said `--unconfined`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from plait.errors import MachineError, TrialError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LAYERS = {
+    "user_namespace": "root in the guest's process would be root of this machine",
+    "minimal_root": "the guest's process would see every file that you can read, and write those that you can write",
+    "pid_namespace": "the guest's process could signal and trace your other processes",
+    "network_namespace": "the guest's process could reach this machine's network and abstract sockets",
+    "ipc_namespace": "the guest's process could reach this machine's shared memory",
+    "uts_namespace": "the guest's process could change this machine's name",
+    "cgroup_namespace": "the guest's process could see this machine's control groups",
+    "no_capabilities": "the guest's process would keep what root may do",
+    "no_new_privileges": "the guest's process could gain privileges by programs that give some",
+    "resource_limits": "the guest's process could write files of any size",
+    "seccomp": "the guest's process could make every system call of this machine's kernel",
+    "landlock": "FIFOs and devices are protected by their permissions alone",
+}
+"""Every layer, and what its absence means."""
+REQUIRED = tuple(layer for layer in LAYERS if layer != "landlock")
+"""Layers without which no code of strangers runs. Landlock came late (Linux 5.13), and repeats what mounts do."""
+
+DISK_BYTES = 4 << 30
+"""How much a guest may write to its folder, unless the user sets another bound."""
+_DESCRIPTORS, _PROCESSES = 65_536, 16_384
+_START_S, _END_S = 60.0, 10.0
+_REPORT_BYTES = 65_536
+
+GUEST = "guest"
+"""The part of a job folder that the guest may write to; plait reads it only through `guest_folder`."""
+
+
+def program() -> Path:
+    """Return the path of plait-contain."""
+    return Path(__file__).parent.parent / "_bin" / "plait-contain"
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What one guest gets of this machine."""
+
+    kernel: Path
+    arguments: Sequence[str]
+    folder: Path
+    """The job folder. The guest writes to `guest` in it, and reads the files that `inputs` names."""
+    inputs: Sequence[str] = ()
+    host_files: bool = False
+    writable: Sequence[Path] = ()
+    strangers: bool = False
+    """Whether code that is neither plait's nor its kernel's runs in the guest."""
+    unconfined: bool = False
+    """Start it even where layers are missing."""
+    disk_bytes: int = DISK_BYTES
+    without: Sequence[str] = ()
+    """Layers to leave out (only tests do, to show what each of them stops)."""
+
+    def specification(self, report: int) -> Mapping[str, object]:
+        """Return what plait-contain reads (mirrored by contain/src/spec.rs)."""
+        hard = os.sysconf("SC_OPEN_MAX")
+        return {
+            "parent": os.getpid(),
+            "report": report,
+            "kernel": str(self.kernel),
+            "arguments": list(self.arguments),
+            "job": str(self.folder.resolve() / GUEST),
+            "inputs": [{"source": str(self.folder.resolve() / name), "name": name} for name in self.inputs],
+            "host_files": self.host_files,
+            "writable": [str(path.resolve()) for path in self.writable],
+            "limits": {
+                "file_bytes": self.disk_bytes,
+                "descriptors": max(hard, _DESCRIPTORS),
+                "processes": _PROCESSES,
+            },
+            "required": list(REQUIRED) if self.strangers and not self.unconfined else [],
+            "without": list(self.without),
+        }
+
+
+@dataclass
+class Guest:
+    """A guest's process in its sandbox."""
+
+    process: subprocess.Popen[bytes]
+    """The supervisor, which ends with the guest and has its exit code."""
+    pid: int
+    """The guest's kernel."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Layers that this machine does not offer, and why."""
+
+    def end(self) -> None:
+        """End everything in the sandbox, and wait until nothing of it is left."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+
+    def hold_still(self) -> None:
+        """Stop the guest, and with it its clock when that is virtual. A guest that has ended is left alone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the guest go on."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGCONT)
+
+
+def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL) -> Guest:
+    """Start a guest; its console's log goes to `console`, and `orders` is its descriptor 0.
+
+    Raises MachineError when this machine lacks a layer that the guest must have, TrialError when it cannot be started
+    for another reason.
+    """
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    try:
+        specification = json.dumps(sandbox.specification(writer))
+        process = subprocess.Popen(
+            [str(program()), specification],
+            cwd=sandbox.folder,
+            stdin=orders,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env={},
+            pass_fds=(writer,),
+            start_new_session=True,  # Ctrl-C is for plait
+        )
+    except OSError as error:
+        os.close(reader)
+        reason = error.strerror or str(error)
+        raise MachineError(f"starting {program()}: {reason}; run `make setup`") from error
+    finally:
+        os.close(writer)
+    with os.fdopen(reader, "rb", buffering=0) as report:
+        return _started(process, _read_report(report))
+
+
+def _read_report(report: IO[bytes]) -> bytes:
+    """Return the line that plait-contain writes before any code of the guest runs; empty when none comes."""
+    if not select.select([report], [], [], _START_S)[0]:
+        return b""
+    return report.read(_REPORT_BYTES)
+
+
+def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
+    if line:
+        report = json.loads(line)
+        if "pid" in report:
+            return Guest(process, report["pid"], dict(report["missing"]))
+    process.kill()
+    process.wait()
+    if not line:
+        raise TrialError("starting the guest's sandbox: plait-contain ended without a report")
+    layer = report["layer"]
+    if layer is None:
+        raise TrialError(f"starting the guest: {report['error']}; `plait doctor` says what is missing")
+    raise MachineError(
+        f"containing the guest: {report['error']}. This machine does not offer the layer {words(layer)}, without which "
+        f"{LAYERS[layer]}; a guest that runs code of others is started only with it. Allow it (in a container: allow "
+        "user namespaces), or add --unconfined if you trust all that runs in the guest"
+    )
+
+
+def words(layer: str) -> str:
+    """Return a layer's name as a person reads it."""
+    return layer.replace("_", " ")
+
+
+def caution(missing: Mapping[str, str]) -> str:
+    """Return a sentence for each layer that is missing, and what its absence means."""
+    sentences = [f"{words(layer)}: {LAYERS[layer]} ({reason})" for layer, reason in missing.items()]
+    return "this machine lacks layers of containment. " + ". ".join(sentences)

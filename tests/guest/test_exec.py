@@ -15,6 +15,7 @@ from executing import descendants, run, started
 import plait
 from plait import kernel as kernels
 from plait.cli.exec import plan_of
+from plait.run.containment import Guest
 from plait.run.engine import Job
 from plait.run.session import END, First, Session, Start
 
@@ -109,11 +110,12 @@ def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
 
 
 def test_a_guest_that_has_ended_may_be_held_while_the_rest_of_its_words_waits_for_a_reader() -> None:
-    session = object.__new__(Session)
-    session.guest = subprocess.Popen(["true"])
-    session.guest.wait()
-    session.hold_still()
-    session.go_on()
+    process = subprocess.Popen(["true"])
+    guest = Guest(process, process.pid, {})
+    process.wait()
+    guest.hold_still()
+    guest.go_on()
+    guest.end()
 
 
 @pytest.mark.parametrize("clock", ["virtual", "real"])
@@ -228,7 +230,7 @@ def test_a_guest_with_the_hosts_files_costs_at_most_300_ms_more_than_a_bare_one(
 
     def full(folder: Path) -> None:
         with Session(kernels.ensure(), AGENT, folder, plan, first) as session:
-            session.guest.wait()
+            session.guest.process.wait()
             assert [frame.kind for frame in session.frames()][-1] == END
 
     costs = {}

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "plait"
 PYTHON = sorted(PACKAGE.rglob("*.py"))
-RUST = sorted((ROOT / "agent").rglob("*.rs"))
+RUST = sorted(path for folder in ("agent", "contain") for path in (ROOT / folder).rglob("*.rs"))
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 60
 

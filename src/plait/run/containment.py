@@ -13,7 +13,7 @@ import os
 import select
 import signal
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -96,16 +96,18 @@ class Sandbox:
         }
 
 
-@dataclass
 class Guest:
     """A guest's process in its sandbox."""
 
-    process: subprocess.Popen[bytes]
-    """The supervisor, which ends with the guest and has its exit code."""
-    pid: int
-    """The guest's kernel."""
-    missing: Mapping[str, str] = field(default_factory=dict)
-    """Layers that this machine does not offer, and why."""
+    def __init__(self, process: subprocess.Popen[bytes], pid: int, missing: Mapping[str, str]) -> None:
+        """`process`: the supervisor, which ends with the guest and has its exit code; `pid`: the guest's kernel."""
+        self.process = process
+        self.pid = pid
+        self.missing = missing
+        """Layers that this machine does not offer, and why."""
+        self._handle: int | None = None
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
+            self._handle = os.pidfd_open(pid)  # unlike its number, this names nobody else after its end
 
     def end(self) -> None:
         """End everything in the sandbox, and wait until nothing of it is left."""
@@ -116,16 +118,22 @@ class Guest:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def hold_still(self) -> None:
         """Stop the guest, and with it its clock when that is virtual. A guest that has ended is left alone."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         """Let the guest go on."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        if self._handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
 
 
 def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL) -> Guest:

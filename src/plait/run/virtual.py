@@ -41,7 +41,7 @@ from plait.run.files import cache_root
 from plait.run.guest_folder import GuestFolder, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from plait.kernel import Kernel
     from plait.plan.model import Module
@@ -101,15 +101,18 @@ class VirtualEngine:
         build: Callable[[Module], Path] | None = None,
         *,
         unconfined: bool = False,
+        without: Sequence[str] = (),
     ) -> None:
         """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are.
 
-        `unconfined`: code of strangers runs even where layers of containment are missing.
+        `unconfined`: code of strangers runs even where layers of containment are missing. `without`: layers to leave
+        out (see Sandbox).
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
         self._limits = limits or Limits()
         self._unconfined = unconfined
+        self._without = without
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self.missing_layers: dict[str, str] = {}
         """Layers of containment that this machine did not offer so far, and why."""
@@ -144,6 +147,7 @@ class VirtualEngine:
             strangers=bool(job.plan.programs or job.plan.machine.modules),
             unconfined=self._unconfined,
             disk_bytes=self._limits.disk_bytes,
+            without=self._without,
         )
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
@@ -303,7 +307,7 @@ class _Status(BaseModel):
     error: str | None
     virtual_us: int
     boot_us: int
-    brought: _Brought
+    brought: _Brought = _Brought()
 
 
 def judge(folder: Path, exit_code: int, verdict: str | None) -> None:

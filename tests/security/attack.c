@@ -1,0 +1,188 @@
+/*
+ * Stands in for a guest's kernel that was taken over: each argument NAME=VALUE is one attack, made by a system call of
+ * the host. One line for each: its name, and 0 or the number of the error. Static, as the sandbox has no libraries.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <unistd.h>
+
+static int failed(long result) { return result < 0 ? errno : 0; }
+
+static int write_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_NONBLOCK | O_APPEND);
+
+	return fd < 0 ? errno : failed(write(fd, "x", 1));
+}
+
+static int read_file(const char *path) { return failed(open(path, O_RDONLY | O_NONBLOCK)); }
+
+static int kill_process(const char *pid) { return failed(kill(atoi(pid), SIGKILL)); }
+
+static int trace(const char *pid) { return failed(ptrace(PTRACE_ATTACH, atoi(pid), 0, 0)); }
+
+static int write_memory(const char *text)
+{
+	char byte = 'x';
+	unsigned long address;
+	int pid;
+	struct iovec here = { &byte, 1 }, there = { 0, 1 };
+
+	sscanf(text, "%d:%lx", &pid, &address);
+	there.iov_base = (void *)address;
+	return failed(process_vm_writev(pid, &here, 1, &there, 1, 0));
+}
+
+static int connect_unix(const char *name, int is_abstract)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (fd < 0)
+		return errno;
+	strncpy(to.sun_path + is_abstract, name, sizeof(to.sun_path) - 2);
+	return failed(connect(fd, (void *)&to, offsetof(struct sockaddr_un, sun_path) + is_abstract + strlen(name)));
+}
+
+static int connect_path(const char *path) { return connect_unix(path, 0); }
+
+static int connect_abstract(const char *name) { return connect_unix(name, 1); }
+
+static int connect_tcp(const char *port)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(atoi(port)) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return fd < 0 ? errno : failed(connect(fd, (void *)&to, sizeof(to)));
+}
+
+static int make_mount(const char *path) { return failed(mount("none", path, "tmpfs", 0, "")); }
+
+static int execute_memory(const char *program)
+{
+	char *empty[] = { "", NULL };
+	char buffer[65536];
+	int memory = memfd_create("x", MFD_CLOEXEC), from = open(program, O_RDONLY), status;
+	ssize_t length;
+	pid_t child;
+
+	if (memory < 0 || from < 0)
+		return errno;
+	while ((length = read(from, buffer, sizeof(buffer))) > 0)
+		if (write(memory, buffer, length) != length)
+			return errno;
+	child = fork();
+	if (child < 0)
+		return errno;
+	if (child == 0) {
+		syscall(SYS_execveat, memory, "", empty, empty, AT_EMPTY_PATH);
+		_exit(errno);
+	}
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static int make_namespace(const char *unused)
+{
+	long child = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+
+	if (child == 0)
+		_exit(0);
+	return failed(child) + 0 * !unused;
+}
+
+static int set_user_id(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0755);
+
+	return fd < 0 ? errno : failed(fchmod(fd, 04755));
+}
+
+static int share_memory(const char *key) { return failed(shmget(strtol(key, NULL, 0), 1, 0)); }
+
+static int write_much(const char *bytes)
+{
+	int fd = open("much", O_WRONLY | O_CREAT, 0600);
+
+	signal(SIGXFSZ, SIG_IGN);
+	return fd < 0 ? errno : failed(pwrite(fd, "x", 1, atoll(bytes)));
+}
+
+static int gain_privileges(const char *unused)
+{
+	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? EPERM : 0 * !unused;
+}
+
+static int use_capability(const char *unused)
+{
+	return prctl(PR_CAPBSET_READ, 21 /* CAP_SYS_ADMIN */, 0, 0, 0) == 1 ? 0 : EPERM + 0 * !unused;
+}
+
+static int start_processes(const char *count)
+{
+	int wanted = atoi(count), error = 0;
+	pid_t *children = calloc((size_t)wanted, sizeof(*children));
+
+	for (int i = 0; i < wanted && !error; i++) {
+		children[i] = fork();
+		if (children[i] == 0)
+			for (;;)
+				pause();
+		if (children[i] < 0)
+			error = errno;
+	}
+	for (int i = 0; i < wanted; i++)
+		if (children[i] > 0)
+			kill(children[i], SIGKILL);
+	return error;
+}
+
+static const struct {
+	const char *name;
+	int (*make)(const char *);
+} attacks[] = {
+	{ "write", write_file }, { "read", read_file }, { "kill", kill_process }, { "trace", trace },
+	{ "memory", write_memory }, { "unix", connect_path }, { "abstract", connect_abstract },
+	{ "tcp", connect_tcp }, { "mount", make_mount }, { "memfd", execute_memory },
+	{ "namespace", make_namespace }, { "setuid", set_user_id }, { "shm", share_memory },
+	{ "much", write_much }, { "privileges", gain_privileges }, { "capability", use_capability },
+	{ "processes", start_processes },
+};
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IONBF, 0);
+	for (int i = 1; i < argc; i++) {
+		char *value = strchr(argv[i], '=');
+
+		if (!value)
+			continue;
+		*value++ = 0;
+		for (size_t n = 0; n < sizeof(attacks) / sizeof(*attacks); n++)
+			if (!strcmp(attacks[n].name, argv[i]))
+				printf("%s %d\n", argv[i], attacks[n].make(value));
+	}
+	return 0;
+}

@@ -1,0 +1,206 @@
+"""Attacks on the host by a guest's kernel that was taken over: each succeeds without its layers, and fails with them.
+
+A static program stands in for the kernel: it makes the calls of the host that hostile code in the kernel would make.
+The suite holds for the user who runs it; `make test` runs it as root where it can, and as an ordinary user.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.run.containment import GUEST, LAYERS, Sandbox, start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = os.getuid() == 0
+YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+MAY_TRACE = ROOT or not YAMA.exists() or YAMA.read_text().strip() == "0"
+
+
+@dataclass
+class Host:
+    """What of this machine is attacked."""
+
+    folder: Path
+    victim: subprocess.Popen[bytes]
+    unix: socket.socket
+    abstract: socket.socket
+    tcp: socket.socket
+    shared_memory: int
+    byte: ctypes.c_char
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "file"
+
+    def accepted(self, listener: socket.socket) -> bool:
+        try:
+            listener.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+
+@pytest.fixture(scope="session")
+def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("attack") / "attack"
+    source = Path(__file__).with_name("attack.c")
+    subprocess.run(["gcc", "-O1", "-static", "-o", str(program), str(source)], check=True, timeout=60)
+    return program
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with (
+        tempfile.TemporaryDirectory(prefix="plait-escape-", dir="/var/tmp") as name,  # noqa: S108
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.socket(socket.AF_UNIX) as abstract,
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        subprocess.Popen(["sleep", "600"]) as victim,
+    ):
+        folder = Path(name)
+        (folder / "file").write_text("the host's\n")
+        os.mkfifo(folder / "fifo")
+        unix.bind(f"{name}/socket")
+        abstract.bind(f"\0plait-{victim.pid}")
+        for listener in (unix, abstract, tcp):
+            listener.listen()
+            listener.setblocking(False)
+        libc = ctypes.CDLL(None)
+        segment = libc.shmget(victim.pid, 4096, 0o1600)
+        try:
+            yield Host(folder, victim, unix, abstract, tcp, segment, ctypes.c_char(b"-"))
+        finally:
+            libc.shmctl(segment, 0, None)
+            victim.kill()
+
+
+def attacked(attack: Path, folder: Path, wanted: str, without: tuple[str, ...]) -> int:
+    """The number of the error that the attack met; 0: it succeeded."""
+    place = Path(tempfile.mkdtemp(dir=folder))
+    (place / GUEST).mkdir()
+    sandbox = Sandbox(attack, [wanted], place, host_files=True, disk_bytes=1 << 20, without=without)
+    with (place / "console.log").open("wb") as console:
+        guest = start(sandbox, console)
+        try:
+            guest.process.wait(60)
+        finally:
+            guest.end()
+    missing = set(guest.missing) - set(without)
+    if missing:
+        pytest.skip(f"NOT TESTED: this machine lacks the layers {', '.join(sorted(missing))}")
+    lines = (place / "console.log").read_text().splitlines()
+    assert len(lines) == 1, lines
+    return int(lines[0].split()[1])
+
+
+ROOT_ONLY = ("user_namespace", "no_capabilities") if ROOT else ("user_namespace",)
+NETWORK = ("seccomp", "network_namespace", "landlock")
+ATTACKS: dict[str, tuple[Callable[[Host], str], tuple[str, ...]]] = {
+    "write a file": (lambda host: f"write={host.file}", ("minimal_root",)),
+    "read the host's processes": (lambda _: "read=/proc/1/stat", ("minimal_root",)),
+    "kill a process": (lambda host: f"kill={host.victim.pid}", ("pid_namespace", "landlock")),
+    "connect to a socket in a folder": (
+        lambda host: f"unix={host.folder}/socket",
+        ("minimal_root", "seccomp"),
+    ),
+    "connect to a socket among the host's files": (
+        lambda host: f"unix=/plait/host{host.folder}/socket",
+        ("seccomp", "landlock"),
+    ),
+    "connect to an abstract socket": (lambda host: f"abstract=plait-{host.victim.pid}", NETWORK),
+    "connect to the loopback": (lambda host: f"tcp={host.tcp.getsockname()[1]}", NETWORK),
+    "mount": (lambda _: "mount=/job", ("seccomp", "no_capabilities", "landlock")),
+    "execute what is in memory": (lambda _: "memfd=/plait/linux", ("seccomp", "landlock")),
+    "make a namespace": (lambda _: "namespace=x", ("seccomp", "landlock", "minimal_root")),
+    "leave a set-user-ID file": (lambda _: "setuid=/job/it", ("seccomp",)),
+    "attach shared memory": (lambda host: f"shm={host.victim.pid}", ("seccomp", "ipc_namespace")),
+    "write more than is allowed": (lambda _: f"much={1 << 21}", ("resource_limits",)),
+    "gain privileges": (
+        lambda _: "privileges=x",
+        ("no_new_privileges", "seccomp", "landlock"),
+    ),
+    "use a capability": (lambda _: "capability=x", ("no_capabilities",)),
+    "write to a FIFO among the host's files": (
+        lambda host: f"write=/plait/host{host.folder}/fifo",
+        ("landlock",),
+    ),
+}
+if MAY_TRACE:
+    ATTACKS["trace a process"] = (
+        lambda host: f"trace={host.victim.pid}",
+        ("pid_namespace", "landlock", *ROOT_ONLY),
+    )
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_that_succeeds_without_its_layers_fails_with_them(
+    name: str, attack: Path, host: Host, tmp_path: Path
+) -> None:
+    request, layers = ATTACKS[name]
+    assert set(layers) <= set(LAYERS)
+    reader = os.open(host.folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert attacked(attack, tmp_path, request(host), ()) != 0
+        assert host.file.read_text() == "the host's\n"
+        assert host.victim.poll() is None
+        assert not any(map(host.accepted, (host.unix, host.abstract, host.tcp)))
+        with pytest.raises(BlockingIOError):
+            assert os.read(reader, 1) == b""
+            raise BlockingIOError  # nobody has opened the other end: an end of file
+        assert attacked(attack, tmp_path, request(host), layers) == 0, "this proves nothing of its layers"
+    finally:
+        os.close(reader)
+
+
+def test_the_guest_sees_nothing_of_the_host_but_what_it_was_given(attack: Path, tmp_path: Path) -> None:
+    for path in ("/etc/passwd", "/proc/version", "/sys/kernel", "/dev/kmsg", "/run", "/root", str(tmp_path)):
+        assert attacked(attack, tmp_path, f"read={path}", ()) != 0, path
+    for path in ("proc/version", "sys/kernel/notes", "dev/kmsg", "run/lock"):
+        assert attacked(attack, tmp_path, f"read=/plait/host/{path}", ()) != 0, path
+    assert attacked(attack, tmp_path, "read=/plait/host/etc/passwd", ()) == 0
+    assert attacked(attack, tmp_path, "write=/plait/host/etc/passwd", ()) != 0
+
+
+def test_a_sandbox_ends_with_plait_however_plait_ends(attack: Path, tmp_path: Path) -> None:
+    (tmp_path / GUEST).mkdir()
+    script = (
+        "import sys; from pathlib import Path; from plait.run.containment import Sandbox, start\n"
+        "box = Sandbox(Path(sys.argv[1]), ['sleep'], Path(sys.argv[2]))\n"
+        "guest = start(box, open(sys.argv[2] + '/console.log', 'wb'))\n"
+        "print(guest.pid, guest.process.pid, flush=True); sys.stdin.read()\n"
+    )
+    sleeper = tmp_path / "sleeper"
+    source = tmp_path / "sleeper.c"
+    source.write_text("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+    subprocess.run(["gcc", "-static", "-o", str(sleeper), str(source)], check=True, timeout=60)
+    plait = subprocess.Popen(
+        [shutil.which("python3") or "python3", "-c", script, str(sleeper), str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": _package()},
+    )  # fmt: skip
+    assert plait.stdout
+    handles = [os.pidfd_open(int(pid)) for pid in plait.stdout.readline().split()]
+    plait.kill()
+    plait.communicate(timeout=60)
+    for handle in handles:
+        import select
+
+        assert select.select([handle], [], [], 20)[0], "it outlived plait"
+        os.close(handle)
+
+
+def _package() -> str:
+    import sys
+
+    return ":".join(path for path in sys.path if path)

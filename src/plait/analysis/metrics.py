@@ -179,7 +179,7 @@ def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> p
     if end_us is not None:
         rows = rows.filter(pl.col("t_us") <= end_us)
     return rows.group_by("subflow", maintain_order=True).agg(
-        pl.col("local_address", "remote_address").first(),
+        pl.col("local_address", "remote_address", "remote_port").first(),
         pl.col("acked_bytes", "retransmitted_segments").max(),
     )
 
@@ -245,7 +245,7 @@ def _bytes_by_path(flow: Flow, rows: pl.DataFrame) -> dict[str, int]:
         return {}
     found = {path.name: 0 for path in flow.paths}
     for row in rows.iter_rows(named=True):
-        name = path_name(flow, flow.sender, row["local_address"], row["remote_address"])
+        name = path_name(flow, flow.sender, row["local_address"], row["remote_address"], row["remote_port"])
         acked = row["acked_bytes"] or 0
         found[name] = found.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.translation import with_translation
 from plait.analysis.units import goodput_bps
 from plait.plan.applications import Connection
 from plait.plan.model import Flow, Path, Side
@@ -38,7 +39,14 @@ def _serves(plan: Plan, about: Row) -> bool:
 
 
 def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
-    """Return the plan with a flow for each connection between its nodes that programs made; as it is, without any."""
+    """Return the plan with a flow for each connection between its nodes that programs made, and what servers see of it.
+
+    The latter are the addresses of paths behind routers that translate.
+    """
+    return with_translation(_with_programs(plan, tables), tables)
+
+
+def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     found = tables.get("program_flows")
     if found is None or found.is_empty() or any(isinstance(f.application, Connection) for f in plan.flows):
         return plan
@@ -101,7 +109,31 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
 def _peers(plan: Plan, about: Row) -> Peers | None:
     """Return what is known of the hosts that the data went from and to."""
     ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
-    return next((one for one in plan.peers if (one.source, one.target) == ends), None)
+    known = {(one.source, one.target): one for one in plan.peers}
+    # What sits behind a router that translates is reached by nobody, but answered: its own way, backwards.
+    return known.get(ends) or _backwards(plan, known.get(ends[::-1]))
+
+
+def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
+    """Return the paths that answers take."""
+    if peers is None:
+        return None
+    rates = {one.name: one.rate_bps for link in plan.links for one in link.directions}
+    paths = tuple(
+        path.model_copy(
+            update={
+                "client_address": path.server_address,
+                "server_address": path.client_address,
+                "forward": path.backward,
+                "backward": path.forward,
+                "rate_bps": min((rate for name in path.backward if (rate := rates[name])), default=None),
+            }
+        )
+        for path in peers.paths
+    )
+    return peers.model_copy(
+        update={"source": peers.target, "target": peers.source, "paths": paths, "ideal_rate_bps": None}
+    )
 
 
 def _as_seen(peers: Peers, about: Row) -> tuple[Path, ...]:

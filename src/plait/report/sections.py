@@ -7,6 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from plait.analysis.failures import failed_alike
 from plait.analysis.wording import MISSING, number_word
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.theme import PATHS
@@ -215,14 +216,16 @@ def failures(cases: Sequence[CaseRows]) -> str:
     failed = [(case.name, trial) for case in cases for trial in case.failed]
     if not failed:
         return ""
+    named = [(f"{name}, trial {trial.index:03d}", trial.error) for name, trial in failed]
     items = "".join(
-        f"<li>{escape(name)}, trial {trial.index:03d}<small>{escape(trial.error)}</small></li>"
-        for name, trial in failed
+        f"<li>{escape('; '.join(trials))}<small>{escape(error)}</small></li>"
+        for trials, error in failed_alike(named)
     )
     count = number_word(len(failed)).capitalize()
     return (
         f'<section id="failed"><h2>Failed trials</h2><p class="note">{count} failed; no figure counts them. Their logs '
-        f'are in their folders.</p><ul class="cautions failed">{items}</ul></section>'
+        "are in their folders, the guest's console in <code>trials/CASE/NUMBER/logs/console.log</code>.</p>"
+        f'<ul class="cautions failed">{items}</ul></section>'
     )
 
 

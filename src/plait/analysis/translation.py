@@ -71,7 +71,7 @@ def _of_flow(flow: Flow, outside: Outside, subflows: pl.DataFrame) -> Flow:
 
 def _of_path(path: Path, sender: str, outside: Outside) -> Path:
     """The path, translated by the last router that does so on the way from client to server."""
-    if ":" in path.client_address:
+    if isinstance(path, Translated) or ":" in path.client_address:
         return path
     there = path.forward if sender == "client" else path.backward
     taken = [outside[name] for name in there if name in outside]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 import pytest
 from scenario_samples import plan_of
@@ -12,8 +14,10 @@ from plait.analysis.programs import with_connections
 from plait.analysis.series import trial_series
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
-from plait.plan.model import Plan
 from plait.testing.tables import fake_tables
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
 
 TWO_ROUTERS = """\
 title: A download behind two translating routers
@@ -98,9 +102,7 @@ def test_what_a_server_samples_behind_translation_belongs_to_the_plans_paths(
 
 
 def test_a_cut_is_seen_through_translation() -> None:
-    plan = plan_of(
-        TWO_ROUTERS, "events=[{at: 1s, cut: phone-cell}, {at: 4s, up: phone-cell}]"
-    )
+    plan = plan_of(TWO_ROUTERS, "events=[{at: 1s, cut: phone-cell}, {at: 4s, up: phone-cell}]")
     (found,) = explain_trial(plan, as_translated(plan, ["home", "cell"]))
     cell = found.paths[1]
     down = next(share for share in cell.shares if share.cause is Cause.PATH_DOWN)

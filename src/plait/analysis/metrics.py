@@ -13,7 +13,7 @@ from plait.analysis.cap import capped_goodput_bps
 from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.joint import joint_goodput_bps
-from plait.analysis.messages import message_metrics
+from plait.analysis.messages import message_metrics, probe_metrics
 from plait.analysis.paths import path_name
 from plait.analysis.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.shares import share_metrics
@@ -59,6 +59,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics |= _windows(plan, tables, flows)
     metrics |= message_metrics(plan, tables)
     metrics |= program_metrics(plan, tables)
+    metrics |= probe_metrics(tables)
     if len(plan.flows) > 1:
         for flow in _planned(plan):
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))

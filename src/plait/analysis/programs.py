@@ -53,12 +53,16 @@ def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     carried = _carried(found, tables["connections"])
     largest = max(carried.values(), default=0)
+    # The connection of `iperf3 -u` only controls what it measures.
+    datagrams = {name for name, _ in _udp_figures(tables)}
     flows = [
         _flow(
             plan,
             about,
             rows[about["flow"]],
-            background=carried[about["flow"]] < SMALL * largest or _serves(plan, about),
+            background=carried[about["flow"]] < SMALL * largest
+            or _serves(plan, about)
+            or bool(datagrams & {about["program"], about["server_program"]}),
         )
         for about in found.iter_rows(named=True)
     ]
@@ -162,7 +166,33 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
             found[f"{row['program']}.duration_s"] = (end - start) / 1e6 if known else None
     for row in tables["program_figures"].iter_rows(named=True):
         found[f"{row['program']}.{row['figure']}"] = row["value"]
-    return found
+    return found | _datagram_metrics(tables)
+
+
+def _udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
+    """Return what each program says of UDP packets that it sent, by its name."""
+    figures = tables.get("program_figures")
+    if figures is None:
+        return []
+    found: dict[str, dict[str, float | None]] = {}
+    for row in figures.iter_rows(named=True):
+        found.setdefault(row["program"], {})[row["figure"]] = row["value"]
+    return [(name, told) for name, told in found.items() if told.get("iperf3_packets")]
+
+
+def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+    """Return loss and jitter of the UDP packets of all programs together; nothing where none sent any."""
+    told = [figures for _, figures in _udp_figures(tables)]
+    if not told:
+        return {}
+    packets = [one["iperf3_packets"] or 0 for one in told]
+    lost, jitter = ([one.get(name) for one in told] for name in ("iperf3_lost_packets", "iperf3_jitter_us"))
+    return {
+        "iperf3_udp_loss_ratio": None if None in lost else sum(n or 0 for n in lost) / sum(packets),
+        "iperf3_udp_jitter_us": None
+        if None in jitter
+        else sum((us or 0) * n for us, n in zip(jitter, packets, strict=True)) / sum(packets),
+    }
 
 
 def _by_program(plan: Plan) -> dict[str, list[Flow]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.summarise import CaseRows
 
-HIGHER_IS_BETTER = {
+HIGHER_IS_BETTER = {name: judged.more_is_better for name, judged in JUDGED.items()} | {
     "goodput_bps": True,
     "completion_s": False,
     "page_load_s": False,

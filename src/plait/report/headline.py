@@ -35,7 +35,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     metric = primary_metric(summary)
     measured = measured_cases(summary)
     if not measured:
-        return [("No trial was completed: nothing was measured.", False)]
+        return _programs(summary) or [("No trial was completed: nothing was measured.", False)]
     if len(measured) > 2:
         return _many(summary, measured, metric)
     names = labels(summary.cases)
@@ -49,6 +49,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
             ("; " if found and case is not measured[0] else "", False),
             (f"{text} ", False),
             (show(metric, mean(case, metric)), True),
+            (_beside(case, metric), False),
         ]
     comparison = _comparison(summary, measured[-1].name, metric)
     if comparison is not None and comparison.ratio is not None:
@@ -60,6 +61,31 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     if several and metric in {"goodput_bps", "completion_s"}:
         found.append((", all flows together", False))
     return [*found, (".", False)]
+
+
+def _beside(case: CaseSummary, metric: str) -> str:
+    """Return what else was measured of the kind of traffic that `metric` speaks for: " (delay p95 41.0 ms, ..)"."""
+    others = [
+        f"{title} {show(other, mean(case, other))}"
+        for title, other in JUDGED[metric].columns
+        if other != metric and mean(case, other) is not None
+    ]
+    return f" ({', '.join(others)})" if others else ""
+
+
+def _programs(summary: Summary) -> list[Phrase]:
+    """Return how long programs ran, where nothing else was measured; nothing where none ended by itself."""
+    ending = ".duration_s"
+    ran = [
+        (name.removesuffix(ending), stats.mean)
+        for case in summary.cases[:1]
+        for name, stats in case.metrics.items()
+        if name.endswith(ending) and stats.mean is not None
+    ]
+    found: list[Phrase] = [("Programs alone were measured: ", False)] if ran else []
+    for number, (name, lasted) in enumerate(ran):
+        found += [(f"{'; ' * bool(number)}{name} ran for ", False), (show("duration_s", lasted), True)]
+    return [*found, (".", False)] if ran else []
 
 
 def sentences(summary: Summary) -> list[str]:

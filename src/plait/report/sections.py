@@ -106,16 +106,19 @@ def _further(number: int) -> Callable[[Row], str]:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the table of cases; columns in which nothing was measured are left out."""
+    further = [
+        (title.capitalize() if title[1].islower() else title, "n", _further(i))
+        for i, (title, _) in enumerate(rows[0].more if rows else ())
+    ]
+    leading = rows[0].leading if rows else 0
     columns: list[tuple[str, str, Callable[[Row], str]]] = [
         ("Case", "case", lambda row: escape(row.label)),
         ("Trials", "n", lambda row: escape(row.trials)),
+        *further[:leading],
         ("Completion time", "n", lambda row: escape(row.completion)),
         *((escape(title), "n", _group(i)) for i, title in enumerate(_groups(rows))),
         ("Goodput", "n", _goodput),
-        *(
-            (title.capitalize() if title[1].islower() else title, "n", _further(i))
-            for i, (title, _) in enumerate(rows[0].more if rows else ())
-        ),
+        *further[leading:],
         ("Against baseline", "n", _against),
         ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),
         ("Aggregation<br>benefit", "n", lambda row: escape(row.benefit)),

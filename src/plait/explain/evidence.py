@@ -13,6 +13,7 @@ from plait.explain.model import Moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from plait.explain.capacity import Network
     from plait.explain.facts import FlowFacts
     from plait.explain.model import Share
 
@@ -102,18 +103,23 @@ def _pressure(facts: FlowFacts, _: Where) -> list[str]:
     return said
 
 
-def _drops(facts: FlowFacts, where: Where) -> list[str]:
+def drops(network: Network, where: Where) -> tuple[str, ...]:
+    """Returns what links dropped."""
     said = []
     for name in where[:MOST_PLACES]:
-        if name not in facts.network.directions:
+        if name not in network.directions:
             continue
-        lost = float(facts.network.dropped(name).sum())
-        full = float(facts.network.overflowed(name).sum())
-        about = facts.network.directions[name]
+        lost = float(network.dropped(name).sum())
+        full = float(network.overflowed(name).sum())
+        about = network.directions[name]
         limit = f" of {about.queue_packets} packets" if about.queue_packets else ""
         said.append(f"{name} dropped {lost:.0f} packets, {full:.0f} of them from its full queue{limit}.")
+    return tuple(said)
+
+
+def _drops(facts: FlowFacts, where: Where) -> list[str]:
     again = sum(track.last["retransmitted_bytes"] for path in facts.paths for track in path.tracks)
-    return [*said, f"{size(again)} were sent again by TCP."]
+    return [*drops(facts.network, where), f"{size(again)} were sent again by TCP."]
 
 
 def _late(facts: FlowFacts, _: Where) -> list[str]:

@@ -55,6 +55,30 @@ class Kernel(Record):
     sndbuf_limited_us: int
 
 
+class Delivery(Record):
+    """What became of the messages of a flow that has a pace or asks for answers; percentiles as in summary.json."""
+
+    metric: str
+    """The metric that speaks for this kind of traffic."""
+    messages: int
+    lost: int
+    late: int
+    """They took half as long again as the network alone takes, and at least 10 ms more."""
+    p50_us: float | None
+    p95_us: float | None
+    max_us: float | None
+    jitter_us: float | None = None
+    """Of UDP packets."""
+    load_us: float | None = None
+    """Of a page, from when its first object was asked for until its last one was there."""
+    base_us: float
+    """What the network alone takes for a message, in the median."""
+    asked_bps: float | None
+    """What the source would send while it sends; null where it waits for answers."""
+    kept_pace: bool
+    """False: it sends more than was carried, and its messages waited ever longer."""
+
+
 class Moment(Record):
     """Something to mark in a figure."""
 
@@ -109,6 +133,10 @@ class FlowExplanation(Record):
     """All causes worth naming, the dearest first."""
     shares: tuple[Share, ...]
     """The dearest first; their times add up to 1."""
+    basis: Literal["time", "messages"] = "time"
+    """What the shares are of: the flow's time, or its messages (those in time are `on-time`)."""
+    delivery: Delivery | None = None
+    """Of streams, requests, pages and UDP; null for what sends as fast as it can."""
     paths: tuple[PathAccount, ...]
     kernel: Kernel | None
     moments: tuple[Moment, ...] = ()

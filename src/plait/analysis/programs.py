@@ -54,7 +54,7 @@ def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     carried = _carried(found, tables["connections"])
     largest = max(carried.values(), default=0)
     # The connection of `iperf3 -u` only controls what it measures.
-    datagrams = {name for name, _ in _udp_figures(tables)}
+    datagrams = {name for name, _ in udp_figures(tables)}
     flows = [
         _flow(
             plan,
@@ -88,7 +88,8 @@ def _carried(found: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
 
 
 def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
-    peers = _peers(plan, about)
+    ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
+    peers = peers_between(plan, *ends)
     paths = () if peers is None else _as_seen(peers, about)
     used = [path for path in paths if path.client_address == about["client_address"]]
     used = [path for path in used if path.server_address == about["server_address"]]
@@ -110,12 +111,11 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
     )
 
 
-def _peers(plan: Plan, about: Row) -> Peers | None:
-    """Return what is known of the hosts that the data went from and to."""
-    ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
+def peers_between(plan: Plan, source: str, target: str) -> Peers | None:
+    """Return what is known of the hosts that data went from and to; None when a node is not known."""
     known = {(one.source, one.target): one for one in plan.peers}
     # What sits behind a router that translates is reached by nobody, but answered: its own way, backwards.
-    return known.get(ends) or _backwards(plan, known.get(ends[::-1]))
+    return known.get((source, target)) or _backwards(plan, known.get((target, source)))
 
 
 def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
@@ -169,7 +169,7 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
     return found | _datagram_metrics(tables)
 
 
-def _udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
+def udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
     """Return what each program says of UDP packets that it sent, by its name."""
     figures = tables.get("program_figures")
     if figures is None:
@@ -182,7 +182,7 @@ def _udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str
 
 def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
     """Return loss and jitter of the UDP packets of all programs together; nothing where none sent any."""
-    told = [figures for _, figures in _udp_figures(tables)]
+    told = [figures for _, figures in udp_figures(tables)]
     if not told:
         return {}
     packets = [one["iperf3_packets"] or 0 for one in told]

@@ -16,6 +16,8 @@ from plait.explain.facts import PathFacts, flow_facts
 from plait.explain.model import FlowExplanation, Kernel, PathAccount, Share
 from plait.explain.paced import explain_datagrams, with_messages
 from plait.explain.states import path_time
+from plait.explain.told import explain_told
+from plait.explain.tunnels import with_tunnels
 from plait.explain.views import view_of
 from plait.explain.wording import paragraph
 
@@ -55,7 +57,7 @@ def explain_trial(
 
     `possible` holds by a flow's number what `plan` leaves out of it.
     """
-    plan = with_connections(plan, tables)
+    plan = with_tunnels(with_connections(plan, tables), tables)
     found: list[FlowExplanation] = []
     for flow in plan.flows:
         if flow.transport == "udp" and (one := explain_datagrams(plan, tables, flow)) is not None:
@@ -68,7 +70,7 @@ def explain_trial(
         if facts is not None:
             further = (possible or {}).get(view.flow_id, Possible())
             found.append(_explain(plan, tables, _with_missing(plan, facts, further), further))
-    return tuple(found)
+    return (*found, *explain_told(plan, tables))
 
 
 def _with_missing(plan: Plan, facts: FlowFacts, further: Possible) -> FlowFacts:

@@ -126,8 +126,8 @@ def one_way_us(plan: Plan, path: Path) -> float:
     return sum(delays[name] for name in path.forward) / 1000
 
 
-def delivery(found: Messages) -> Delivery:
-    """Returns the account of a flow's messages."""
+def delivery(found: Messages, start_us: float) -> Delivery:
+    """Returns the account of a flow's messages; `start_us` is when it called connect()."""
     delays = np.sort(found.delay[~found.lost])
     median, most, largest = (
         float(delays[math.ceil(share * len(delays)) - 1]) if len(delays) else None
@@ -143,7 +143,7 @@ def delivery(found: Messages) -> Delivery:
         max_us=largest,
         jitter_us=_jitter_us(found) if found.flow.kind == "udp" else None,
         base_us=float(np.median(found.base)),
-        load_us=float(np.max(found.received) - found.sent[0]) if found.flow.kind == "page" else None,
+        load_us=float(np.max(found.received) - start_us) if found.flow.kind == "page" else None,
         asked_bps=found.asked_bps,
         kept_pace=not found.behind,
     )

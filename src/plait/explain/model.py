@@ -70,7 +70,7 @@ class Delivery(Record):
     jitter_us: float | None = None
     """Of UDP packets."""
     load_us: float | None = None
-    """Of a page, from when its first object was asked for until its last one was there."""
+    """Of a page, from its first connect() until its last object was there."""
     base_us: float
     """What the network alone takes for a message, in the median."""
     asked_bps: float | None

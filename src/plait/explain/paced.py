@@ -45,7 +45,7 @@ def with_messages(
     messages = messages_of(plan, tables, facts.view.flow)
     if messages is None:
         return found
-    account = delivery(messages)
+    account = delivery(messages, facts.start_us)
     if not account.kept_pace:
         shown = found.model_copy(update={"delivery": account})
         return shown.model_copy(update={"sentences": paragraph(shown, facts.view.flow.kind)})
@@ -55,9 +55,10 @@ def with_messages(
 
 
 def _shown(found: FlowExplanation, flow: Flow, shares: tuple[Share, ...]) -> FlowExplanation:
-    named = tuple(
+    enough = [
         share.cause for share in shares if share.cause not in HARMLESS and share.time >= WORTH_NAMING_MESSAGES
-    )
+    ]
+    named = tuple(cause for cause in enough if cause is not Cause.NOT_KNOWN or cause is enough[0])
     shown = found.model_copy(
         update={
             "basis": "messages",
@@ -158,7 +159,7 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
             ),
         ),
         kernel=None,
-        delivery=delivery(messages),
+        delivery=delivery(messages, start),
     )
     return _shown(found, flow, shares)
 

@@ -223,6 +223,8 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.SUBFLOW_LATE: _events,
     Cause.SUBFLOW_CLOSED: _events,
     Cause.PATH_DOWN: _events,
+    Cause.RATE_TOO_HIGH: _of_links("rate", None, "no limit on {links}"),
+    Cause.JITTER: _of_links("jitter", "0ms", "no jitter on {links}"),
     Cause.RATE_CHANGED: _events,
     Cause.SENDER_IDLE: _greedy,
     Cause.INITIAL_PATH_POOR: _other_start,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import CaseSummary, Comparison, Summary
 
+MOST_TOLD = 4
+"""Cases of another kind than the headline's that are told one by one."""
 Phrase = tuple[str, bool]
 """A piece of a sentence, and whether it is a number to stress."""
 
@@ -94,10 +96,26 @@ def sentences(summary: Summary) -> list[str]:
     groups = _groups(summary)
     ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
     found = [*groups, *(comparison.sentence for comparison in ordered)]
+    found += _otherwise(summary, metric)
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:
         found.append(f"{failed} of {total} trials failed and are not part of any figure.")
+    return found
+
+
+def _otherwise(summary: Summary, metric: str) -> list[str]:
+    """Return what speaks for the cases in which the main metric was not measured: their traffic is another."""
+    names = labels(summary.cases)
+    left = [case for case in summary.cases if mean(case, metric) is None]
+    found = []
+    for other, judged in JUDGED.items():
+        known = [case for case in left if mean(case, other) is not None]
+        left = [case for case in left if case not in known]
+        told = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in known]
+        if told:
+            more = f", and {len(told) - MOST_TOLD} further cases" if len(told) > MOST_TOLD else ""
+            found.append(f"{judged.title}: {', '.join(told[:MOST_TOLD])}{more}.")
     return found
 
 

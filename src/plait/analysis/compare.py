@@ -136,7 +136,7 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
     if verdict == "same":
         text = f"{name} {verb} exactly {noun} of {other}"
     elif ratio is None:
-        text = f"{name} {verb} {show(metric, difference.value)} as {noun}, {other} none"
+        text = f"T{noun[1:]} is {show(metric, difference.value)} with {name}, and zero with {other}"
     else:
         text = f"{name} {verb} {significant(ratio.value)} times {noun} of {other} ({change(ratio.value)}"
         if ratio.ci95 is not None:

@@ -36,6 +36,7 @@ class Cause(StrEnum):
     RATE_CHANGED = "rate-changed"
     RATE_TOO_HIGH = "rate-too-high"
     JITTER = "jitter"
+    NAGLE = "nagle"
     NOT_KNOWN = "not-known"
 
 
@@ -157,6 +158,9 @@ CAUSES: dict[Cause, Known] = {
         "jitter",
         "the delay of a link varies",
         "less jitter there, or a receiver that waits for it (a jitter buffer)",
+    ),
+    Cause.NAGLE: Known(
+        "Nagle", "the last part of a message waited for an acknowledgement (Nagle's algorithm)", "set nodelay"
     ),
     Cause.NOT_KNOWN: Known("not known", "the evidence does not decide why", "capture packets, sample finer"),
 }

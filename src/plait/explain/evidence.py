@@ -198,6 +198,15 @@ def _left_idle(facts: FlowFacts, _: Where) -> list[str]:
     return [f"Up to {size(float(waits.max()))} waited in the connection, and its window was not full."]
 
 
+def _gathered(facts: FlowFacts, _: Where) -> list[str]:
+    parts = [
+        float(np.mean((track.at["notsent_bytes"] > 0) & (track.at["notsent_bytes"] < track.at["mss_bytes"])))
+        for path in facts.paths
+        for track in path.tracks
+    ]
+    return [f"At {percent(max(parts, default=0.0), 2)} of the samples less than a segment waited to be sent."]
+
+
 def _went_down(facts: FlowFacts, _: Where) -> list[str]:
     return [
         f"At {seconds(event.t_us / 1e6)}: {event.text}."
@@ -223,5 +232,6 @@ _TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.DUPLICATES: _copied,
     Cause.SCHEDULER_IDLE_PATH: _left_idle,
     Cause.PATH_DOWN: _went_down,
+    Cause.NAGLE: _gathered,
     Cause.RATE_CHANGED: _went_down,
 }

@@ -1,7 +1,7 @@
 """Why messages were late or lost: each gets one cause, from what links and subflows did while it was on its way.
 
 In this order: a link that was down, packets that were dropped, packets that waited in a queue, jitter, a farther path
-of the same connection, and what its sender waited for then.
+of the same connection, segments that waited to be filled, and what else its sender waited for then.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ SLOWER = 0.95
 """A link has become slower when its rate is below so much of what it was at first."""
 FULL = 0.8
 """A link with less load overflowed because its queue is short."""
+DELAYED_ACK_US = 40_000
+"""For so long a receiver may keep an acknowledgement back (TCP_DELACK_MIN)."""
 MOST = 2000
 """So many of the late messages are looked at, evenly taken."""
 WAITED = frozenset(
@@ -91,7 +93,7 @@ class Suspects:
         excess = np.inf if lost else end - begin - base
         window = self._slices(begin, begin + 2 * base if lost else end)
         suspects = (self._down, self._dropped) if lost else (
-            self._down, self._dropped, self._queued, self._jittered, self._farther, self._waited,
+            self._down, self._dropped, self._queued, self._jittered, self._farther, self._gathered, self._waited,
         )  # fmt: skip
         for suspect in suspects:
             if found := suspect(window, float(excess)):
@@ -184,6 +186,14 @@ class Suspects:
             if way.own_bytes[at].sum() > 0 and far[way.path.name] - nearest >= ENOUGH * excess:
                 return Cause.HEAD_OF_LINE, (way.path.name,)
         return None
+
+    def _gathered(self, _: slice, excess: float) -> Found | None:
+        """Nagle's algorithm: less than a segment waits until what went before is acknowledged, or for more to come."""
+        flow = self._messages.flow
+        if flow.transport == "udp" or flow.socket.nodelay or self._answers:
+            return None
+        longest = max(way.path.base_rtt_us for way in self._ways)
+        return (Cause.NAGLE, (flow.sender,)) if excess <= longest + DELAYED_ACK_US else None
 
     def _waited(self, at: slice, _: float) -> Found | None:
         """What the sender waited for on any of its paths."""

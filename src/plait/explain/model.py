@@ -91,7 +91,7 @@ Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
 
 
 class Effect(Record):
-    """What one change did to one flow's goodput."""
+    """What one change did to one flow, by the metric that speaks for it."""
 
     what: str
     fields: tuple[str, ...]
@@ -100,6 +100,10 @@ class Effect(Record):
     """The cause that it was to take away; null for a what-if."""
     pairs: int
     """Seeds with which both completed."""
+    metric: str = "goodput_bps"
+    before: float | None = None
+    """Of the metric, in its unit; the fields that end in `_bps` say the same of goodput."""
+    after: float | None = None
     before_bps: float | None
     after_bps: float | None
     difference_bps: float | None = None
@@ -144,6 +148,17 @@ class FlowExplanation(Record):
     """The paragraph."""
     tried: tuple[Effect, ...] = ()
     """What `--verify` and `--what-if` changed."""
+
+    @property
+    def spoken(self) -> tuple[str, float | None]:
+        """The metric that speaks for the flow, and its value."""
+        account = self.delivery
+        if self.basis == "time" or account is None:
+            return "goodput_bps", self.goodput_bps
+        if account.load_us is not None:
+            return account.metric, account.load_us / 1e6
+        lost = account.lost / account.messages
+        return account.metric, lost if self.transport == "udp" else account.p95_us
 
 
 class TrialExplanation(Record):

@@ -60,7 +60,7 @@ def _took(account: Delivery, noun: str) -> str:
     jitter = f"; jitter {micros(account.jitter_us)}" if account.jitter_us is not None else ""
     return (
         f"Half of its {noun} took at most {micros(account.p50_us)}, 95 % at most {micros(account.p95_us)}, the slowest "
-        f"{micros(account.max_us)}; the network alone takes {micros(account.base_us)}{jitter}."
+        f"{micros(account.max_us)}; the best path alone takes {micros(account.base_us)}{jitter}."
     )
 
 

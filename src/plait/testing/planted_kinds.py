@@ -70,8 +70,8 @@ def _stream(
     site: Site, *paths: dict[str, Any], percent: int = 40, more: list[Any], **rest: Any
 ) -> dict[str, Any]:
     """Messages at so much of the rate of one path, and other traffic."""
-    flow = {"from": "a", "to": "b", "message": "4KB", "duration": f"{LASTS_S}s"}
-    flow["rate"] = f"{site.rate * 10 * percent}kbit"
+    flow: dict[str, Any] = {"from": "a", "to": "b", "message": "4KB", "duration": f"{LASTS_S}s"}
+    flow |= {"rate": f"{site.rate * 10 * percent}kbit", "nodelay": True}
     return scenario_of(site.network(*paths), [{"stream": flow}, *more], **rest)
 
 

@@ -103,6 +103,20 @@ def _pressure(facts: FlowFacts, _: Where) -> list[str]:
     return said
 
 
+def of_links(network: Network, cause: Cause, where: Where) -> tuple[str, ...]:
+    """Returns what links alone say in support of a cause."""
+    return varied(network, where) if cause is Cause.JITTER else drops(network, where)
+
+
+def varied(network: Network, where: Where) -> tuple[str, ...]:
+    """Returns by how much the delay of links varies."""
+    known = [network.directions[name] for name in where[:MOST_PLACES] if name in network.directions]
+    return tuple(
+        f"{one.name} delays by {micros(one.delay_ns / 1e3)}, with a jitter of {micros(one.jitter_ns / 1e3)}."
+        for one in known
+    )
+
+
 def drops(network: Network, where: Where) -> tuple[str, ...]:
     """Returns what links dropped."""
     said = []
@@ -110,6 +124,8 @@ def drops(network: Network, where: Where) -> tuple[str, ...]:
         if name not in network.directions:
             continue
         lost = float(network.dropped(name).sum())
+        if not lost:
+            continue
         full = float(network.overflowed(name).sum())
         about = network.directions[name]
         limit = f" of {about.queue_packets} packets" if about.queue_packets else ""
@@ -233,5 +249,6 @@ _TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.SCHEDULER_IDLE_PATH: _left_idle,
     Cause.PATH_DOWN: _went_down,
     Cause.NAGLE: _gathered,
+    Cause.JITTER: lambda facts, where: list(varied(facts.network, where)),
     Cause.RATE_CHANGED: _went_down,
 }

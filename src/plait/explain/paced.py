@@ -78,7 +78,11 @@ def _shares(suspects: Suspects, network: Network, facts: FlowFacts | None) -> tu
     for cause in dict.fromkeys(cause for cause, _ in counted):
         places = sorted((one for one in counted if one[0] is cause), key=lambda one: -counted[one])
         where = tuple(dict.fromkeys(name for _, names in places for name in names))
-        said = evidence.of(facts, cause, where) if facts is not None else evidence.drops(network, where)
+        said = (
+            evidence.of(facts, cause, where)
+            if facts is not None
+            else evidence.of_links(network, cause, where)
+        )
         share = sum(counted[one] for one in places)
         found.append(Share(cause=cause, time=share, where=where, evidence=said))
     on_time = max(0.0, 1 - sum(share.time for share in found))

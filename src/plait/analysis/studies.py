@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.summarise import CaseRows
 
-HIGHER_IS_BETTER = {name: judged.more_is_better for name, judged in JUDGED.items()} | {
+HIGHER_IS_BETTER = {
     "goodput_bps": True,
     "completion_s": False,
     "page_load_s": False,
@@ -44,7 +44,7 @@ HIGHER_IS_BETTER = {name: judged.more_is_better for name, judged in JUDGED.items
     "queue_mean_bytes": False,
     "queue_max_bytes": False,
     "dropped_packets": False,
-}
+} | {name: judged.more_is_better for name, judged in JUDGED.items()}
 """The metrics that can be judged, and which way is better."""
 DEFAULT_METRICS = tuple(JUDGED)
 

@@ -9,7 +9,7 @@ from plait.analysis.judged import JUDGED
 from plait.analysis.model import Comparison, Estimate
 from plait.analysis.significance import ALPHA, holm, paired_test
 from plait.analysis.statistics import paired_difference, paired_ratio
-from plait.analysis.wording import case_label, change, change_interval, significant
+from plait.analysis.wording import case_label, change, change_interval, show, significant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,7 +96,9 @@ def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
         ratio=ratio,
         identical=identical,
         verdict=verdict,
-        sentence=_sentence(case, baseline, metric, len(pairs), ratio, verdict, identical=identical),
+        sentence=_sentence(
+            case, baseline, metric, len(pairs), difference, ratio, verdict, identical=identical
+        ),
         test=tested.test if tested else None,
         p_value=tested.p_value if tested else None,
         effect_size=tested.effect_size if tested else None,
@@ -120,6 +122,7 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
     baseline: CaseRows,
     metric: str,
     pairs: int,
+    difference: Estimate | None,
     ratio: Estimate | None,
     verdict: str,
     *,
@@ -128,10 +131,12 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
     """Return the comparison in words."""
     name, other = case_label(case.name, case.settings), case_label(baseline.name, baseline.settings)
     verb, noun = JUDGED[metric].verb, f"the {JUDGED[metric].noun}"
-    if pairs == 0 or ratio is None:
+    if difference is None:
         return f"{name} cannot be compared with {other}: no seed was measured with both."
     if verdict == "same":
         text = f"{name} {verb} exactly {noun} of {other}"
+    elif ratio is None:
+        text = f"T{noun[1:]} is {show(metric, difference.value)} with {name}, and zero with {other}"
     else:
         text = f"{name} {verb} {significant(ratio.value)} times {noun} of {other} ({change(ratio.value)}"
         if ratio.ci95 is not None:

@@ -144,7 +144,7 @@ def _subflow(flow: Flow, side: str, samples: pl.DataFrame) -> dict[str, Any]:
     windows = (samples["cwnd_segments"] * samples["mss_bytes"]).max()
     return {
         "id": last["subflow"],
-        "path": path_name(flow, side, last["local_address"], last["remote_address"]),
+        "path": path_name(flow, side, last["local_address"], last["remote_address"], last["remote_port"]),
         "local_host": last["local_address"],
         "local_port": last["local_port"],
         "remote_host": last["remote_address"],

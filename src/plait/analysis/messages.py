@@ -58,6 +58,19 @@ def delays_us(messages: pl.DataFrame, flows: Sequence[Flow]) -> pl.Series:
     return (mine["received_us"] - mine["sent_us"]).drop_nulls()
 
 
+def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return what echo requests tell: round-trip times of those that were answered, and how many were not."""
+    probes = tables.get("probes")
+    if probes is None or probes.is_empty():
+        return {}
+    times = probes["rtt_us"].drop_nulls()
+    return {
+        "probe_rtt_p50_us": times.quantile(0.5, "higher"),
+        "probe_rtt_p95_us": times.quantile(0.95, "higher"),
+        "probe_loss_ratio": probes["rtt_us"].null_count() / probes.height,
+    }
+
+
 def _arrived(messages: pl.DataFrame) -> pl.DataFrame:
     return messages.with_columns(delay_us=pl.col("received_us") - pl.col("sent_us"))
 

@@ -13,7 +13,7 @@ from plait.analysis.cap import capped_goodput_bps
 from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.joint import joint_goodput_bps
-from plait.analysis.messages import message_metrics
+from plait.analysis.messages import message_metrics, probe_metrics
 from plait.analysis.paths import path_name
 from plait.analysis.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.shares import share_metrics
@@ -59,6 +59,7 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     metrics |= _windows(plan, tables, flows)
     metrics |= message_metrics(plan, tables)
     metrics |= program_metrics(plan, tables)
+    metrics |= probe_metrics(tables)
     if len(plan.flows) > 1:
         for flow in _planned(plan):
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
@@ -179,7 +180,7 @@ def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> p
     if end_us is not None:
         rows = rows.filter(pl.col("t_us") <= end_us)
     return rows.group_by("subflow", maintain_order=True).agg(
-        pl.col("local_address", "remote_address").first(),
+        pl.col("local_address", "remote_address", "remote_port").first(),
         pl.col("acked_bytes", "retransmitted_segments").max(),
     )
 
@@ -245,7 +246,7 @@ def _bytes_by_path(flow: Flow, rows: pl.DataFrame) -> dict[str, int]:
         return {}
     found = {path.name: 0 for path in flow.paths}
     for row in rows.iter_rows(named=True):
-        name = path_name(flow, flow.sender, row["local_address"], row["remote_address"])
+        name = path_name(flow, flow.sender, row["local_address"], row["remote_address"], row["remote_port"])
         acked = row["acked_bytes"] or 0
         found[name] = found.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from plait.analysis.translation import Translated
+
 if TYPE_CHECKING:
     from plait.plan.model import Path
 
@@ -16,10 +18,21 @@ class HasPaths(Protocol):
         """The paths that it may use."""
 
 
-def path_name(flow: HasPaths, side: str, local: str | None, remote: str | None) -> str:
-    """Return the name of the planned path between two addresses as one side sees them, or both addresses."""
+def path_name(
+    flow: HasPaths, side: str, local: str | None, remote: str | None, remote_port: int | None = None
+) -> str:
+    """Return the name of the planned path between two addresses as one side sees them, or both addresses.
+
+    The port tells paths apart that look alike to a server, behind a router that translates addresses.
+    """
     client, server = (local, remote) if side == "client" else (remote, local)
-    for path in flow.paths:
-        if (path.client_address, path.server_address) == (client, server):
+    found = [path for path in flow.paths if (_seen(path, side), path.server_address) == (client, server)]
+    for path in found:
+        if isinstance(path, Translated) and remote_port in path.seen_ports:
             return path.name
-    return f"{client or '?'} to {server or '?'}"
+    return found[0].name if found else f"{client or '?'} to {server or '?'}"
+
+
+def _seen(path: Path, side: str) -> str:
+    """The client's address as one side sees it."""
+    return path.seen_address if side == "server" and isinstance(path, Translated) else path.client_address

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.translation import with_translation
 from plait.analysis.units import goodput_bps
 from plait.plan.applications import Connection
 from plait.plan.model import Flow, Path, Side
@@ -38,19 +39,30 @@ def _serves(plan: Plan, about: Row) -> bool:
 
 
 def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
-    """Return the plan with a flow for each connection between its nodes that programs made; as it is, without any."""
+    """Return the plan with a flow for each connection between its nodes that programs made, and what servers see of it.
+
+    The latter are the addresses of paths behind routers that translate.
+    """
+    return with_translation(_with_programs(plan, tables), tables)
+
+
+def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     found = tables.get("program_flows")
     if found is None or found.is_empty() or any(isinstance(f.application, Connection) for f in plan.flows):
         return plan
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     carried = _carried(found, tables["connections"])
     largest = max(carried.values(), default=0)
+    # The connection of `iperf3 -u` only controls what it measures.
+    datagrams = {name for name, _ in udp_figures(tables)}
     flows = [
         _flow(
             plan,
             about,
             rows[about["flow"]],
-            background=carried[about["flow"]] < SMALL * largest or _serves(plan, about),
+            background=carried[about["flow"]] < SMALL * largest
+            or _serves(plan, about)
+            or bool(datagrams & {about["program"], about["server_program"]}),
         )
         for about in found.iter_rows(named=True)
     ]
@@ -76,7 +88,8 @@ def _carried(found: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
 
 
 def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
-    peers = _peers(plan, about)
+    ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
+    peers = peers_between(plan, *ends)
     paths = () if peers is None else _as_seen(peers, about)
     used = [path for path in paths if path.client_address == about["client_address"]]
     used = [path for path in used if path.server_address == about["server_address"]]
@@ -98,10 +111,33 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
     )
 
 
-def _peers(plan: Plan, about: Row) -> Peers | None:
-    """Return what is known of the hosts that the data went from and to."""
-    ends = (about["client"], about["server"])[:: 1 if about["sender"] == "client" else -1]
-    return next((one for one in plan.peers if (one.source, one.target) == ends), None)
+def peers_between(plan: Plan, source: str, target: str) -> Peers | None:
+    """Return what is known of the hosts that data went from and to; None when a node is not known."""
+    known = {(one.source, one.target): one for one in plan.peers}
+    # What sits behind a router that translates is reached by nobody, but answered: its own way, backwards.
+    return known.get((source, target)) or _backwards(plan, known.get((target, source)))
+
+
+def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
+    """Return the paths that answers take."""
+    if peers is None:
+        return None
+    rates = {one.name: one.rate_bps for link in plan.links for one in link.directions}
+    paths = tuple(
+        path.model_copy(
+            update={
+                "client_address": path.server_address,
+                "server_address": path.client_address,
+                "forward": path.backward,
+                "backward": path.forward,
+                "rate_bps": min((rate for name in path.backward if (rate := rates[name])), default=None),
+            }
+        )
+        for path in peers.paths
+    )
+    return peers.model_copy(
+        update={"source": peers.target, "target": peers.source, "paths": paths, "ideal_rate_bps": None}
+    )
 
 
 def _as_seen(peers: Peers, about: Row) -> tuple[Path, ...]:
@@ -130,7 +166,33 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
             found[f"{row['program']}.duration_s"] = (end - start) / 1e6 if known else None
     for row in tables["program_figures"].iter_rows(named=True):
         found[f"{row['program']}.{row['figure']}"] = row["value"]
-    return found
+    return found | _datagram_metrics(tables)
+
+
+def udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
+    """Return what each program says of UDP packets that it sent, by its name."""
+    figures = tables.get("program_figures")
+    if figures is None:
+        return []
+    found: dict[str, dict[str, float | None]] = {}
+    for row in figures.iter_rows(named=True):
+        found.setdefault(row["program"], {})[row["figure"]] = row["value"]
+    return [(name, told) for name, told in found.items() if told.get("iperf3_packets")]
+
+
+def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
+    """Return loss and jitter of the UDP packets of all programs together; nothing where none sent any."""
+    told = [figures for _, figures in udp_figures(tables)]
+    if not told:
+        return {}
+    packets = [one["iperf3_packets"] or 0 for one in told]
+    lost, jitter = ([one.get(name) for one in told] for name in ("iperf3_lost_packets", "iperf3_jitter_us"))
+    return {
+        "iperf3_udp_loss_ratio": None if None in lost else sum(n or 0 for n in lost) / sum(packets),
+        "iperf3_udp_jitter_us": None
+        if None in jitter
+        else sum((us or 0) * n for us, n in zip(jitter, packets, strict=True)) / sum(packets),
+    }
 
 
 def _by_program(plan: Plan) -> dict[str, list[Flow]]:

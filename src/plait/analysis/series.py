@@ -133,19 +133,19 @@ def _flow_series(
     """Return the series of every subflow of one flow, in order of appearance at the sender."""
     rows = subflows.filter((pl.col("flow") == flow.carrier) & (pl.col("t_us") <= span[1]))
     sending = rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True)
+    receiver = "server" if flow.sender == "client" else "client"
     receiving = {
-        _mirrored(part): part
-        for part in rows.filter(pl.col("side") != flow.sender).partition_by("subflow", maintain_order=True)
+        _ends(flow, receiver, part): part
+        for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
     }
     found: list[SubflowSeries] = []
     names: dict[str, int] = {}
     for part in sending:
-        first = part.row(0, named=True)
-        path = path_name(flow, flow.sender, first["local_address"], first["remote_address"])
+        path, *_ = ends = _ends(flow, flow.sender, part)
         names[path] = names.get(path, 0) + 1
         label = path if names[path] == 1 else f"{path} #{names[path]}"
         single = len(plan.flows) == 1
-        arrived = receiving.get(_four_tuple(part))
+        arrived = receiving.get(ends)
         if arrived is not None and arrived["received_bytes"].null_count() == 0:
             counter = arrived.select("t_us", count="received_bytes")
         else:
@@ -174,12 +174,12 @@ def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     return max(len(flow.paths), position - 1)
 
 
-def _four_tuple(part: pl.DataFrame) -> tuple[object, ...]:
-    return part.select("local_address", "local_port", "remote_address", "remote_port").row(0)
-
-
-def _mirrored(part: pl.DataFrame) -> tuple[object, ...]:
-    return part.select("remote_address", "remote_port", "local_address", "local_port").row(0)
+def _ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
+    """Return the path of a subflow and its ports at client and server, which both sides show alike."""
+    first = part.row(0, named=True)
+    path = path_name(flow, side, first["local_address"], first["remote_address"], first["remote_port"])
+    ports = (first["local_port"], first["remote_port"])
+    return (path, *ports) if side == "client" else (path, *ports[::-1])
 
 
 def _rates(counter: pl.DataFrame, edges: np.ndarray, interval_us: int) -> Points:

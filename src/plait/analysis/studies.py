@@ -44,7 +44,7 @@ HIGHER_IS_BETTER = {
     "queue_mean_bytes": False,
     "queue_max_bytes": False,
     "dropped_packets": False,
-}
+} | {name: judged.more_is_better for name, judged in JUDGED.items()}
 """The metrics that can be judged, and which way is better."""
 DEFAULT_METRICS = tuple(JUDGED)
 

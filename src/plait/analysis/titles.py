@@ -47,6 +47,11 @@ TITLES: dict[str, str] = {
     "iperf3_udp_bps": "Rate of UDP that iperf3 sent at",
     "iperf3_lost_packets": "UDP packets that iperf3 missed",
     "iperf3_jitter_us": "UDP jitter that iperf3 tells",
+    "iperf3_udp_loss_ratio": "UDP packets that iperf3 lost",
+    "iperf3_udp_jitter_us": "UDP jitter that iperf3 tells, in the mean",
+    "probe_rtt_p50_us": "Median RTT of probes",
+    "probe_rtt_p95_us": "95th percentile of the probes' RTT",
+    "probe_loss_ratio": "Probes without an answer",
     "path_share": "Share of the path",
 }
 """Those of single flows, paths and programs have its name before a dot."""

@@ -108,7 +108,8 @@ def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, 
             bad.append(f"{case} #{number}: {error}")
             continue
         if one.provenance.status == "failed":
-            bad.append(f"{case} #{number}: {one.provenance.error or 'no reason was recorded'}")
+            reason, *_ = (one.provenance.error or "no reason was recorded").splitlines()
+            bad.append(f"{case} #{number}: {reason}")
         else:
             good.append((number, one))
     step = max(1, -(-len(good) // MOST_TRIALS))

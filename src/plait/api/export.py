@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import plait
 from plait.analysis.iperf3 import exportable, iperf3_document
+from plait.analysis.translation import with_translation
 from plait.dataset.trial import read_trial
 from plait.errors import RequestError
 from plait.scenario.wording import nearest
@@ -36,7 +37,8 @@ def export_flow(
         raise RequestError(
             f"exporting trial {trial} of {case}: it failed: {found.provenance.error or 'no reason is known'}"
         )
-    flows = {one.name: one for one in exportable(found.plan)}
+    plan = with_translation(found.plan, found.tables)
+    flows = {one.name: one for one in exportable(plan)}
     chosen = _one("flow over TCP or MPTCP", flow, list(flows))
     return iperf3_document(flows[chosen], found.tables, plait.__version__)
 

@@ -76,15 +76,17 @@ class Bench:
         scenario = parse(json.dumps(raw), "the recorded scenario", ())
         return scenario.attached(files=input_files(scenario, self._base()))
 
-    def goodputs(self, fields: Fields, flow: str) -> tuple[dict[int, float], Cause | None]:
-        """Returns the goodput of a flow by seed, and what holds it back first, in the case with these fields set."""
-        key = json.dumps([fields, flow])
+    def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], Cause | None]:
+        """Returns the metric of a flow by seed, and what holds it back first, in the case with these fields set."""
+        key = json.dumps([fields, flow, metric])
         if key not in self._seen:
             with TemporaryDirectory(prefix="plait-verify-") as folder:
-                self._seen[key] = self._run(self.changed(fields), flow, Path(folder) / "study")
+                self._seen[key] = self._run(self.changed(fields), flow, metric, Path(folder) / "study")
         return self._seen[key]
 
-    def _run(self, scenario: Scenario, flow: str, out: Path) -> tuple[dict[int, float], Cause | None]:
+    def _run(
+        self, scenario: Scenario, flow: str, metric: str, out: Path
+    ) -> tuple[dict[int, float], Cause | None]:
         options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
         perform(scenario, "verify", self._engine, options, folder=out, watch=_unwatched, tell=lambda _: None)
         name = expand(scenario)[0].name
@@ -99,8 +101,10 @@ class Bench:
                 trial.plan, trial.tables, possible(expand(scenario)[0].scenario, trial.plan)
             )
             for one in explained:
-                if one.flow == flow and one.goodput_bps is not None:
-                    found[trial.provenance.seed] = one.goodput_bps
+                spoken, value = one.spoken
+                value = one.goodput_bps if metric == "goodput_bps" else value if spoken == metric else None
+                if one.flow == flow and value is not None:
+                    found[trial.provenance.seed] = value
                     causes.append(one.first)
         return found, causes[0] if causes else None
 
@@ -134,7 +138,7 @@ def try_out(
         for flow in case.flows:
             tell(f"trying on {flow.flow} of case {case.case}, {seeds} seeds each")
             tried = list(suspects(bench, folder, case, flow)) if verify else []
-            tried += [what_if(bench, texts, flow.flow) for texts in what_ifs]
+            tried += [what_if(bench, texts, flow) for texts in what_ifs]
             flows.append(flow.model_copy(update={"tried": tuple(tried)}))
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
     return found.model_copy(update={"cases": tuple(cases)})
@@ -152,10 +156,10 @@ def suspects(
         found = remedy(Suspect(bench.scenario, plan, flow, shares[cause]))
         if found is not None and str(found.fields) not in seen:
             seen.add(str(found.fields))
-            yield _effect(bench, found.what, found.fields, cause, flow.flow)
+            yield _effect(bench, found.what, found.fields, cause, flow)
 
 
-def what_if(bench: Bench, texts: Sequence[str], flow: str) -> Effect:
+def what_if(bench: Bench, texts: Sequence[str], flow: FlowExplanation) -> Effect:
     """Returns what it changes to set fields (`PATH=VALUE`, values as YAML), all of them at once (RequestError)."""
     fields: list[tuple[str, Any]] = []
     for text in texts:
@@ -178,11 +182,12 @@ def _value(text: str, value: str) -> Any:
         raise RequestError(f"--what-if {text}: {refused.what}") from refused
 
 
-def _effect(bench: Bench, what: str, fields: Fields, cause: Cause | None, flow: str) -> Effect:
-    before, _ = bench.goodputs((), flow)
-    after, then = bench.goodputs(fields, flow)
+def _effect(bench: Bench, what: str, fields: Fields, cause: Cause | None, flow: FlowExplanation) -> Effect:
+    metric, _ = flow.spoken
+    before, _ = bench.values((), flow.flow, metric)
+    after, then = bench.values(fields, flow.flow, metric)
     texts = [f"{path}={json.dumps(value)}" for path, value in fields]
-    return effect(what, texts, cause, before, after).model_copy(update={"then": then})
+    return effect(what, texts, cause, before, after, metric=metric).model_copy(update={"then": then})
 
 
 def _set(raw: dict[str, Any], path: str, value: Any) -> None:

@@ -147,8 +147,15 @@ def engine_called(name: str, kernel: str | None, trial_timeout: float = 3600) ->
 
 def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
     """Says what failed, and what an interrupted study leaves, on standard error."""
-    for failed in outcome.failed:
-        typer.echo(f"plait: {failed.key.folder(folder)} failed: {failed.error}", err=True)
+    from plait.analysis.failures import failed_alike
+
+    failed = [(one.key.folder(folder), one.error or "") for one in outcome.failed]
+    for trials, error in failed_alike(failed):
+        more = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
+        typer.echo(f"plait: {trials[0]}{more} failed: {error}", err=True)
+        console = trials[0] / "logs" / "console.log"
+        if console.is_file():
+            typer.echo(f"  the guest's console: {console}", err=True)
     if outcome.interrupted:
         then = "runs those anew that were halted" if halted else "goes on from there"
         typer.echo(

@@ -14,8 +14,11 @@ from plait.explain.capacity import could_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.facts import PathFacts, flow_facts
 from plait.explain.model import FlowExplanation, Kernel, PathAccount, Share
+from plait.explain.paced import explain_datagrams, with_messages
 from plait.explain.states import path_time
-from plait.explain.views import views
+from plait.explain.told import explain_told
+from plait.explain.tunnels import with_tunnels
+from plait.explain.views import view_of
 from plait.explain.wording import paragraph
 
 if TYPE_CHECKING:
@@ -50,19 +53,24 @@ class Possible:
 def explain_trial(
     plan: Plan, tables: Tables, possible: Mapping[int, Possible] | None = None
 ) -> tuple[FlowExplanation, ...]:
-    """Returns an explanation of every flow over TCP or MPTCP that was sampled, foreign ones included.
+    """Returns an explanation of every flow that was sampled, foreign ones included; a page is one flow.
 
     `possible` holds by a flow's number what `plan` leaves out of it.
     """
-    plan = with_connections(plan, tables)
-    found = []
-    for view in views(plan):
+    plan = with_tunnels(with_connections(plan, tables), tables)
+    found: list[FlowExplanation] = []
+    for flow in plan.flows:
+        if flow.transport == "udp" and (one := explain_datagrams(plan, tables, flow)) is not None:
+            found.append(one)
+        if flow.transport == "udp" or flow.kind == "page_connection":
+            continue
+        view = view_of(flow)
         ratio = payload_ratio(plan, view.flow, transport=view.transport)
         facts = flow_facts(plan, tables, view, ratio)
         if facts is not None:
             further = (possible or {}).get(view.flow_id, Possible())
             found.append(_explain(plan, tables, _with_missing(plan, facts, further), further))
-    return tuple(found)
+    return (*found, *explain_told(plan, tables))
 
 
 def _with_missing(plan: Plan, facts: FlowFacts, further: Possible) -> FlowFacts:
@@ -109,7 +117,8 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Possible) ->
         kernel=_kernel(facts),
         moments=evidence.moments(facts, shares, named),
     )
-    return found.model_copy(update={"sentences": paragraph(found, greedy=facts.view.greedy)})
+    found = found.model_copy(update={"sentences": paragraph(found, greedy=facts.view.greedy)})
+    return with_messages(plan, tables, facts, times, found)
 
 
 def _lacking(facts: FlowFacts, path: PathFacts, further: Possible) -> Reason | None:

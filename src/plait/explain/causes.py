@@ -13,6 +13,7 @@ class Cause(StrEnum):
     """Where a flow's time goes."""
 
     AT_CAPACITY = "at-capacity"
+    ON_TIME = "on-time"
     SENDER_IDLE = "sender-idle"
     RECEIVE_WINDOW = "receive-window"
     SEND_BUFFER = "send-buffer"
@@ -33,6 +34,9 @@ class Cause(StrEnum):
     BUCKET_EMPTY = "bucket-empty"
     PATH_DOWN = "path-down"
     RATE_CHANGED = "rate-changed"
+    RATE_TOO_HIGH = "rate-too-high"
+    JITTER = "jitter"
+    NAGLE = "nagle"
     NOT_KNOWN = "not-known"
 
 
@@ -50,6 +54,7 @@ class Known:
 
 CAUSES: dict[Cause, Known] = {
     Cause.AT_CAPACITY: Known("at capacity", "its links carried what they can", ""),
+    Cause.ON_TIME: Known("on time", "its messages took what the network takes", ""),
     Cause.SENDER_IDLE: Known(
         "nothing to send",
         "the application had nothing to send",
@@ -144,8 +149,21 @@ CAUSES: dict[Cause, Known] = {
     Cause.RATE_CHANGED: Known(
         "slower link", "a link had become slower than it was at first", "see the events"
     ),
+    Cause.RATE_TOO_HIGH: Known(
+        "rate too high",
+        "it sends more than a link of its path carries",
+        "send less, or give that link a higher rate",
+    ),
+    Cause.JITTER: Known(
+        "jitter",
+        "the delay of a link varies",
+        "less jitter there, or a receiver that waits for it (a jitter buffer)",
+    ),
+    Cause.NAGLE: Known(
+        "Nagle", "the last part of a message waited for an acknowledgement (Nagle's algorithm)", "set nodelay"
+    ),
     Cause.NOT_KNOWN: Known("not known", "the evidence does not decide why", "capture packets, sample finer"),
 }
 
-HARMLESS = frozenset({Cause.AT_CAPACITY})
+HARMLESS = frozenset({Cause.AT_CAPACITY, Cause.ON_TIME})
 """No reason to be slower."""

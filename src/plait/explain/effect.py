@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
+from plait.analysis.judged import JUDGED
 from plait.analysis.statistics import paired_difference
-from plait.analysis.wording import change, rate
+from plait.analysis.wording import change, show
 from plait.explain.model import Effect
 
 if TYPE_CHECKING:
@@ -21,43 +22,55 @@ LEAST_CHANGE = 0.01
 
 
 def effect(
-    what: str, fields: Sequence[str], cause: Cause | None, before: dict[int, float], after: dict[int, float]
+    what: str,
+    fields: Sequence[str],
+    cause: Cause | None,
+    before: dict[int, float],
+    after: dict[int, float],
+    *,
+    metric: str = "goodput_bps",
 ) -> Effect:
-    """Returns what a change did to a goodput in bit/s, by seed."""
+    """Returns what a change did to a metric, by seed."""
     shared = [seed for seed in before if seed in after]
     if not shared:
         sentence = f"With {what} no trial completed."
         return Effect(
             what=what, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
-            verdict="not measured", sentence=sentence,
+            verdict="not measured", sentence=sentence, metric=metric,
         )  # fmt: skip
     a, b = [before[seed] for seed in shared], [after[seed] for seed in shared]
     difference = paired_difference(a, b)
     mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
     spread = max(statistics.stdev(a), statistics.stdev(b)) if len(shared) > 1 else None
-    verdict = _verdict(difference.value, difference.ci95, spread, mean_a)
+    verdict = _verdict(difference.value, difference.ci95, spread, mean_a, more=JUDGED[metric].more_is_better)
+    goodput = metric == "goodput_bps"
     return Effect(
         what=what,
         fields=tuple(fields),
         cause=cause,
         pairs=len(shared),
-        before_bps=mean_a,
-        after_bps=mean_b,
-        difference_bps=difference.value,
+        metric=metric,
+        before=mean_a,
+        after=mean_b,
+        before_bps=mean_a if goodput else None,
+        after_bps=mean_b if goodput else None,
+        difference_bps=difference.value if goodput else None,
         ci95=difference.ci95,
-        spread_bps=spread,
+        spread_bps=spread if goodput else None,
         verdict=verdict,
-        sentence=_sentence(what, verdict, (mean_a, mean_b), spread, len(shared)),
+        sentence=_sentence(what, verdict, (mean_a, mean_b), spread, len(shared), metric=metric),
     )
 
 
-def _verdict(value: float, ci95: tuple[float, float] | None, spread: float | None, before: float) -> Verdict:
+def _verdict(
+    value: float, ci95: tuple[float, float] | None, spread: float | None, before: float, *, more: bool
+) -> Verdict:
     """An effect is told when its interval leaves out zero, and it exceeds the spread and a least change."""
     if spread is None or abs(value) <= max(spread, LEAST_CHANGE * before):
         return "no effect seen"
     if ci95 is not None and ci95[0] <= 0 <= ci95[1]:
         return "no effect seen"
-    return "faster" if value > 0 else "slower"
+    return "faster" if (value > 0) == more else "slower"
 
 
 def _times(ratio: float) -> str:
@@ -66,15 +79,17 @@ def _times(ratio: float) -> str:
 
 
 def _sentence(
-    what: str, verdict: Verdict, means: tuple[float, float], spread: float | None, pairs: int
+    what: str, verdict: Verdict, means: tuple[float, float], spread: float | None, pairs: int, *, metric: str
 ) -> str:
     before, after = means
+    noun = "" if metric == "goodput_bps" else f"{JUDGED[metric].noun} "
     if verdict == "no effect seen":
         if spread is None:
-            return f"With {what}: {rate(before)} became {rate(after)} with one seed; more are needed to judge it."
+            became = f"{show(metric, before)} became {show(metric, after)}"
+            return f"With {what}: {noun}{became} with one seed; more are needed to judge it."
         return (
-            f"With {what}: no effect beyond the spread over {pairs} seeds ({rate(before)} before, {rate(after)} after, "
-            f"spread {rate(spread)})."
+            f"With {what}: no effect beyond the spread over {pairs} seeds ({noun}{show(metric, before)} before, "
+            f"{show(metric, after)} after, spread {show(metric, spread)})."
         )
     ratio = f" ({_times(after / before)})" if before else ""
-    return f"With {what}: {rate(after)} instead of {rate(before)}{ratio}, over {pairs} seeds."
+    return f"With {what}: {noun}{show(metric, after)} instead of {show(metric, before)}{ratio}, over {pairs} seeds."

@@ -13,6 +13,7 @@ from plait.explain.model import Moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from plait.explain.capacity import Network
     from plait.explain.facts import FlowFacts
     from plait.explain.model import Share
 
@@ -102,18 +103,39 @@ def _pressure(facts: FlowFacts, _: Where) -> list[str]:
     return said
 
 
-def _drops(facts: FlowFacts, where: Where) -> list[str]:
+def of_links(network: Network, cause: Cause, where: Where) -> tuple[str, ...]:
+    """Returns what links alone say in support of a cause."""
+    return varied(network, where) if cause is Cause.JITTER else drops(network, where)
+
+
+def varied(network: Network, where: Where) -> tuple[str, ...]:
+    """Returns by how much the delay of links varies."""
+    known = [network.directions[name] for name in where[:MOST_PLACES] if name in network.directions]
+    return tuple(
+        f"{one.name} delays by {micros(one.delay_ns / 1e3)}, with a jitter of {micros(one.jitter_ns / 1e3)}."
+        for one in known
+    )
+
+
+def drops(network: Network, where: Where) -> tuple[str, ...]:
+    """Returns what links dropped."""
     said = []
     for name in where[:MOST_PLACES]:
-        if name not in facts.network.directions:
+        if name not in network.directions:
             continue
-        lost = float(facts.network.dropped(name).sum())
-        full = float(facts.network.overflowed(name).sum())
-        about = facts.network.directions[name]
+        lost = float(network.dropped(name).sum())
+        if not lost:
+            continue
+        full = float(network.overflowed(name).sum())
+        about = network.directions[name]
         limit = f" of {about.queue_packets} packets" if about.queue_packets else ""
         said.append(f"{name} dropped {lost:.0f} packets, {full:.0f} of them from its full queue{limit}.")
+    return tuple(said)
+
+
+def _drops(facts: FlowFacts, where: Where) -> list[str]:
     again = sum(track.last["retransmitted_bytes"] for path in facts.paths for track in path.tracks)
-    return [*said, f"{size(again)} were sent again by TCP."]
+    return [*drops(facts.network, where), f"{size(again)} were sent again by TCP."]
 
 
 def _late(facts: FlowFacts, _: Where) -> list[str]:
@@ -192,6 +214,15 @@ def _left_idle(facts: FlowFacts, _: Where) -> list[str]:
     return [f"Up to {size(float(waits.max()))} waited in the connection, and its window was not full."]
 
 
+def _gathered(facts: FlowFacts, _: Where) -> list[str]:
+    parts = [
+        float(np.mean((track.at["notsent_bytes"] > 0) & (track.at["notsent_bytes"] < track.at["mss_bytes"])))
+        for path in facts.paths
+        for track in path.tracks
+    ]
+    return [f"At {percent(max(parts, default=0.0), 2)} of the samples less than a segment waited to be sent."]
+
+
 def _went_down(facts: FlowFacts, _: Where) -> list[str]:
     return [
         f"At {seconds(event.t_us / 1e6)}: {event.text}."
@@ -217,5 +248,7 @@ _TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.DUPLICATES: _copied,
     Cause.SCHEDULER_IDLE_PATH: _left_idle,
     Cause.PATH_DOWN: _went_down,
+    Cause.NAGLE: _gathered,
+    Cause.JITTER: lambda facts, where: list(varied(facts.network, where)),
     Cause.RATE_CHANGED: _went_down,
 }

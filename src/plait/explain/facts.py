@@ -244,7 +244,9 @@ def _tracks(
         first = part.row(0, named=True)
         if _refused(part, first, events):
             continue
-        name = path_name(view, view.sender, first["local_address"], first["remote_address"])
+        name = path_name(
+            view, view.sender, first["local_address"], first["remote_address"], first["remote_port"]
+        )
         found.setdefault(name, []).append(_track(part, first, events, edges, connected))
     return found
 

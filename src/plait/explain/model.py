@@ -55,6 +55,30 @@ class Kernel(Record):
     sndbuf_limited_us: int
 
 
+class Delivery(Record):
+    """What became of the messages of a flow that has a pace or asks for answers; percentiles as in summary.json."""
+
+    metric: str
+    """The metric that speaks for this kind of traffic."""
+    messages: int
+    lost: int
+    late: int
+    """They took half as long again as the network alone takes, and at least 10 ms more."""
+    p50_us: float | None
+    p95_us: float | None
+    max_us: float | None
+    jitter_us: float | None = None
+    """Of UDP packets."""
+    load_us: float | None = None
+    """Of a page, from its first connect() until its last object was there."""
+    base_us: float
+    """What the network alone takes for a message, in the median."""
+    asked_bps: float | None
+    """What the source would send while it sends; null where it waits for answers."""
+    kept_pace: bool
+    """False: it sends more than was carried, and its messages waited ever longer."""
+
+
 class Moment(Record):
     """Something to mark in a figure."""
 
@@ -67,7 +91,7 @@ Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
 
 
 class Effect(Record):
-    """What one change did to one flow's goodput."""
+    """What one change did to one flow, by the metric that speaks for it."""
 
     what: str
     fields: tuple[str, ...]
@@ -76,6 +100,10 @@ class Effect(Record):
     """The cause that it was to take away; null for a what-if."""
     pairs: int
     """Seeds with which both completed."""
+    metric: str = "goodput_bps"
+    before: float | None = None
+    """Of the metric, in its unit; the fields that end in `_bps` say the same of goodput."""
+    after: float | None = None
     before_bps: float | None
     after_bps: float | None
     difference_bps: float | None = None
@@ -109,6 +137,10 @@ class FlowExplanation(Record):
     """All causes worth naming, the dearest first."""
     shares: tuple[Share, ...]
     """The dearest first; their times add up to 1."""
+    basis: Literal["time", "messages"] = "time"
+    """What the shares are of: the flow's time, or its messages (those in time are `on-time`)."""
+    delivery: Delivery | None = None
+    """Of streams, requests, pages and UDP; null for what sends as fast as it can."""
     paths: tuple[PathAccount, ...]
     kernel: Kernel | None
     moments: tuple[Moment, ...] = ()
@@ -116,6 +148,17 @@ class FlowExplanation(Record):
     """The paragraph."""
     tried: tuple[Effect, ...] = ()
     """What `--verify` and `--what-if` changed."""
+
+    @property
+    def spoken(self) -> tuple[str, float | None]:
+        """The metric that speaks for the flow, and its value."""
+        account = self.delivery
+        if self.basis == "time" or account is None:
+            return "goodput_bps", self.goodput_bps
+        if account.load_us is not None:
+            return account.metric, account.load_us / 1e6
+        lost = account.lost / account.messages
+        return account.metric, lost if self.transport == "udp" else account.p95_us
 
 
 class TrialExplanation(Record):

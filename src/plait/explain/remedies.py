@@ -185,6 +185,13 @@ def _greedy(suspect: Suspect) -> Remedy | None:
     return Remedy("an application that always has data", ((f"traffic.{number}", {"bulk": ends}),))
 
 
+def _without_nagle(suspect: Suspect) -> Remedy | None:
+    if suspect.entry is None:
+        return None
+    number, kind = suspect.entry
+    return Remedy("no Nagle's algorithm (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
+
+
 def _other_start(suspect: Suspect) -> Remedy | None:
     flow = next(one for one in suspect.plan.flows if one.id == suspect.flow.flow_id)
     best = min(flow.paths, key=lambda path: path.base_rtt_us)
@@ -223,6 +230,9 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.SUBFLOW_LATE: _events,
     Cause.SUBFLOW_CLOSED: _events,
     Cause.PATH_DOWN: _events,
+    Cause.NAGLE: _without_nagle,
+    Cause.RATE_TOO_HIGH: _of_links("rate", None, "no limit on {links}"),
+    Cause.JITTER: _of_links("jitter", "0ms", "no jitter on {links}"),
     Cause.RATE_CHANGED: _events,
     Cause.SENDER_IDLE: _greedy,
     Cause.INITIAL_PATH_POOR: _other_start,

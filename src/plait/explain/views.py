@@ -1,4 +1,4 @@
-"""The flows to explain, and what an explanation needs to know of each."""
+"""A flow to explain, and what an explanation needs to know of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plait.plan.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow, Path, Plan
+    from plait.plan.model import Flow, Path
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,8 @@ class View:
     flow: Flow
 
 
-def views(plan: Plan) -> list[View]:
-    """Returns the flows over TCP and MPTCP, in the order of the plan."""
-    return [_of_plan(flow) for flow in plan.flows if flow.transport != "udp" and flow.kind != "page"]
-
-
-def _of_plan(flow: Flow) -> View:
+def view_of(flow: Flow) -> View:
+    """Returns a flow as an explanation sees it."""
     return View(
         flow_id=flow.id,
         carrier=flow.carrier,

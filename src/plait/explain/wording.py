@@ -19,7 +19,7 @@ CLOSE = 0.9
 
 def paragraph(found: FlowExplanation, *, greedy: bool) -> tuple[str, ...]:
     """Returns the paragraph of a flow, sentence by sentence."""
-    return tuple(one for one in (_total(found), *_paths(found), *_causes(found, greedy=greedy)) if one)
+    return tuple(one for one in (_total(found), *paths(found), *causes(found, greedy=greedy)) if one)
 
 
 def _total(found: FlowExplanation) -> str:
@@ -27,12 +27,19 @@ def _total(found: FlowExplanation) -> str:
     if found.could_bps is None or found.goodput_bps is None:
         return f"{found.flow} got {got}; not every path has a rate, so what it could have got is not known."
     share = percent(found.goodput_bps / found.could_bps, 3)
+    return (
+        f"{found.flow} got {got}, {share} of the {rate(found.could_bps)} that {together(found)} could give."
+    )
+
+
+def together(found: FlowExplanation) -> str:
+    """Returns "its path", "its two paths together"."""
     many = len(found.paths)
-    whose = "its path" if many == 1 else f"its {number_word(many)} paths together"
-    return f"{found.flow} got {got}, {share} of the {rate(found.could_bps)} that {whose} could give."
+    return "its path" if many == 1 else f"its {number_word(many)} paths together"
 
 
-def _paths(found: FlowExplanation) -> list[str]:
+def paths(found: FlowExplanation) -> list[str]:
+    """Returns what each of several paths gave."""
     if len(found.paths) < 2:
         return []
     told = [_path(one) for one in found.paths[:MOST_PATHS]]
@@ -48,7 +55,8 @@ def _path(one: PathAccount) -> str:
     return f"{one.path} gave {rate(one.gave_bps)} of {rate(one.could_bps)}"
 
 
-def _causes(found: FlowExplanation, *, greedy: bool) -> list[str]:
+def causes(found: FlowExplanation, *, greedy: bool) -> list[str]:
+    """Returns what held a flow back, the dearest first, and what to try."""
     by_cause = {share.cause: share for share in found.shares}
     named = [by_cause[cause] for cause in found.named[:MOST_NAMED]]
     if not named:

@@ -66,7 +66,8 @@ def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:
 def _flow(flow: FlowExplanation) -> Iterator[Text]:
     yield Text(" ".join(flow.sentences))
     yield Text("")
-    yield Text(f"{'where the time went':<{BAR + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
+    what = "where the time went" if flow.basis == "time" else "what became of it"
+    yield Text(f"{what:<{BAR + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
     small = [share for share in flow.shares if share.time < LEAST_SHARE]
     for share in flow.shares:
         if share not in small:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import CaseSummary, Comparison, Summary
 
+MOST_TOLD = 4
+"""Cases of another kind than the headline's that are told one by one."""
 Phrase = tuple[str, bool]
 """A piece of a sentence, and whether it is a number to stress."""
 
@@ -35,7 +37,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     metric = primary_metric(summary)
     measured = measured_cases(summary)
     if not measured:
-        return [("No trial was completed: nothing was measured.", False)]
+        return _programs(summary) or [("No trial was completed: nothing was measured.", False)]
     if len(measured) > 2:
         return _many(summary, measured, metric)
     names = labels(summary.cases)
@@ -49,6 +51,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
             ("; " if found and case is not measured[0] else "", False),
             (f"{text} ", False),
             (show(metric, mean(case, metric)), True),
+            (_beside(case, metric), False),
         ]
     comparison = _comparison(summary, measured[-1].name, metric)
     if comparison is not None and comparison.ratio is not None:
@@ -62,16 +65,57 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     return [*found, (".", False)]
 
 
+def _beside(case: CaseSummary, metric: str) -> str:
+    """Return what else was measured of the kind of traffic that `metric` speaks for: " (delay p95 41.0 ms, ..)"."""
+    others = [
+        f"{title} {show(other, mean(case, other))}"
+        for title, other in JUDGED[metric].columns
+        if other != metric and mean(case, other) is not None
+    ]
+    return f" ({', '.join(others)})" if others else ""
+
+
+def _programs(summary: Summary) -> list[Phrase]:
+    """Return how long programs ran, where nothing else was measured; nothing where none ended by itself."""
+    ending = ".duration_s"
+    ran = [
+        (name.removesuffix(ending), stats.mean)
+        for case in summary.cases[:1]
+        for name, stats in case.metrics.items()
+        if name.endswith(ending) and stats.mean is not None
+    ]
+    found: list[Phrase] = [("Programs alone were measured: ", False)] if ran else []
+    for number, (name, lasted) in enumerate(ran):
+        found += [(f"{'; ' * bool(number)}{name} ran for ", False), (show("duration_s", lasted), True)]
+    return [*found, (".", False)] if ran else []
+
+
 def sentences(summary: Summary) -> list[str]:
     """Return what follows the headline: the comparisons in words, at most three of them, and what failed."""
     metric = primary_metric(summary)
     groups = _groups(summary)
     ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
     found = [*groups, *(comparison.sentence for comparison in ordered)]
+    found += _otherwise(summary, metric)
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:
         found.append(f"{failed} of {total} trials failed and are not part of any figure.")
+    return found
+
+
+def _otherwise(summary: Summary, metric: str) -> list[str]:
+    """Return what speaks for the cases in which the main metric was not measured: their traffic is another."""
+    names = labels(summary.cases)
+    left = [case for case in summary.cases if mean(case, metric) is None]
+    found = []
+    for other, judged in JUDGED.items():
+        known = [case for case in left if mean(case, other) is not None]
+        left = [case for case in left if case not in known]
+        told = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in known]
+        if told:
+            more = f", and {len(told) - MOST_TOLD} further cases" if len(told) > MOST_TOLD else ""
+            found.append(f"{judged.title}: {', '.join(told[:MOST_TOLD])}{more}.")
     return found
 
 

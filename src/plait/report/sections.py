@@ -7,6 +7,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from plait.analysis.failures import failed_alike
 from plait.analysis.wording import MISSING, number_word
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.theme import PATHS
@@ -105,16 +106,19 @@ def _further(number: int) -> Callable[[Row], str]:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the table of cases; columns in which nothing was measured are left out."""
+    further = [
+        (title.capitalize() if title[1].islower() else title, "n", _further(i))
+        for i, (title, _) in enumerate(rows[0].more if rows else ())
+    ]
+    leading = rows[0].leading if rows else 0
     columns: list[tuple[str, str, Callable[[Row], str]]] = [
         ("Case", "case", lambda row: escape(row.label)),
         ("Trials", "n", lambda row: escape(row.trials)),
+        *further[:leading],
         ("Completion time", "n", lambda row: escape(row.completion)),
         *((escape(title), "n", _group(i)) for i, title in enumerate(_groups(rows))),
         ("Goodput", "n", _goodput),
-        *(
-            (title.capitalize() if title[1].islower() else title, "n", _further(i))
-            for i, (title, _) in enumerate(rows[0].more if rows else ())
-        ),
+        *further[leading:],
         ("Against baseline", "n", _against),
         ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),
         ("Aggregation<br>benefit", "n", lambda row: escape(row.benefit)),
@@ -215,14 +219,16 @@ def failures(cases: Sequence[CaseRows]) -> str:
     failed = [(case.name, trial) for case in cases for trial in case.failed]
     if not failed:
         return ""
+    named = [(f"{name}, trial {trial.index:03d}", trial.error) for name, trial in failed]
     items = "".join(
-        f"<li>{escape(name)}, trial {trial.index:03d}<small>{escape(trial.error)}</small></li>"
-        for name, trial in failed
+        f"<li>{escape('; '.join(trials))}<small>{escape(error)}</small></li>"
+        for trials, error in failed_alike(named)
     )
     count = number_word(len(failed)).capitalize()
     return (
         f'<section id="failed"><h2>Failed trials</h2><p class="note">{count} failed; no figure counts them. Their logs '
-        f'are in their folders.</p><ul class="cautions failed">{items}</ul></section>'
+        "are in their folders, the guest's console in <code>trials/CASE/NUMBER/logs/console.log</code>.</p>"
+        f'<ul class="cautions failed">{items}</ul></section>'
     )
 
 

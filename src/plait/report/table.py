@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.groups import group_names
+from plait.analysis.judged import JUDGED, columns, primary_metric
 from plait.analysis.published import TOLD, Published
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
 from plait.report.cases_chart import labels
@@ -18,19 +19,7 @@ if TYPE_CHECKING:
 
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
-MORE = (
-    ("steady goodput", "steady_goodput_bps"),
-    ("page load", "page_load_s"),
-    ("latency p50", "request_latency_p50_us"),
-    ("latency p95", "request_latency_p95_us"),
-    ("delay p50", "message_delay_p50_us"),
-    ("delay p95", "message_delay_p95_us"),
-    ("delay max", "message_delay_max_us"),
-    ("UDP loss", "udp_loss_ratio"),
-    ("UDP delay p95", "udp_delay_p95_us"),
-    ("UDP jitter", "udp_jitter_us"),
-)
-"""Columns that only some kinds of traffic have."""
+STEADY = ("steady goodput", "steady_goodput_bps")
 
 MOST_SHARES = 9
 """Paths between two hosts, at most."""
@@ -67,6 +56,8 @@ class Row:
     """What was published of all flows together; empty without."""
     more: tuple[tuple[str, str], ...]
     """What only some kinds of traffic have, and what programs tell, by the heading of its column."""
+    leading: int
+    """So many of those stand before the goodput: they are what the study is about."""
 
     @property
     def share_text(self) -> str:
@@ -80,9 +71,12 @@ def rows(summary: Summary, published: Published | None = None) -> list[Row]:
     compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
     groups = group_names(name for case in summary.cases for name in case.metrics)
     known = published or Published()
-    columns = (*_told_by_programs(summary), *MORE)
+    first = primary_metric(summary)
+    ordered, leading = list(columns(first)), len(JUDGED[first].columns)
+    more = [*ordered[:leading], *_told_by_programs(summary), STEADY, *ordered[leading:]]
     return [
-        _row(case, names, compared.get(case.name), groups, known, columns=columns) for case in summary.cases
+        _row(case, names, compared.get(case.name), groups, known, more=more, leading=leading)
+        for case in summary.cases
     ]
 
 
@@ -99,7 +93,8 @@ def _row(
     groups: dict[str, str],
     published: Published,
     *,
-    columns: Sequence[tuple[str, str]],
+    more: Sequence[tuple[str, str]],
+    leading: int,
 ) -> Row:
     def mean(metric: str) -> float | None:
         found = case.metrics.get(metric)
@@ -132,7 +127,8 @@ def _row(
         published=_beside(
             published.of(case.settings), mean("steady_goodput_bps") or mean("goodput_bps") or _told(case)
         ),
-        more=tuple((title, show(metric, mean(metric))) for title, metric in columns),
+        more=tuple((title, show(metric, mean(metric))) for title, metric in more),
+        leading=leading,
     )
 
 

@@ -105,14 +105,17 @@ def _group(number: int) -> Callable[[Row], str]:
 def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) -> Table:
     """Return the table without columns in which nothing was measured, and without the last where there is no room."""
     table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    further = [(title, _further(number)) for number, (title, _) in enumerate(found[0].more)]
+    leading = found[0].leading
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
+        *further[:leading],
         ("completion", lambda row: row.completion),
         *((group, _group(number)) for number, (group, _, _) in enumerate(found[0].groups)),
         ("goodput", lambda row: row.goodput),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
         ("of ideal", lambda row: row.efficiency),
-        *((title, _further(number)) for number, (title, _) in enumerate(found[0].more)),
+        *further[leading:],
         (FOLDED, lambda row: row.share_text),
         ("fairness", lambda row: row.jain),
     ]

@@ -35,8 +35,9 @@ def why(explained: Sequence[FlowExplanation]) -> str:
 
 def _flow(flow: FlowExplanation) -> str:
     shares = [share for share in flow.shares if share.time >= LEAST_SHARE][:MOST_SHARES]
+    of = " of the time" if flow.basis == "time" else ""
     bar = "".join(
-        f'<i class="{_class(share, flow)}" style="flex-grow:{share.time:.4f}" title="{escape(_title(share))}"></i>'
+        f'<i class="{_class(share, flow)}" style="flex-grow:{share.time:.4f}" title="{escape(_title(share, of))}"></i>'
         for share in shares
     )
     rows = "".join(_row(share, flow) for share in shares)
@@ -53,8 +54,8 @@ def _class(share: Share, flow: FlowExplanation) -> str:
     return "good" if share.cause in HARMLESS else "named" if share.cause in flow.named else "small"
 
 
-def _title(share: Share) -> str:
-    return f"{CAUSES[share.cause].title}: {percent(share.time, 2)} of the time"
+def _title(share: Share, of: str) -> str:
+    return f"{CAUSES[share.cause].title}: {percent(share.time, 2)}{of}"
 
 
 def _row(share: Share, flow: FlowExplanation) -> str:

@@ -1,6 +1,8 @@
 """What a guest that went down says of it: the reason, and the trace with the lines of sources that were added.
 
-UML scans the stack for addresses; an entry `name+0x0/..` is a pointer to a function and not a call, and is left out.
+UML scans the stack for addresses of code. It follows frame pointers, and marks with `?` what it only came across: such
+an address may be left over from an earlier call, so it is no caller. An entry `name+0x0/..` is a pointer to a function
+and not a call, and is left out.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ if TYPE_CHECKING:
 
 _CALL = r"(?P<call>(?P<name>[\w.]+)\+0x(?P<offset>[0-9a-f]+)/0x[0-9a-f]+)(?: \[(?P<module>\w+)\])?"
 _FAULT = re.compile(rf"RIP: [0-9a-f]+:{_CALL}")
-_FRAME = re.compile(rf"\[<[0-9a-f]+>\] (?:\? )?{_CALL}")
+_FRAME = re.compile(rf"\[<[0-9a-f]+>\] (?P<doubt>\? )?{_CALL}")
 _SHOWN = 6
 """Calls that are shown on either side of the first one in a module."""
+DOUBTFUL = "on the stack, left over from earlier calls or not:"
+"""Before entries that the kernel marks with `?`."""
 
 
 def panic(console: list[str]) -> str | None:
@@ -37,13 +41,22 @@ def ran_out_of_memory(console: list[str]) -> bool:
 def trace(console: list[str], modules: Path) -> list[str]:
     """Returns where the kernel went down and the calls that led there, innermost first.
 
-    Those in modules of the folder `modules` have their line in the source. Empty when it did not go down by a panic.
+    Without frame pointers the kernel is sure of none: then what lay on the stack follows, each with its `?`. Those in
+    modules of the folder `modules` have their line in the source. Empty when it did not go down by a panic.
     """
     start = next((number for number, line in enumerate(console) if "Kernel panic" in line), len(console))
     fault = [f"at {_told(match, modules, 0)}" for line in console[:start] if (match := _FAULT.search(line))]
     frames = [match for line in console[start:] if (match := _FRAME.search(line)) and match["offset"] != "0"]
+    sure = [match for match in frames if not match["doubt"]]
+    if sure or not frames:
+        return fault[-1:] + [_told(match, modules, 1) for match in _around_module(sure)]
+    return [*fault[-1:], DOUBTFUL, *(f"? {_told(match, modules, 1)}" for match in _around_module(frames))]
+
+
+def _around_module(frames: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The frames about the first one in a module."""
     own = next((number for number, match in enumerate(frames) if match["module"]), 0)
-    return fault[-1:] + [_told(match, modules, 1) for match in frames[max(0, own - _SHOWN) : own + _SHOWN]]
+    return frames[max(0, own - _SHOWN) : own + _SHOWN]
 
 
 def _told(frame: re.Match[str], modules: Path, back: int) -> str:

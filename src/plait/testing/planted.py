@@ -3,13 +3,13 @@
 Every kind of cause is planted twice: in an even scenario, which may be looked at while thresholds are chosen, and in an
 odd one, which may not (`held_out`). Where a cause has two mechanisms the pair takes one each. Topology, rate and delay
 follow from a scenario's number alone, so that nobody chose them to fit: three topologies, six rates, five delays.
+Further ones are in planted_kinds.py: behind address translation, and of other traffic than what fills its paths.
 
 `python -m plait.testing.planted` runs them all and prints the table of docs/reference/explain.md.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.scenario import parse
+from plait.testing.planted_kinds import of_kinds
+from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,116 +32,13 @@ if TYPE_CHECKING:
     from plait.explain import FlowExplanation
     from plait.run.engine import Engine
 
-RATES_MBIT = (10, 20, 40, 8, 16, 30)
-DELAYS_MS = (5, 10, 20, 15, 8)
-TOPOLOGIES = ("parallel", "switches", "routers")
-LASTS_S = 6
-
-
-@dataclass(frozen=True)
-class Planted:
-    """One scenario of the set."""
-
-    number: int
-    kind: str
-    cause: str | None
-    """What `plait explain` should name first; None: nothing."""
-    reason: str | None
-    scenario: dict[str, Any]
-
-    @property
-    def held_out(self) -> bool:
-        """It was not looked at while rules were written."""
-        return self.number % 2 == 1
-
-    @property
-    def text(self) -> str:
-        """The scenario as a file (JSON is YAML)."""
-        return json.dumps(self.scenario, indent=1)
-
-
-@dataclass(frozen=True)
-class Site:
-    """The network of one scenario: its number decides topology, rate and delay."""
-
-    number: int
-
-    @property
-    def rate(self) -> int:
-        """Of the first path, in Mbit/s."""
-        return RATES_MBIT[self.number % len(RATES_MBIT)]
-
-    @property
-    def delay(self) -> int:
-        """One way over the first path, in ms."""
-        return DELAYS_MS[(2 * self.number + 1) % len(DELAYS_MS)]
-
-    @property
-    def topology(self) -> str:
-        """One of TOPOLOGIES."""
-        return TOPOLOGIES[self.number % len(TOPOLOGIES)]
-
-    def link(self, path: int) -> str:
-        """The link of a path that has its conditions."""
-        if self.topology == "parallel":
-            return "a-b" if path == 0 else f"a-b#{path + 1}"
-        return f"m{path + 1}-b"
-
-    def first_link(self, path: int) -> str:
-        """The link of a path at the host that sends."""
-        return self.link(path) if self.topology == "parallel" else f"a-m{path + 1}"
-
-    def network(self, *paths: dict[str, Any]) -> dict[str, Any]:
-        """So many paths between a and b, each with its conditions."""
-        links: dict[str, Any] = {}
-        for k, conditions in enumerate(paths):
-            if self.topology != "parallel":
-                links[f"a-m{k + 1}"] = {"delay": "1ms"}
-            links[self.link(k)] = conditions
-        middle = [f"m{k + 1}" for k in range(len(paths))]
-        found: dict[str, Any] = {"hosts": {"a": {}, "b": {}}, "links": links}
-        if self.topology != "parallel":
-            found[self.topology] = middle
-        return found
-
-    def path(self, share: float = 1.0, slower: float = 1.0, **more: Any) -> dict[str, Any]:
-        """A path with that share of the rate, and a delay that is so many times as long."""
-        return {"rate": f"{self.rate * share * 1000:.0f}kbit", "delay": f"{self.delay * slower:g}ms", **more}
-
-    def bdp_bytes(self, share: float, slower: float) -> int:
-        """What fills paths with that share of the rate in all, and so long a delay."""
-        return int(self.rate * share * 1e6 * 2 * (self.delay * slower + 1) / 8e3)
-
-
-def _scenario(
-    network: dict[str, Any], traffic: list[dict[str, Any]] | None = None, **more: Any
-) -> dict[str, Any]:
-    return {
-        "title": "A planted cause",
-        "network": network,
-        "traffic": traffic or [_bulk()],
-        "sample": "50ms",
-        **more,
-    }
-
-
-def _bulk(**more: Any) -> dict[str, Any]:
-    return {"bulk": {"from": "a", "to": "b", "duration": f"{LASTS_S}s", **more}}
-
-
-def _transfer(size: int, **more: Any) -> dict[str, Any]:
-    return {"transfer": {"from": "a", "to": "b", "bytes": f"{size}B", **more}}
-
 
 def sender_idle(site: Site, twin: int) -> dict[str, Any]:
-    """A stream far below the rate; an application with pauses."""
+    """Applications with pauses that send as fast as they can between; a stream that keeps its pace is a control."""
     network = site.network(site.path(), site.path())
-    if twin == 0:
-        rate = f"{site.rate * 400}kbit"
-        flow = {"from": "a", "to": "b", "rate": rate, "message": "4KB", "duration": f"{LASTS_S}s"}
-        return _scenario(network, [{"stream": flow}])
-    flow = {"from": "a", "to": "b", "on": "300ms", "off": "700ms", "duration": f"{LASTS_S}s"}
-    return _scenario(network, [{"on_off": flow}])
+    on, off = (("500ms", "500ms"), ("300ms", "700ms"))[twin]
+    flow = {"from": "a", "to": "b", "on": on, "off": off, "duration": f"{LASTS_S}s"}
+    return scenario_of(network, [{"on_off": flow}])
 
 
 def receive_window(site: Site, twin: int) -> dict[str, Any]:
@@ -147,8 +46,8 @@ def receive_window(site: Site, twin: int) -> dict[str, Any]:
     network = site.network(site.path(slower=4), site.path(slower=4))
     size = site.bdp_bytes(2, 4) // 2
     if twin == 0:
-        return _scenario(network, tcp={"receive_buffer_max": f"{size}B"})
-    return _scenario(network, [_bulk(receive_buffer=f"{size // 2}B")])
+        return scenario_of(network, tcp={"receive_buffer_max": f"{size}B"})
+    return scenario_of(network, [bulk(receive_buffer=f"{size // 2}B")])
 
 
 def send_buffer(site: Site, twin: int) -> dict[str, Any]:
@@ -156,23 +55,23 @@ def send_buffer(site: Site, twin: int) -> dict[str, Any]:
     network = site.network(site.path(slower=4), site.path(slower=4))
     size = site.bdp_bytes(2, 4) // 2
     if twin == 0:
-        return _scenario(network, tcp={"send_buffer_max": f"{size}B"})
-    return _scenario(network, [_bulk(send_buffer=f"{size // 2}B")])
+        return scenario_of(network, tcp={"send_buffer_max": f"{size}B"})
+    return scenario_of(network, [bulk(send_buffer=f"{size // 2}B")])
 
 
 def loss_recovery(site: Site, twin: int) -> dict[str, Any]:
     """Random loss on one path; bursts of it on both."""
     if twin == 0:
-        return _scenario(site.network(site.path(), site.path(slower=2, loss="2%")))
+        return scenario_of(site.network(site.path(), site.path(slower=2, loss="2%")))
     loss = {"ratio": "2%", "burst": "3pkt"}
-    return _scenario(site.network(site.path(slower=2, loss=loss), site.path(slower=2, loss=loss)))
+    return scenario_of(site.network(site.path(slower=2, loss=loss), site.path(slower=2, loss=loss)))
 
 
 def queue_full(site: Site, twin: int) -> dict[str, Any]:
     """A queue of a few packets before a long path; before both."""
     if twin == 0:
-        return _scenario(site.network(site.path(), site.path(slower=4, queue="4pkt")))
-    return _scenario(site.network(site.path(slower=4, queue="5pkt"), site.path(slower=4, queue="5pkt")))
+        return scenario_of(site.network(site.path(), site.path(slower=4, queue="4pkt")))
+    return scenario_of(site.network(site.path(slower=4, queue="5pkt"), site.path(slower=4, queue="5pkt")))
 
 
 def head_of_line(site: Site, twin: int) -> dict[str, Any]:
@@ -180,9 +79,9 @@ def head_of_line(site: Site, twin: int) -> dict[str, Any]:
     if twin == 0:
         size = site.bdp_bytes(2, 20) // 2
         network = site.network(site.path(), site.path(slower=20))
-        return _scenario(network, tcp={"receive_buffer_max": f"{size}B"})
+        return scenario_of(network, tcp={"receive_buffer_max": f"{size}B"})
     network = site.network(site.path(), site.path(share=0.25, slower=2, queue="600pkt"))
-    return _scenario(network, tcp={"receive_buffer_max": "384KiB"})
+    return scenario_of(network, tcp={"receive_buffer_max": "384KiB"})
 
 
 def subflow_late(site: Site, twin: int) -> dict[str, Any]:
@@ -196,7 +95,7 @@ def subflow_late(site: Site, twin: int) -> dict[str, Any]:
         {"at": "0s", "cut": link if twin == 0 else backward},
         {"at": "1500ms", "up": link if twin == 0 else backward},
     ]
-    return _scenario(network, events=events)
+    return scenario_of(network, events=events)
 
 
 def subflow_never_limit(site: Site, twin: int) -> dict[str, Any]:
@@ -204,26 +103,26 @@ def subflow_never_limit(site: Site, twin: int) -> dict[str, Any]:
     network = site.network(site.path(), site.path())
     limits: dict[str, Any] = {"limits": {"a": {"subflows": 0}}}
     mptcp: dict[str, Any] = limits if twin == 0 else {"endpoints": {"b": []}}
-    return _scenario(network, mptcp=mptcp)
+    return scenario_of(network, mptcp=mptcp)
 
 
 def subflow_never_box(site: Site, twin: int) -> dict[str, Any]:
     """A middlebox takes MPTCP's options off the SYNs of the second path; of the first."""
     box: dict[str, Any] = {"middlebox": {"strip": "syn"}}
     paths = [site.path(**(box if k == 1 - twin else {})) for k in range(2)]
-    return _scenario(site.network(*paths))
+    return scenario_of(site.network(*paths))
 
 
 def scheduler_idle_path(site: Site, twin: int) -> dict[str, Any]:
     """A scheduler that splits unequal paths equally, and so waits for the slower one."""
     network = site.network(site.path(), site.path(share=0.25))
-    return _scenario(network, mptcp={"scheduler": ("capped", "balanced")[twin]})
+    return scenario_of(network, mptcp={"scheduler": ("capped", "balanced")[twin]})
 
 
 def duplicates(site: Site, twin: int) -> dict[str, Any]:
     """A scheduler that sends everything over every path."""
     share = (1.0, 0.5)[twin]
-    return _scenario(site.network(site.path(), site.path(share=share)), mptcp={"scheduler": "redundant"})
+    return scenario_of(site.network(site.path(), site.path(share=share)), mptcp={"scheduler": "redundant"})
 
 
 def shared_bottleneck(site: Site, twin: int) -> dict[str, Any]:
@@ -237,7 +136,7 @@ def shared_bottleneck(site: Site, twin: int) -> dict[str, Any]:
         "r2-b#2": {"delay": "1ms"},
     }
     network = {"hosts": {"a": {}, "b": {}}, "routers": ["r1", "r2"], "links": links}
-    return _scenario(network)
+    return scenario_of(network)
 
 
 def competing_traffic(site: Site, twin: int) -> dict[str, Any]:
@@ -245,11 +144,11 @@ def competing_traffic(site: Site, twin: int) -> dict[str, Any]:
     network = site.network(site.path(), site.path())
     via = site.first_link(1)
     if twin == 0:
-        other = _bulk(transport="tcp", count=4, via=via, background=True)
-        return _scenario(network, [_bulk(start="500ms"), other])
+        other = bulk(transport="tcp", count=4, via=via, background=True)
+        return scenario_of(network, [bulk(start="500ms"), other])
     rate = f"{site.rate * 800}kbit"
     udp = {"from": "a", "to": "b", "rate": rate, "packet": "1200B", "duration": f"{LASTS_S + 1}s", "via": via}
-    return _scenario(network, [_bulk(start="500ms"), {"udp": {**udp, "background": True}}])
+    return scenario_of(network, [bulk(start="500ms"), {"udp": {**udp, "background": True}}])
 
 
 def bucket_empty(site: Site, twin: int) -> dict[str, Any]:
@@ -257,26 +156,26 @@ def bucket_empty(site: Site, twin: int) -> dict[str, Any]:
     burst = f"{site.rate * 1000 // 8}KB"
     if twin == 0:
         bucket = {"baseline": f"{site.rate * 100}kbit", "burst": burst}
-        return _scenario(site.network(site.path(), site.path(bucket=bucket)))
+        return scenario_of(site.network(site.path(), site.path(bucket=bucket)))
     network = site.network(site.path(), site.path())
     peak, baseline = f"{site.rate * 2}mbit", f"{site.rate * 400}kbit"
     network["hosts"]["a"] = {
         "bucket": {"baseline": baseline, "burst": burst, "peak": peak, "direction": "out"}
     }
-    return _scenario(network)
+    return scenario_of(network)
 
 
 def too_short(site: Site, twin: int) -> dict[str, Any]:
     """A transfer of a few windows over long paths; over three paths."""
     paths = [site.path(slower=8) for _ in range(2 + twin)]
-    return _scenario(site.network(*paths), [_transfer(120_000)])
+    return scenario_of(site.network(*paths), [transfer(120_000)])
 
 
 def initial_path_poor(site: Site, twin: int) -> dict[str, Any]:
     """The connection begins on a path that is far longer than the other."""
     slower = (20, 30)[twin]
     size = int(site.rate * 1e6 / 8 * 0.5)
-    return _scenario(site.network(site.path(slower=slower), site.path()), [_transfer(size)])
+    return scenario_of(site.network(site.path(slower=slower), site.path()), [transfer(size)])
 
 
 def path_down(site: Site, twin: int) -> dict[str, Any]:
@@ -286,14 +185,14 @@ def path_down(site: Site, twin: int) -> dict[str, Any]:
         events = [{"at": "2s", "cut": site.link(1)}, {"at": "5s", "up": site.link(1)}]
     else:
         events = [{"at": "1500ms", "down": site.link(0)}]
-    return _scenario(network, events=events)
+    return scenario_of(network, events=events)
 
 
 def rate_changed(site: Site, twin: int) -> dict[str, Any]:
     """A link becomes far slower on the way: the second path's; the first one's."""
     network = site.network(site.path(), site.path())
     at, part = (("1500ms", 100), ("1s", 125))[twin]
-    return _scenario(
+    return scenario_of(
         network, events=[{"at": at, "set": {site.link(twin ^ 1): {"rate": f"{site.rate * part}kbit"}}}]
     )
 
@@ -326,12 +225,12 @@ def _controls(site: Site, which: int) -> dict[str, Any]:
     two = site.network(site.path(), site.path())
     size = int(site.rate * 1e6 / 8 * 2 * LASTS_S)
     return (
-        _scenario(two),
-        _scenario(site.network(site.path()), transport="tcp"),
-        _scenario(site.network(site.path(), site.path(), site.path())),
-        _scenario(site.network(site.path(), site.path(share=0.5, slower=2))),
-        _scenario(two, [_transfer(size)]),
-        _scenario(two, [_bulk(reverse=True)]),
+        scenario_of(two),
+        scenario_of(site.network(site.path()), transport="tcp"),
+        scenario_of(site.network(site.path(), site.path(), site.path())),
+        scenario_of(site.network(site.path(), site.path(share=0.5, slower=2))),
+        scenario_of(two, [transfer(size)]),
+        scenario_of(two, [bulk(reverse=True)]),
     )[which]
 
 
@@ -347,14 +246,14 @@ def planted() -> tuple[Planted, ...]:
             site = Site(number)
             scenario = make(site, twin)
             scenario["title"] = f"{cause}, {site.topology}, {site.rate} Mbit/s"
-            found.append(Planted(number, cause, cause, reasons[twin], scenario))
+            found.append(Planted(number, cause, cause, reasons[twin], scenario, number % 2 == 1))
     for which in range(CONTROLS):
         number = len(found)
         site = Site(number)
         scenario = _controls(site, which)
         scenario["title"] = f"Nothing planted, {site.topology}, {site.rate} Mbit/s"
-        found.append(Planted(number, "control", None, None, scenario))
-    return tuple(found)
+        found.append(Planted(number, "control", None, None, scenario, number % 2 == 1))
+    return (*found, *of_kinds(len(found)))
 
 
 @dataclass(frozen=True)
@@ -384,7 +283,8 @@ def explain_one(one: Planted, engine: Engine, folder: Path) -> tuple[Row, FlowEx
     tables = convert(folder / "data", folder / "tables")
     # Processor time: others on the machine slow both down, and only a guest is waited for.
     begun_cpu = time.process_time()
-    found = explain_trial(plan, tables, possible(scenario, plan))[0]
+    explained = explain_trial(plan, tables, possible(scenario, plan))
+    found = next(flow for flow in explained if not flow.background)
     spent = time.process_time() - begun_cpu
     first = next((share for share in found.shares if share.cause == found.first), None)
     said = first.evidence[0] if first is not None and first.evidence else ""
@@ -427,11 +327,11 @@ def main() -> None:
     from plait.run.virtual import VirtualEngine
 
     which = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    half = next((word for word in sys.argv[1:] if word in ("even", "odd")), None)
+    half = next((word for word in sys.argv[1:] if word in ("seen", "held-out")), None)
     engine = VirtualEngine(ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
     rows = []
     for one in planted():
-        if (which and one.number not in which) or (half and one.held_out != (half == "odd")):
+        if (which and one.number not in which) or (half and one.held_out != (half == "held-out")):
             continue
         with TemporaryDirectory() as folder:
             rows.append(explain_one(one, engine, Path(folder))[0])

@@ -1,0 +1,22 @@
+"""Trials that failed in the same way, told together. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Trial = TypeVar("Trial")
+
+DECIDING_LINES = 2
+"""Of an error, the reason and the place of the fault; what follows (a stack, last lines of logs) differs by seed."""
+
+
+def failed_alike(failed: Iterable[tuple[Trial, str]]) -> list[tuple[list[Trial], str]]:
+    """Return the trials that failed by what went wrong, each time with the error of the first of them."""
+    found: dict[tuple[str, ...], tuple[list[Trial], str]] = {}
+    for trial, error in failed:
+        key = tuple(error.splitlines()[:DECIDING_LINES])
+        found.setdefault(key, ([], error))[0].append(trial)
+    return list(found.values())

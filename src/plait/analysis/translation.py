@@ -1,0 +1,89 @@
+"""What address translation makes of paths: the address under which a server sees its client. Pure.
+
+A router that translates (`nat`) puts the address of its outside interface in place of the client's, and keeps the port
+where that is free. So subflows that a server samples have other addresses than the plan's paths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.plan.model import Path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.plan.model import Flow, Plan
+
+Outside = dict[str, str]
+"""By the name of a link direction that leaves a translating router outwards, the address that packets take there."""
+
+
+class Translated(Path):
+    """A path on which the client's address is translated."""
+
+    seen_address: str
+    """What the server sees in place of it."""
+    seen_ports: frozenset[int] = frozenset()
+    """The client's ports on this path, where another path of the flow looks alike but for them."""
+
+
+def with_translation(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
+    """Return the plan with what servers see of its flows' paths; as it is, where nothing is translated."""
+    outside = _outside(plan)
+    if not outside:
+        return plan
+    flows = tuple(_of_flow(flow, outside, tables["subflows"]) for flow in plan.flows)
+    return plan.model_copy(update={"flows": flows})
+
+
+def _outside(plan: Plan) -> Outside:
+    addresses = {
+        (end.netns, end.ifname): text.split("/")[0]
+        for veth in plan.network.veths
+        for end in (veth.a, veth.b)
+        for text in reversed(end.addresses)
+        if ":" not in text
+    }
+    ports = {(nat.netns, ifname) for nat in plan.network.nats for ifname in nat.outside}
+    directions = (one for link in plan.links for one in link.directions if one.interface is not None)
+    return {
+        one.name: addresses[place] for one in directions if (place := (one.source, one.interface)) in ports
+    }
+
+
+def _of_flow(flow: Flow, outside: Outside, subflows: pl.DataFrame) -> Flow:
+    paths = [_of_path(path, flow.sender, outside) for path in flow.paths]
+    alike = Counter(
+        (path.seen_address, path.server_address) for path in paths if isinstance(path, Translated)
+    )
+    shown = [
+        path.model_copy(update={"seen_ports": _ports(flow, path, subflows)})
+        if isinstance(path, Translated) and alike[path.seen_address, path.server_address] > 1
+        else path
+        for path in paths
+    ]
+    return flow.model_copy(update={"paths": tuple(shown)})
+
+
+def _of_path(path: Path, sender: str, outside: Outside) -> Path:
+    """The path, translated by the last router that does so on the way from client to server."""
+    if isinstance(path, Translated) or ":" in path.client_address:
+        return path
+    there = path.forward if sender == "client" else path.backward
+    taken = [outside[name] for name in there if name in outside]
+    return Translated(**dict(path), seen_address=taken[-1]) if taken else path
+
+
+def _ports(flow: Flow, path: Path, subflows: pl.DataFrame) -> frozenset[int]:
+    """The ports that the client's samples show on the path."""
+    rows = subflows.filter(
+        (pl.col("flow") == flow.carrier)
+        & (pl.col("side") == "client")
+        & (pl.col("local_address") == path.client_address)
+        & (pl.col("remote_address") == path.server_address)
+    )
+    return frozenset(rows["local_port"].drop_nulls().to_list())

@@ -1,0 +1,156 @@
+"""The messages of a flow that has a pace or asks for answers: how long they took, and how long the network alone takes.
+
+Messages are those of a stream, answers, objects of a page, UDP packets; `docs/reference/results.md`, table `messages`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from plait.analysis.judged import speaks_for
+from plait.explain.capacity import could_bps
+from plait.explain.model import Delivery
+from plait.plan.applications import OnOff, Page, Request, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.plan.model import Flow, Path, Plan
+
+    Tables = Mapping[str, pl.DataFrame]
+
+Array = np.ndarray
+
+LATE = 1.5
+"""A message is late when it took so many times as long as the network alone takes, .."""
+LATE_US = 10_000
+""".. and so much longer: a retransmission, a queue, a farther path; not the grain of timers."""
+FIRST_WINDOW = 10
+"""Segments that Linux sends before the first acknowledgement (RFC 6928)."""
+SEGMENT = 1400
+BEHIND = 0.05
+"""A source has fallen behind when its last messages took so much of its time: the paths carry less than it sends."""
+LAST = 0.05
+"""The part of the messages that counts as the last ones."""
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The messages of one flow, in the order in which they were due. NaN: never arrived."""
+
+    flow: Flow
+    sent: Array
+    received: Array
+    size: Array
+    base: Array
+    """What the network alone takes for each, in us."""
+
+    @property
+    def delay(self) -> Array:
+        """How long each took, in us."""
+        return np.asarray(self.received - self.sent)
+
+    @property
+    def lost(self) -> Array:
+        """Whether each never arrived."""
+        return np.asarray(np.isnan(self.received))
+
+    @property
+    def late(self) -> Array:
+        """Whether each arrived later than the network alone explains."""
+        limit = np.maximum(LATE * self.base, self.base + LATE_US)
+        return np.asarray(~self.lost & (np.nan_to_num(self.delay) > limit))
+
+    @property
+    def behind(self) -> bool:
+        """Whether a paced source sends more than was carried, so that its messages wait ever longer."""
+        if not isinstance(self.flow.application, Stream | OnOff) or len(self.sent) < 2:
+            return False
+        last = self.delay[-max(1, int(LAST * len(self.sent))) :]
+        spent = self.sent[-1] - self.sent[0]
+        return bool(np.isnan(last).any() or np.median(last) > self.base[-1] + BEHIND * spent)
+
+    @property
+    def asked_bps(self) -> float | None:
+        """What the source would send while it sends; None where it waits for answers."""
+        application = self.flow.application
+        if isinstance(application, Stream):
+            return application.message_bytes * 8e9 / application.interval_ns
+        spent = float(self.sent[-1] - self.sent[0]) if len(self.sent) > 1 else 0.0
+        if isinstance(application, Request | Page) or not spent:
+            return None
+        return float(np.sum(self.size[:-1])) * 8e6 / spent
+
+
+def messages_of(plan: Plan, tables: Tables, flow: Flow) -> Messages | None:
+    """Returns the messages of a flow; None when it has none."""
+    table = tables.get("messages")
+    if table is None:
+        return None
+    rows = table.filter(pl.col("flow") == flow.id).drop_nulls("sent_us").sort("index")
+    if rows.is_empty() or not flow.paths:
+        return None
+    size = rows["bytes"].cast(pl.Float64).to_numpy()
+    return Messages(
+        flow,
+        rows["sent_us"].cast(pl.Float64).to_numpy(),
+        rows["received_us"].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+        size,
+        _base_us(plan, flow, size),
+    )
+
+
+def _base_us(plan: Plan, flow: Flow, size: Array) -> Array:
+    """The least that any path takes: its delay, its rate, and the round trips in which a window opens."""
+    answers = isinstance(flow.application, Request | Page)
+    rates = [rate for path in flow.paths if (rate := could_bps(plan, path))]
+    leaving = size * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
+    least = np.full(len(size), math.inf)
+    rounds = np.zeros(len(size))
+    if flow.transport != "udp":
+        rounds = np.ceil(np.log2(np.maximum(size / (FIRST_WINDOW * SEGMENT), 1)))
+    for path in flow.paths:
+        once = path.base_rtt_us if answers else one_way_us(plan, path)
+        least = np.minimum(least, once + rounds * path.base_rtt_us)
+    return least + leaving
+
+
+def one_way_us(plan: Plan, path: Path) -> float:
+    """How long the links of a path delay a packet from sender to receiver."""
+    delays = {one.name: one.delay_ns for link in plan.links for one in link.directions}
+    return sum(delays[name] for name in path.forward) / 1000
+
+
+def delivery(found: Messages, start_us: float) -> Delivery:
+    """Returns the account of a flow's messages; `start_us` is when it called connect()."""
+    delays = np.sort(found.delay[~found.lost])
+    median, most, largest = (
+        float(delays[math.ceil(share * len(delays)) - 1]) if len(delays) else None
+        for share in (0.5, 0.95, 1.0)
+    )
+    return Delivery(
+        metric=speaks_for(found.flow.kind),
+        messages=len(found.sent),
+        lost=int(found.lost.sum()),
+        late=int(found.late.sum()),
+        p50_us=median,
+        p95_us=most,
+        max_us=largest,
+        jitter_us=_jitter_us(found) if found.flow.kind == "udp" else None,
+        base_us=float(np.median(found.base)),
+        load_us=float(np.max(found.received) - start_us) if found.flow.kind == "page" else None,
+        asked_bps=found.asked_bps,
+        kept_pace=not found.behind,
+    )
+
+
+def _jitter_us(found: Messages) -> float | None:
+    """The mean difference of delays of packets that arrived one after the other, as `udp_jitter_us`."""
+    order = np.argsort(found.received[~found.lost], kind="stable")
+    steps = np.abs(np.diff(found.delay[~found.lost][order]))
+    return float(steps.mean()) if len(steps) else None

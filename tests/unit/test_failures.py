@@ -1,0 +1,44 @@
+"""Trials that fail in the same way are told once: with the reason, the place, and where the guest's console is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.failures import failed_alike
+from plait.cli.run import _tell
+from plait.run.study import StudyOutcome, TrialKey, TrialOutcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+PANIC = "the guest's kernel panicked: not syncing: Segfault with no mm\n  at mine_pick+0xb0/0x340 (mine.c:10)\n  ? {}"
+
+
+def test_only_reason_and_place_tell_failures_apart() -> None:
+    errors = [(0, PANIC.format("a")), (1, "other"), (2, PANIC.format("b")), (3, PANIC.replace(":10", ":11"))]
+    assert failed_alike(errors) == [
+        ([0, 2], PANIC.format("a")),
+        ([1], "other"),
+        ([3], PANIC.replace(":10", ":11")),
+    ]
+
+
+def test_a_trace_is_printed_once_with_the_path_of_the_console(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = []
+    for index in range(3):
+        key = TrialKey("case", index)
+        console = key.folder(tmp_path) / "logs" / "console.log"
+        console.parent.mkdir(parents=True)
+        console.touch()
+        ended.append(TrialOutcome(key, PANIC.format(index), reused=False, wall_s=0, virtual_s=None))
+    _tell(StudyOutcome(3, ended, interrupted=False), tmp_path, halted=False)
+    text = capsys.readouterr().err
+    first = tmp_path / "trials" / "case" / "000"
+    assert text == (
+        f"plait: {first} and 2 more trials failed: {PANIC.format(0)}\n"
+        f"  the guest's console: {first / 'logs' / 'console.log'}\n"
+    )

@@ -1,0 +1,162 @@
+"""Every kind of traffic is told in its metric: by the headline, by the tables, by comparisons."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait.analysis.compare import compare
+from plait.analysis.judged import JUDGED, columns, primary_metric
+from plait.analysis.messages import probe_metrics
+from plait.analysis.metrics import trial_metrics
+from plait.analysis.model import CaseSummary, Summary
+from plait.analysis.programs import with_connections
+from plait.analysis.statistics import describe
+from plait.analysis.summarise import CaseRows, TrialRow
+from plait.analysis.titles import TITLES
+from plait.report.headline import headline, sentences
+from plait.report.table import rows
+from plait.testing.plans import fake_plan
+from plait.testing.tables import make_tables
+
+CONNECTION = {"goodput_bps": 8e6, "retransmits": 0.0}
+KINDS: dict[str, tuple[dict[str, float], str, str]] = {
+    "bulk": (CONNECTION, "goodput_bps", "Goodput 8.00 Mbit/s."),
+    "transfer": (CONNECTION | {"completion_s": 2.5}, "completion_s", "Completion time 2.50 s."),
+    "stream": (
+        CONNECTION | {"message_delay_p50_us": 14e3, "message_delay_p95_us": 2e4, "message_delay_max_us": 3e4},
+        "message_delay_p95_us",
+        "95th percentile of message delay: all trials 20.0 ms (delay p50 14.0 ms, delay max 30.0 ms).",
+    ),
+    "request": (
+        CONNECTION | {"request_latency_p50_us": 7e4, "request_latency_p95_us": 2.1e5},
+        "request_latency_p95_us",
+        "95th percentile of request latency: all trials 210 ms (latency p50 70.0 ms).",
+    ),
+    "page": (CONNECTION | {"page_load_s": 1.5}, "page_load_s", "Page load time: all trials 1.50 s."),
+    "udp": (
+        {"goodput_bps": 9.8e6, "udp_loss_ratio": 0.182, "udp_delay_p95_us": 109e3, "udp_jitter_us": 286.0},
+        "udp_loss_ratio",
+        "Share of UDP packets lost: all trials 18.2 % (UDP delay p95 109 ms, UDP jitter 0.286 ms).",
+    ),
+    "iperf3 -u": (
+        {
+            "client.iperf3_received_bps": 4.7e6,
+            "iperf3_udp_loss_ratio": 914 / 3655,
+            "iperf3_udp_jitter_us": 120.0,
+        },
+        "iperf3_udp_loss_ratio",
+        "Share of UDP packets that iperf3 lost: all trials 25.0 % (UDP jitter (iperf3) 0.120 ms).",
+    ),
+    "ping alone": (
+        {"probe_rtt_p50_us": 2e4, "probe_rtt_p95_us": 4e4, "probe_loss_ratio": 0.01},
+        "probe_rtt_p95_us",
+        "95th percentile of the probes' RTT: all trials 40.0 ms (probes lost 1.00 %).",
+    ),
+    "ping beside bulk": (CONNECTION | {"probe_rtt_p95_us": 4e4}, "goodput_bps", "Goodput 8.00 Mbit/s."),
+    "udp beside bulk": (CONNECTION | {"udp_loss_ratio": 0.1}, "goodput_bps", "Goodput 8.00 Mbit/s."),
+    "a program": (
+        {"curl.duration_s": 2.5},
+        "goodput_bps",
+        "Programs alone were measured: curl ran for 2.50 s.",
+    ),
+}
+
+
+def summary(*cases: dict[str, float]) -> Summary:
+    return Summary(
+        scenario="s",
+        digest="",
+        cases=tuple(
+            CaseSummary(
+                name=f"c{n}" if len(cases) > 1 else "default",
+                settings={"n": n} if len(cases) > 1 else {},
+                trials=1,
+                failed=0,
+                metrics={name: describe([value]) for name, value in metrics.items()},
+            )
+            for n, metrics in enumerate(cases)
+        ),
+        comparisons=(),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_headline_and_table_tell_each_kind_of_traffic_in_its_metric(kind: str) -> None:
+    metrics, primary, told = KINDS[kind]
+    found = summary(metrics)
+    assert primary_metric(found) == primary
+    assert "".join(words for words, _ in headline(found, {})) == told
+    (row,) = rows(found)
+    leading = [title for title, _ in row.more[: row.leading]]
+    assert leading == [title for title, _ in JUDGED[primary].columns]
+    cells = dict(row.more)
+    for title, metric in columns(primary):
+        assert (cells[title] != "\N{EN DASH}") == (metric in metrics)
+
+
+def test_cases_of_other_traffic_than_the_headlines_are_told_in_theirs() -> None:
+    found = summary(CONNECTION, KINDS["iperf3 -u"][0])
+    assert "".join(words for words, _ in headline(found, {})) == "N 0 8.00 Mbit/s."
+    assert sentences(found) == ["Share of UDP packets that iperf3 lost: n 1 25.0 %."]
+
+
+def test_a_loss_where_there_was_none_is_compared_in_words() -> None:
+    """A ratio to zero does not exist; that no seed was measured with both would be wrong."""
+
+    def case(name: str, values: list[float]) -> CaseRows:
+        made = [TrialRow(i, i, "", {"udp_loss_ratio": value}) for i, value in enumerate(values)]
+        return CaseRows(name, {"n": name}, tuple(made))
+
+    (found,) = compare([case("none", [0.0, 0.0, 0.0]), case("some", [0.1, 0.12, 0.11])], "none")
+    assert (found.ratio, found.verdict, found.pairs) == (None, "more", 3)
+    assert found.sentence.startswith(
+        "The share of UDP packets lost is 11.0 % with n some, and zero with n none"
+    )
+
+
+def test_what_stands_in_a_column_has_a_title_in_figures() -> None:
+    assert {metric for _, metric in columns("goodput_bps")} | set(JUDGED) <= set(TITLES)
+
+
+def test_the_connection_of_iperf3_in_udp_only_controls_and_its_packets_are_counted_together() -> None:
+    plan = fake_plan()
+    about = {"flow": 1, "program": "client", "client": "h1", "server": "h2", "sender": "client"}
+    ends = {"client_address": "10.9.0.1", "client_port": 1, "server_address": "10.9.0.2", "server_port": 5201}
+    figures = {
+        "iperf3_packets": 3655,
+        "iperf3_lost_packets": 914,
+        "iperf3_jitter_us": 120,
+        "iperf3_udp_bps": 9,
+    }
+    row = {"name": "client:5201", "kind": "program", "transport": "tcp", "completed": True, "start_us": 0}
+    tables = make_tables(
+        {
+            "flows": [{"flow": 1, "end_us": 10**6, "received_bytes": 195, **row}],
+            "connections": [{"flow": 1, "t_us": 10**6, "side": "server", "received_bytes": 195}],
+            "program_flows": [about | ends],
+            "programs": [{"program": "client", "start_us": 0, "end_us": 10**6, "stopped": False}],
+            "program_figures": [
+                {"program": "client", "figure": name, "value": value} for name, value in figures.items()
+            ],
+        }
+    )
+    planned = plan.model_copy(update={"flows": ()})
+    (control,) = with_connections(planned, tables).flows
+    assert control.background
+    metrics = trial_metrics(with_connections(planned, tables), tables)
+    assert metrics["goodput_bps"] is None
+    assert metrics["iperf3_udp_loss_ratio"] == 914 / 3655
+    assert metrics["iperf3_udp_jitter_us"] == 120
+    tables["program_figures"] = tables["program_figures"].clear()
+    assert not with_connections(planned, tables).flows[0].background, "of TCP it is what was measured"
+
+
+def test_probes_tell_round_trips_and_what_had_no_answer() -> None:
+    times = [10_000] * 18 + [50_000, None]
+    probes = [{"t_us": n, "path": "p", "rtt_us": rtt} for n, rtt in enumerate(times)]
+    assert probe_metrics(make_tables({"probes": probes})) == {
+        "probe_rtt_p50_us": 10_000,
+        "probe_rtt_p95_us": 50_000,
+        "probe_loss_ratio": 0.05,
+    }
+    assert probe_metrics({}) == {}

@@ -38,7 +38,14 @@ def study(repeat: int = 10) -> Study:
 
 def test_frames_are_what_the_links_allow_for_the_time() -> None:
     assert expected_frames(fake_plan(FakeFlow(transport="tcp"))) == pytest.approx(5e6 * 10 / 8 / 1514)
-    assert expected_frames(fake_plan(FakeFlow(bytes=1_448_000))) == pytest.approx(1000)
+    assert expected_frames(fake_plan(FakeFlow(bytes=1_424_000))) == pytest.approx(1000)
+
+
+def test_frames_are_as_long_as_the_interfaces_allow() -> None:
+    plan = fake_plan(FakeFlow(transport="tcp"), mtu=9000)
+    assert expected_frames(plan) == pytest.approx(5e6 * 10 / 8 / 9014)
+    mptcp = fake_plan(FakeFlow(bytes=8924 * 100), mtu=9000)  # 9000 less 20, 20, 12 and 24 bytes of headers
+    assert expected_frames(mptcp) == pytest.approx(100)
 
 
 def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:

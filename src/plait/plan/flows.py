@@ -7,6 +7,7 @@ from itertools import product
 from math import inf, prod
 from typing import TYPE_CHECKING, Literal
 
+from plait.frames import frame_bytes
 from plait.plan.application import PATIENCE_US, application
 from plait.plan.applications import SocketOptions, Udp
 from plait.plan.buckets import takes_tokens
@@ -283,8 +284,8 @@ def _queue_us(conditions: Conditions, mtu: int) -> int:
     queue, rate = conditions.queue, conditions.rate
     assert rate is not None
     if queue is None or queue.unit == "bdp":
-        return 1_000_000 + 100 * (mtu + 14) * 8_000_000 // int(rate)
-    size = int(queue.amount) * (1 if queue.unit == "B" else mtu + 14)
+        return 1_000_000 + 100 * frame_bytes(mtu) * 8_000_000 // int(rate)
+    size = int(queue.amount) * (1 if queue.unit == "B" else frame_bytes(mtu))
     return size * 8_000_000 // int(rate)
 
 

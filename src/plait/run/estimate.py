@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from plait.errors import RequestError
 from plait.plan.application import messages
 from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
+from plait.plan.framing import full_segment
 from plait.plan.seeds import trial_seed
 from plait.run.files import write_atomically
 
@@ -27,8 +28,6 @@ MOST_TRIALS = 10_000
 BOOT_S = 0.1
 FRAME_S = 3e-5
 """Wall seconds of a boot and of a frame where nothing is known yet (measured on two cores of 2020)."""
-_FRAME_BYTES = 1514
-_PAYLOAD_BYTES = 1448
 _UNLIMITED_BPS = 1e9
 _REMEMBERED = 500
 _LOOKED_AT = 40
@@ -81,7 +80,7 @@ class Estimate:
 
 def expected_frames(plan: Plan) -> float:
     """Returns the data frames that a trial will send if its flows get what the links allow each of them."""
-    return sum(_frames(flow) for flow in plan.flows)
+    return sum(_frames(flow, *full_segment(plan, flow, transport=flow.transport)) for flow in plan.flows)
 
 
 def estimate(study: Study, jobs: int, pace: Pace) -> Estimate:
@@ -144,19 +143,19 @@ def _frames_of_a_trial(study: Study) -> float:
     return sum(expected_frames(study.resolve(case, seed)) for case in some) / len(some)
 
 
-def _frames(flow: Flow) -> float:
+def _frames(flow: Flow, payload: int, frame: int) -> float:
     rate = flow.ideal_rate_bps or _UNLIMITED_BPS
     match flow.application:
         case Transfer(bytes=size):
-            return size / _PAYLOAD_BYTES
+            return size / payload
         case Bulk(duration_us=lasts) | OnOff(duration_us=lasts, message_bytes=None):
-            return rate * (lasts or 0) / 8e6 / _FRAME_BYTES
+            return rate * (lasts or 0) / 8e6 / frame
         case Page(objects=objects):
-            return sum(1 + size / _PAYLOAD_BYTES for size in objects)
+            return sum(1 + size / payload for size in objects)
         case Stream(message_bytes=size) | Udp(packet_bytes=size) | Request(response_bytes=size):
-            return messages(flow) * (1 + size / _PAYLOAD_BYTES)
+            return messages(flow) * (1 + size / payload)
         case OnOff(message_bytes=int(size)):
-            return messages(flow) * (1 + size / _PAYLOAD_BYTES)
+            return messages(flow) * (1 + size / payload)
     return 0.0
 
 

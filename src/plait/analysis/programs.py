@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.gaps import part
 from plait.analysis.units import goodput_bps
 from plait.plan.applications import Connection
 from plait.plan.model import Flow, Path, Side
@@ -39,6 +40,10 @@ def _serves(plan: Plan, about: Row) -> bool:
 
 def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     """Return the plan with a flow for each connection between its nodes that programs made; as it is, without any."""
+    return part("connections of programs", lambda: _with_connections(plan, tables), plan)
+
+
+def _with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
     found = tables.get("program_flows")
     if found is None or found.is_empty() or any(isinstance(f.application, Connection) for f in plan.flows):
         return plan

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare import compare
-from plait.analysis.model import CaseSummary, Summary
+from plait.analysis.gaps import part
+from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.statistics import describe
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline
                 trials=len(case.rows) + len(case.failed),
                 failed=len(case.failed),
                 metrics={
-                    name: describe([row.metrics.get(name) for row in case.rows])
+                    name: _described(name, [row.metrics.get(name) for row in case.rows])
                     for name in names
                     # Names of flows and paths belong to the cases that have them.
                     if "." not in name or any(name in row.metrics for row in case.rows)
@@ -64,5 +65,9 @@ def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline
             )
             for case in cases
         ),
-        comparisons=tuple(compare(cases, baseline)),
+        comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline), [])),
     )
+
+
+def _described(name: str, values: Sequence[float | None]) -> Statistics:
+    return part(f"statistics of {name}", lambda: describe(values), Statistics(n=0))

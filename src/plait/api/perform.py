@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,9 @@ def perform(
     pace = read_pace(cache, identity.engine)
     if steady:
         tell(ONE_IS_ENOUGH.format(repeat=study.repeat))
-    tell(estimate(replace(study, repeat=CHECKED) if steady else study, jobs, pace).sentence)
+    expected = estimate(replace(study, repeat=CHECKED) if steady else study, jobs, pace)
+    tell(expected.sentence)
+    started = time.monotonic()
     trials = cache / "trials"
     runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
     finished: list[TrialOutcome] = []
@@ -116,7 +119,7 @@ def perform(
     total = len(study.cases) * part.repeat
     outcome = StudyOutcome(total, finished, outcome.interrupted)
     if not study.paused:
-        keep_pace(cache, identity.engine, learn(pace, study, outcome))
+        keep_pace(cache, identity.engine, learn(pace, study, outcome, expected, time.monotonic() - started))
     return out, outcome
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.compare import compare
 from plait.analysis.gaps import part
 from plait.analysis.model import CaseSummary, Statistics, Summary
+from plait.analysis.published import Published
 from plait.analysis.statistics import describe
 
 if TYPE_CHECKING:
@@ -44,8 +45,16 @@ class CaseRows:
     failed: tuple[FailedTrial, ...] = ()
 
 
-def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline: str | None) -> Summary:
+def summarise(
+    cases: Sequence[CaseRows],
+    *,
+    scenario: str,
+    digest: str,
+    baseline: str | None,
+    published: Published | None = None,
+) -> Summary:
     """Return the summary of a study; `baseline` names the case that the others are compared with."""
+    known = published or Published()
     names = list(dict.fromkeys(name for case in cases for row in case.rows for name in row.metrics))
     return Summary(
         scenario=scenario,
@@ -56,6 +65,7 @@ def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline
                 settings=case.settings,
                 trials=len(case.rows) + len(case.failed),
                 failed=len(case.failed),
+                published=known.of_case(case.settings),
                 metrics={
                     name: _described(name, [row.metrics.get(name) for row in case.rows])
                     for name in names
@@ -65,6 +75,7 @@ def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline
             )
             for case in cases
         ),
+        published_source=known.source or None,
         comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline), [])),
     )
 

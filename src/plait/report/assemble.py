@@ -91,8 +91,14 @@ def read_partly(folder: Path) -> StudyData:
 
 def summary_of(study: StudyData) -> Summary:
     """Return the summary of a study."""
-    name = study.about.name or study.about.heading
-    return summarise(study.cases, scenario=name, digest=study.digest, baseline=study.about.baseline)
+    about = study.about
+    return summarise(
+        study.cases,
+        scenario=about.name or about.heading,
+        digest=study.digest,
+        baseline=about.baseline,
+        published=about.published,
+    )
 
 
 def summary_text(summary: Summary) -> str:

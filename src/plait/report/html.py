@@ -72,7 +72,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         ),
         "delays": lambda: sections.delays(list(delays), len(shown)),
         "over time": lambda: over_time.html,
-        "table": lambda: sections.table(rows(summary, about.published)),
+        "table": lambda: sections.table(rows(summary)),
         "matrix": lambda: matrix.section(summary),
         "flows": lambda: sections.flows(flow_rows(summary), rows(summary)),
         "split": lambda: split.section(summary.cases, rows(summary)),

@@ -110,7 +110,9 @@ def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) 
     assert math.exp(found.trials[0]) == pytest.approx(5.0 / (expected.running_s / 4))
     assert found.errors == (), "what came from the store took no time"
     whole = StudyOutcome(4, [ended(n) for n in range(4)], interrupted=False)
-    found = learn(found, study(2), whole, expected, 2 * expected.running_s)
+    assert learn(Pace(), study(2), whole, expected, 1.0).errors == (), "a guess's error tells nothing"
+    second = estimate(study(2), 1, found)
+    found = learn(found, study(2), whole, second, 2 * second.running_s)
     assert math.exp(found.errors[0]) == pytest.approx(2)
     assert len(learn(Pace((0.0,) * 40), study(2), whole, expected, 1.0).trials) == 40
     assert estimate(study(), 1, found).running_s == pytest.approx(

@@ -28,7 +28,7 @@ MOST_TRIALS = 10_000
 """More are run only when they are confirmed."""
 BOOT_S, HOP_S, ROW_S = 0.15, 5e-6, 1e-5
 """Wall seconds of a boot with what belongs to any trial, of a frame on a link, and of a row of samples."""
-REPORT_S, TRIAL_REPORT_S = 3.0, 0.1
+REPORT_S, TRIAL_REPORT_S = 4.0, 0.1
 """Of a report, and of each trial that it reads."""
 HOLDS = 0.9
 """The share of studies that are to take a time in the range."""
@@ -117,7 +117,7 @@ def estimate(study: Study, jobs: int, pace: Pace) -> Estimate:
     each = [pace.factor * _trial_s(one) for one in work(study)]
     at_once = min(jobs, study.total)
     running = max(sum(each) / len(each) * study.total / at_once, *each)
-    report = REPORT_S + TRIAL_REPORT_S * study.total
+    report = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
     return Estimate(len(study.cases), study.repeat, running, report, pace.spread, known)
 
 
@@ -134,7 +134,7 @@ def learn(pace: Pace, study: Study, outcome: StudyOutcome, expected: Estimate, t
     """Returns the pace with this study, whose trials took `took_s` together.
 
     Trials from the store, failed ones and programs tell nothing; nor does the sum, unless all trials ran that were
-    expected.
+    expected, by an estimate that was no guess.
     """
     ran = [one.wall_s for one in outcome.finished if not one.reused and one.error is None]
     if _with_programs(study) or not ran:
@@ -142,7 +142,7 @@ def learn(pace: Pace, study: Study, outcome: StudyOutcome, expected: Estimate, t
     each = [_trial_s(one) for one in work(study)]
     of_trials = math.log(sum(ran) / len(ran) / (sum(each) / len(each)))
     found = replace(pace, trials=(*pace.trials, of_trials)[-_REMEMBERED:])
-    if len(ran) != expected.cases * expected.repeat:
+    if not expected.known or len(ran) != expected.cases * expected.repeat:
         return found
     error = math.log(took_s / expected.running_s)
     return replace(found, errors=(*pace.errors, error)[-_REMEMBERED:])

@@ -111,7 +111,7 @@ def test_a_study_without_randomness_ends_after_a_second_trial_that_measured_the_
     study, calls, told = run(STEADY % ("", *BULK), alike=True)
     assert calls == 2
     assert "nothing in this scenario is random, so one trial of each case is enough" in told
-    assert told.index("one trial of each case is enough") < told.index("2 trials")
+    assert told.index("one trial of each case is enough") < told.index(": 2 trials")
     assert "both trials of each case measured the same; 28 further repeats left out" in told
     assert "TRIALS_MISSING" not in {caution.code for caution in study.cautions}
 

@@ -36,7 +36,7 @@ CHECKED = 2
 """Repeats of a study without randomness: the second shows whether the first was enough."""
 ONE_IS_ENOUGH = (
     "nothing in this scenario is random, so one trial of each case is enough; a second one checks that "
-    "(--repeat {repeat} runs them all)"
+    "(--repeat {repeat} runs them all): "
 )
 
 
@@ -100,10 +100,8 @@ def perform(
         tell(calibration.sentence)
     steady = options.repeat is None and study.repeat > CHECKED and is_steady(study)
     pace = read_pace(cache, identity.engine)
-    if steady:
-        tell(ONE_IS_ENOUGH.format(repeat=study.repeat))
     expected = estimate(replace(study, repeat=CHECKED) if steady else study, jobs, pace)
-    tell(expected.sentence)
+    tell((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
     started = time.monotonic()
     trials = cache / "trials"
     runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)

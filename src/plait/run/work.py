@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import prod, sqrt
 from typing import TYPE_CHECKING
 
+from plait.frames import DEFAULT_MTU
 from plait.plan.application import messages
 from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
 from plait.plan.framing import full_segment
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model import Flow, LinkDirection, Plan
 
 _UNLIMITED_BPS = 1e9
+_SEGMENT_BITS = 8 * DEFAULT_MTU
+"""For the rate that random loss leaves (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997); others are no further off."""
 _ACKS = 0.5
 """For each data frame; Linux acknowledges every second one."""
 
@@ -33,10 +37,10 @@ def work_of(plan: Plan) -> Work:
     crossing = Counter(
         name for flow in plan.flows for name in {one for path in flow.paths for one in path.forward}
     )
-    limits = {one.name: one.rate_bps for link in plan.links for one in link.directions}
+    directions = {one.name: one for link in plan.links for one in link.directions}
     hops, longest_us = 0.0, 0.0
     for flow in plan.flows:
-        rate = _rate_bps(flow, limits, crossing)
+        rate = _rate_bps(flow, directions, crossing)
         payload, frame = full_segment(plan, flow, transport=flow.transport)
         mean_hops = sum(len(path.forward) for path in flow.paths) / max(1, len(flow.paths))
         hops += _frames(flow, rate, payload, frame) * mean_hops * (1 + _ACKS)
@@ -45,15 +49,17 @@ def work_of(plan: Plan) -> Work:
     return Work(hops, rows * longest_us / plan.sample_interval_us)
 
 
-def _rate_bps(flow: Flow, limits: dict[str, int | None], crossing: Counter[str]) -> float:
-    """Return what a flow gets if each link is divided evenly among the flows that cross it."""
-    shares = [
-        min(
-            (rate / crossing[name] for name in path.forward if (rate := limits.get(name))),
-            default=_UNLIMITED_BPS,
+def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counter[str]) -> float:
+    """Return what a flow gets if each link is divided evenly among the flows that cross it, and losses hold it back."""
+    shares = []
+    for path in flow.paths:
+        links = [directions[name] for name in path.forward if name in directions]
+        shares.append(
+            min((one.rate_bps / crossing[one.name] for one in links if one.rate_bps), default=_UNLIMITED_BPS)
         )
-        for path in flow.paths
-    ]
+        lost = 1 - prod(1 - one.loss_ratio for one in links)
+        if lost and path.base_rtt_us:
+            shares[-1] = min(shares[-1], _SEGMENT_BITS * 1e6 / path.base_rtt_us * sqrt(1.5 / lost))
     return min(sum(shares) or _UNLIMITED_BPS, flow.ideal_rate_bps or _UNLIMITED_BPS)
 
 

@@ -6,14 +6,20 @@ An error means that nothing was run; a caution means that what runs may not show
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MANY = 3
 """Names of cases that are told."""
 
 
-LOUD = ("FLOW_FAILED", "FELL_BACK", "CHECKSUM")
+ANALYSIS_FAILED = "ANALYSIS_FAILED"
+"""Part of a report is missing, because the analysis raised an error."""
+LOUD = (ANALYSIS_FAILED, "FLOW_FAILED", "FELL_BACK", "CHECKSUM")
 """Codes of data that make a result something else than it seems: told first, and not to be overlooked."""
 
 
@@ -75,3 +81,8 @@ class Caution(BaseModel):
     def __str__(self) -> str:
         remedy = "" if self.remedy is None else f"; {self.remedy}"
         return f"{self.told}{remedy} [{self.code}]"
+
+
+def is_complete(cautions: Iterable[Caution]) -> bool:
+    """Return whether no part of a report is missing."""
+    return all(caution.code != ANALYSIS_FAILED for caution in cautions)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from plait.analysis.studies import CaseComparison, compare_studies
+from plait.analysis.studies import DEFAULT_METRICS, HIGHER_IS_BETTER, CaseComparison, compare_studies
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import MISSING
 from plait.cli import app
@@ -17,9 +19,6 @@ from plait.errors import DataError, RequestError
 from plait.report.studies import _changed_fields
 from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def case(
@@ -88,10 +87,28 @@ def test_one_pair_of_trials_speaks_for_itself_and_says_so() -> None:
 def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
     assert one(case([10.0, 10.1]), case([20.0], failed=1)).verdict == "not measured"
     assert one(case([10.0, 10.1]), case([None, None])).verdict == "not measured"
-    assert one(case([None, None]), case([10.0, 10.1])).verdict == "better"
     gone = compare_studies([case([1.0, 2.0])], [case([], failed=2)], metrics=["goodput_bps"], tolerance=0)
     assert gone.verdict == "worse"
     assert "measured in 0 of 2 trials, before in 2 of 2" in gone.cases[0].sentence
+
+
+def test_what_was_not_measured_before_is_neither_better_nor_worse() -> None:
+    found = compare_studies([case([None, None])], [case([10.0, 10.1])], metrics=["goodput_bps"], tolerance=0)
+    assert [row.verdict for row in found.cases] == ["newly measured"]
+    assert found.verdict == "no worse"
+    assert "one without a value before" in found.sentence
+    assert "nothing to compare it with" in found.cases[0].sentence
+
+
+def test_help_and_page_name_every_metric_that_is_judged() -> None:
+    shown = " ".join(run("--help").output.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
+    assert f"Default: {', '.join(DEFAULT_METRICS)}." in shown
+    page = (Path(__file__).parents[2] / "docs/reference/compare.md").read_text(encoding="utf-8")
+    rows = page.partition("| more is better | less is better |\n|---|---|\n")[2].split("\n")
+    more, less = (re.findall(r"`(\w+)`", cell) for cell in rows[0].split(" | "))
+    assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == HIGHER_IS_BETTER
+    by_default = page.partition("the default is ")[2].partition(".")[0]
+    assert re.findall(r"`(\w+)`", by_default) == list(DEFAULT_METRICS)
 
 
 def test_many_cases_are_corrected_for_their_number() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +12,13 @@ import plait
 from plait.errors import RequestError
 from plait.run.estimate import (
     BOOT_S,
+    HOP_S,
+    REPORT_S,
+    ROW_S,
+    TRIAL_REPORT_S,
     Estimate,
     Pace,
     estimate,
-    expected_frames,
     keep_pace,
     learn,
     read_pace,
@@ -22,6 +26,7 @@ from plait.run.estimate import (
 )
 from plait.run.request import study_of
 from plait.run.study import StudyOutcome, TrialKey, TrialOutcome
+from plait.run.work import work_of
 from plait.scenario import parse
 from plait.testing.engine import FakeEngine
 from plait.testing.plans import FakeFlow, fake_plan
@@ -36,36 +41,83 @@ def study(repeat: int = 10) -> Study:
     return study_of(parse(TWO + "vary: {transport: [tcp, mptcp]}\n", "t.yaml"), "test", repeat=repeat)
 
 
+HOPS = 2 * 1.5
+"""Links of a path, and frames with their acknowledgements for each data frame."""
+
+
 def test_frames_are_what_the_links_allow_for_the_time() -> None:
-    assert expected_frames(fake_plan(FakeFlow(transport="tcp"))) == pytest.approx(5e6 * 10 / 8 / 1514)
-    assert expected_frames(fake_plan(FakeFlow(bytes=1_448_000))) == pytest.approx(1000)
+    assert work_of(fake_plan(FakeFlow(transport="tcp"))).frame_hops == pytest.approx(
+        5e6 * 10 / 8 / 1514 * HOPS
+    )
+    assert work_of(fake_plan(FakeFlow(bytes=1_424_000))).frame_hops == pytest.approx(1000 * HOPS)
+
+
+def test_frames_are_as_long_as_the_interfaces_allow() -> None:
+    plan = fake_plan(FakeFlow(transport="tcp"), mtu=9000)
+    assert work_of(plan).frame_hops == pytest.approx(5e6 * 10 / 8 / 9014 * HOPS)
+    mptcp = fake_plan(FakeFlow(bytes=8924 * 100), mtu=9000)  # 9000 less 20, 20, 12 and 24 bytes of headers
+    assert work_of(mptcp).frame_hops == pytest.approx(100 * HOPS)
+
+
+def test_flows_on_one_link_share_its_rate_and_frames_count_on_each_link() -> None:
+    """Four flows over the same two links of 5 Mbit/s send no more than one of them."""
+    alone = work_of(fake_plan(FakeFlow(transport="tcp")))
+    four = work_of(fake_plan(*[FakeFlow(transport="tcp")] * 4))
+    assert alone.frame_hops == pytest.approx(5e6 * 10 / 8 / 1514 * HOPS)
+    assert four.frame_hops == pytest.approx(alone.frame_hops)
+    # 100 samples; each with a row for connection and subflow of both sides, and for both directions of four links.
+    assert (alone.rows, four.rows) == (100 * (4 + 8), 100 * (4 * 4 + 8))
 
 
 def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
-    pace = Pace(trials=100, frames=100 * 6000, wall_s=100 * (BOOT_S + 0.6))  # 0.1 ms a frame
-    found = estimate(study(), 2, pace)
-    # TCP sends 4128 frames at 5 Mbit/s in 10 s, MPTCP twice as many.
-    assert found.wall_s == pytest.approx(10 * (2 * BOOT_S + 3 * 0.4128) / 2, rel=1e-3)
-    assert estimate(study(), 1, pace).wall_s == pytest.approx(2 * found.wall_s)
-    assert found.sentence == "20 trials (2 cases, 10 times), about 7 s at most"
-    assert estimate(study(), 1, Pace()).sentence.endswith("a guess: nothing has run here yet")
+    one, two = estimate(study(), 1, Pace()), estimate(study(), 2, Pace())
+    # TCP sends 4128 frames at 5 Mbit/s in 10 s, MPTCP twice as many; the links are as those above.
+    hops, rows = HOPS * 3 * 5e6 * 10 / 8 / 1514, 100 * (12 + 14)
+    assert one.running_s == pytest.approx(10 * (2 * BOOT_S + HOP_S * hops + ROW_S * rows), rel=1e-2)
+    assert two.running_s == pytest.approx(one.running_s / 2)
+    assert one.report_s == two.report_s == REPORT_S + 20 * TRIAL_REPORT_S
+    assert one.sentence.startswith("20 trials (2 cases, 10 times), ")
+    assert one.sentence.endswith(" s with the report, a guess: nothing has run here yet")
 
 
-def test_times_are_said_roughly() -> None:
-    said = [Estimate(1, 1, seconds, known=True).sentence for seconds in (0.1, 119, 120, 7200, 200_000)]
-    assert [text.removeprefix("1 trial, about ") for text in said] == [
-        f"{text} at most" for text in ("1 s", "119 s", "2 min", "2 h", "2 days")
-    ]
+def test_times_are_said_as_ranges() -> None:
+    def said(low: float, high: float) -> str:
+        middle = (low * high) ** 0.5
+        text = Estimate(1, 1, middle, 0.0, (high / low) ** 0.5, known=True).sentence
+        return text.removeprefix("1 trial, ").removesuffix(" with the report")
+
+    assert [said(0.1, 0.9), said(7, 30), said(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
+    assert [said(30, 140), said(130, 601)] == ["0.5 to 3 min", "2 to 11 min"]
+    assert [said(3700, 7300), said(100_000, 200_000)] == ["1 to 3 h", "1 to 3 days"]
+
+
+def test_a_range_is_as_wide_as_the_error_that_nine_of_ten_studies_stayed_below() -> None:
+    few = Pace(errors=(0.1,) * 8)
+    assert few.spread == pytest.approx(3)
+    assert Pace(errors=(*few.errors[1:], -2.0)).spread == pytest.approx(math.exp(2))
+    # Of 19 errors 0.1, -0.2, .., 1.9 the 18th smallest: 18 of 19 stayed below it.
+    errors = tuple(n / 10 * (-1) ** n for n in range(1, 20))
+    assert Pace(errors=errors).spread == pytest.approx(math.exp(1.8))
 
 
 def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) -> None:
     def ended(index: int, *, reused: bool = False, error: str | None = None) -> TrialOutcome:
-        return TrialOutcome(TrialKey("transport=tcp", index), error, reused, 0.5, 10.0)
+        return TrialOutcome(TrialKey("transport=tcp", index), error, reused, 5.0, 10.0)
 
-    finished = [ended(0), ended(1, reused=True), ended(2, error="it broke"), ended(3)]
-    found = learn(Pace(), study(), StudyOutcome(4, finished, interrupted=False))
-    assert (found.trials, found.wall_s) == (2, 1.0)
-    assert learn(Pace(1e6, 1e6, 1e6), study(), StudyOutcome(0, [], interrupted=False)).trials == 500
+    expected = estimate(study(2), 1, Pace())
+    mixed = [ended(0), ended(1, reused=True), ended(2, error="it broke"), ended(3)]
+    found = learn(Pace(), study(2), StudyOutcome(4, mixed, interrupted=False), expected, 99.0)
+    assert math.exp(found.trials[0]) == pytest.approx(5.0 / (expected.running_s / 4))
+    assert found.errors == (), "what came from the store took no time"
+    whole = StudyOutcome(4, [ended(n) for n in range(4)], interrupted=False)
+    assert learn(Pace(), study(2), whole, expected, 1.0).errors == (), "a guess's error tells nothing"
+    second = estimate(study(2), 1, found)
+    found = learn(found, study(2), whole, second, 2 * second.running_s)
+    assert math.exp(found.errors[0]) == pytest.approx(2)
+    assert len(learn(Pace((0.0,) * 40), study(2), whole, expected, 1.0).trials) == 40
+    assert estimate(study(), 1, found).running_s == pytest.approx(
+        found.factor * estimate(study(), 1, Pace()).running_s
+    )
     keep_pace(tmp_path, "virtual", found)
     assert read_pace(tmp_path, "virtual") == found
     assert read_pace(tmp_path, "other") == Pace()
@@ -91,8 +143,8 @@ def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: p
 def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
     more = "programs: [{node: h1, until: exit, run: a}]\n"
     some = study_of(parse(TWO + more, "t.yaml"), "test", repeat=2)
-    assert estimate(some, 1, Pace(10, 1000, 10)).sentence == (
-        "2 trials; how long their programs take is not known beforehand"
-    )
+    known = Pace((0.5,), (0.1,))
+    expected = estimate(some, 1, known)
+    assert expected.sentence == "2 trials; how long their programs take is not known beforehand"
     ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
-    assert learn(Pace(10, 1000, 10), some, StudyOutcome(2, [ran], interrupted=False)) == Pace(10, 1000, 10)
+    assert learn(known, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == known

@@ -216,11 +216,22 @@ def test_thresholds_are_where_they_are_said_to_be() -> None:
     # one path: 5 Mbit/s, 20 ms: 12 500 bytes
     assert codes("network.links.h1-s1.queue=12499B") == [Code.QUEUE]
     assert codes("network.links.h1-s1.queue=12500B") == []
+
     # 12 500 bytes are less than ten segments: two round trips of 20 ms, times five
     assert codes("traffic.0.bulk.duration=199ms", "sample=10ms") == [Code.DURATION]
     assert codes("traffic.0.bulk.duration=200ms", "sample=10ms") == []
     assert codes("sample=1000ms") == []
     assert codes("sample=1001ms") == [Code.SAMPLE]
+
+
+def test_a_queue_in_packets_holds_frames_of_its_links_mtu() -> None:
+    """100 packets of MTU 9000 hold 901 400 bytes; a bandwidth-delay product is 200 Mbit/s times 20 ms, 500 000."""
+    links = ("h1-s1", "s1-h2", "h1-s2", "s2-h2")
+    asked = [f"network.links.{link}.{given}" for link in links for given in ("rate=200mbit", "queue=100pkt")]
+    jumbo = [f"network.links.{link}.mtu=9000" for link in links]
+    short = [caution for caution in cautions(TWO, *asked) if caution.code == Code.QUEUE]
+    assert short[0].figures == {"queue_bytes": 151_400, "bdp_bytes": 500_000}
+    assert Code.QUEUE not in [caution.code for caution in cautions(TWO, *asked, *jumbo)]
 
 
 def test_cautions_are_data_that_can_be_read_back() -> None:

@@ -11,13 +11,13 @@ import pytest
 from scenario_samples import plan_of, said
 
 from plait.analysis.groups import group_metrics
-from plait.analysis.model import CaseSummary, Statistics, Summary
+from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
 from plait.analysis.published import published_in
 from plait.report import build
 from plait.report.table import rows
 from plait.report.terminal import show
 from plait.scenario import parse
-from plait.testing.folders import FakeCase, write_study
+from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, fake_plan
 
 if TYPE_CHECKING:
@@ -128,6 +128,37 @@ def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:
     assert max(map(len, file.getvalue().splitlines()[:6])) <= 80
 
 
+def test_the_terminal_and_the_summary_have_what_was_published(study: Path) -> None:
+    file = io.StringIO()
+    show(study, file=file)
+    text = file.getvalue()
+    summary = json.loads((study / "summary.json").read_text())
+    assert summary["published_source"] == "A. Body <1999>"
+    assert [case["published"] for case in summary["cases"]] == [
+        None,
+        {"goodput_bps": 9e6, "each_bps": {"b": 2e6}},
+    ]
+    assert "n 2: published 9.00 Mbit/s, " in text, "there is no room for it beside both groups"
+    assert "n 2: b published 2.00 Mbit/s, " in text
+    assert "Published: A. Body <1999>." in text
+
+
+def test_the_terminal_has_a_column_of_what_was_published(tmp_path: Path) -> None:
+    write_study(tmp_path, two_paths(), repeat=2)
+    about = json.loads((tmp_path / "study.json").read_text())
+    about["scenario"]["published"] = {
+        "source": "B",
+        "values": [{"case": {"transport": "mptcp"}, "goodput": "9.15mbit"}],
+    }
+    (tmp_path / "study.json").write_text(json.dumps(about))
+    build(tmp_path)
+    file = io.StringIO()
+    show(tmp_path, file=file)
+    head, *lines = file.getvalue().splitlines()
+    assert head.split()[:3] == ["case", "goodput", "published"]
+    assert "9.15 Mbit/s, " in next(line for line in lines if line.startswith("MPTCP"))
+
+
 def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> None:
     assert parse(TEXT, "t.yaml", ("vary={}",)).published is None
     kept = parse(TEXT, "t.yaml", ("vary.zip.transport=[tcp, mptcp]",)).published
@@ -138,15 +169,13 @@ def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> 
 def test_what_iperf3_tells_has_a_column_and_stands_for_what_plait_did_not_measure() -> None:
     told = {"client.iperf3_received_bps": Statistics(n=1, mean=150e6)}
     both = {**told, "goodput_bps": Statistics(n=1, mean=60e6)}
+    given = PublishedGoodput(goodput_bps=120e6)
     cases = [
-        CaseSummary(name=name, settings={"kind": name}, trials=1, failed=0, metrics=metrics)
+        CaseSummary(name=name, settings={"kind": name}, trials=1, failed=0, metrics=metrics, published=given)
         for name, metrics in (("udp", told), ("tcp", both))
     ]
     summary = Summary(schema=1, scenario="s", digest="sha256:0", cases=tuple(cases), comparisons=())
-    published = published_in(
-        {"published": {"source": "s", "values": [{"goodput": "120mbit"}]}},
-    )
-    udp, tcp = rows(summary, published)
+    udp, tcp = rows(summary)
     assert udp.more[0] == tcp.more[0] == ("client: iperf3", "150 Mbit/s")
     assert udp.goodput == "\N{EN DASH}"
     assert udp.published == "120 Mbit/s, +25.0 %"

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 SECOND = 1_000_000
 
 
-def measured(plan: Plan, sent: list[list[int]], arrived: list[list[int]], taken: list[int]) -> shares.Metrics:
+def measured(
+    plan: Plan,
+    sent: list[list[int]],
+    arrived: list[list[int]],
+    taken: list[int],
+    reinjected: list[int | None] | None = None,
+) -> shares.Metrics:
     """The metrics of a flow of two subflows with these counters at samples half a second apart."""
     flow = plan.flows[0]
     rows = [
@@ -39,6 +45,9 @@ def measured(plan: Plan, sent: list[list[int]], arrived: list[list[int]], taken:
     stream = [
         {"t_us": i * SECOND // 2, "flow": flow.id, "side": "server", "received_bytes": count}
         for i, count in enumerate(taken)
+    ] + [
+        {"t_us": i * SECOND // 2, "flow": flow.id, "side": "client", "retransmitted_bytes": count}
+        for i, count in enumerate(reinjected or [0] * len(taken))
     ]
     ends = [{"flow": flow.id, "start_us": 0, "end_us": (len(taken) - 1) * SECOND // 2}]
     tables = {
@@ -69,7 +78,7 @@ def test_a_flow_shorter_than_its_first_window_has_no_such_share() -> None:
 
 def test_whoever_sees_one_path_of_a_redundant_flow_sees_all_and_half_of_what_comes_is_a_copy() -> None:
     sent = [[0, 50, 100], [0, 50, 100]]
-    found = measured(fake_plan(), sent, sent, [0, 50, 100])
+    found = measured(fake_plan(), sent, sent, [0, 50, 100], reinjected=[0, 50, 100])
     assert found["observed_1path_share"] == 1
     assert found["duplicate_bytes"] == 100
     assert found["out_of_order_max_bytes"] == 0
@@ -77,9 +86,32 @@ def test_whoever_sees_one_path_of_a_redundant_flow_sees_all_and_half_of_what_com
 
 def test_what_waits_is_told_from_what_came_twice() -> None:
     arrived = [[0, 0, 60, 90], [0, 40, 40, 40]]  # 40 wait for the first 60; 10 of 130 are copies
-    found = measured(fake_plan(), arrived, arrived, [0, 0, 100, 120])
+    found = measured(fake_plan(), arrived, arrived, [0, 0, 100, 120], reinjected=[0, 10, 10, 10])
     assert found["out_of_order_max_bytes"] == 40
     assert found["duplicate_bytes"] == 10
+
+
+def test_what_still_waits_when_a_flow_ends_is_neither_a_copy_nor_forgotten() -> None:
+    """A slow path holds the stream back until the end; nothing was sent twice."""
+    arrived = [[0, 300, 600, 900], [0, 0, 10, 20]]
+    found = measured(fake_plan(), arrived, arrived, [0, 0, 10, 20])
+    assert found["out_of_order_max_bytes"] == 900
+    assert found["out_of_order_mean_bytes"] == (0 + 300 + 600 + 900) / 4
+    assert found["duplicate_bytes"] == 0
+
+
+def test_copies_are_at_most_what_was_reinjected_by_then() -> None:
+    """100 bytes were sent again late: what is ahead before that waits, although it never reaches the stream."""
+    arrived = [[0, 500, 500, 500], [0, 0, 0, 100]]
+    found = measured(fake_plan(), arrived, arrived, [0, 0, 0, 0], reinjected=[0, 0, 0, 100])
+    assert found["duplicate_bytes"] == 100
+    assert found["out_of_order_max_bytes"] == 500
+
+
+def test_nothing_is_said_of_copies_where_reinjections_were_not_sampled() -> None:
+    arrived = [[0, 500], [0, 0]]
+    found = measured(fake_plan(), arrived, arrived, [0, 0], reinjected=[None, None])
+    assert [found[name] for name in shares.HELD_BACK] == [None, None, None]
 
 
 def test_switches_and_runs_are_bounds_that_the_samples_prove() -> None:

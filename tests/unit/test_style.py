@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "report": {"plan", "dataset", "analysis", "explain", "run"},
     "testing": {"plan", "dataset", "explain", "kernel", "run", "scenario"},
 }
-SERVES_ALL = {"units", "errors", "warnings", "files"}
+SERVES_ALL = {"frames", "units", "errors", "warnings", "files"}
 PURE = ("scenario/model", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 

@@ -21,15 +21,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.plan.framing import full_segment
+
 if TYPE_CHECKING:
     from plait.plan.model import Flow, Plan
-
-ETHERNET_HEADER = 14
-IPV4_HEADER = 20
-IPV6_HEADER = 40
-TCP_HEADER = 20
-TIMESTAMPS = 12
-DSS = 24
 
 
 def payload_ratio(plan: Plan, flow: Flow, *, transport: str) -> float:
@@ -37,14 +32,8 @@ def payload_ratio(plan: Plan, flow: Flow, *, transport: str) -> float:
 
     The least MTU of the plan's interfaces counts: a route over the others is no shorter in headers.
     """
-    mtu = min((veth.mtu for veth in plan.network.veths), default=1500)
-    headers = IPV6_HEADER if ":" in flow.server.address else IPV4_HEADER
-    headers += TCP_HEADER
-    if _timestamps(plan, flow):
-        headers += TIMESTAMPS
-    if transport == "mptcp":
-        headers += DSS
-    return (mtu - headers) / (mtu + ETHERNET_HEADER)
+    payload, frame = full_segment(plan, flow, transport=transport)
+    return payload / frame
 
 
 def ideal_goodput_bps(plan: Plan, flow: Flow) -> float | None:
@@ -61,13 +50,3 @@ def single_path_goodputs_bps(plan: Plan, flow: Flow) -> list[float] | None:
     if not rates or any(rate is None for rate in rates):
         return None
     return [rate * ratio for rate in rates if rate is not None]
-
-
-def _timestamps(plan: Plan, flow: Flow) -> bool:
-    """Return whether both hosts of `flow` use TCP time stamps, the kernel's default."""
-    for namespace in plan.network.namespaces:
-        if namespace.name in (flow.client.netns, flow.server.netns):
-            for key, value in namespace.sysctls:
-                if key.replace(".", "/") == "net/ipv4/tcp_timestamps" and value == "0":
-                    return False
-    return True

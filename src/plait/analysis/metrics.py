@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.cap import capped_goodput_bps
+from plait.analysis.gaps import part
 from plait.analysis.groups import group_metrics
 from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
 from plait.analysis.joint import joint_goodput_bps
@@ -22,7 +23,7 @@ from plait.analysis.windows import second_subflow_s, steady_goodput_bps
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from plait.plan.model import Flow, Plan
 
@@ -37,13 +38,32 @@ SYN_AND_FIN = 2
 def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return every metric of one trial by name; names end in the unit, see the reference for each."""
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
+    parts: dict[str, Callable[[], Metrics]] = {
+        "goodput": lambda: _goodputs(plan, flows),
+        "subflows": lambda: _subflow_metrics(plan, tables, flows),
+        "the split over paths": lambda: share_metrics(plan, tables),
+        "queues": lambda: _queue_metrics(tables["links"]),
+        "steady goodput and second subflows": lambda: _windows(plan, tables, flows),
+        "messages": lambda: message_metrics(plan, tables),
+        "probes": lambda: probe_metrics(tables),
+        "programs": lambda: program_metrics(plan, tables),
+        "single flows": lambda: _flow_metrics(plan, flows),
+    }
+    metrics: Metrics = {}
+    for name, make in parts.items():
+        metrics |= part(f"metrics of {name}", make, {})
+    return metrics | part("metrics of groups", lambda: group_metrics(plan, metrics), {})
+
+
+def _goodputs(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
+    """Return what all flows together get, and how that compares with what the links allow."""
     asked = foreground(plan)
     goodput = goodput_bps(asked, flows)
     alone = plan.flows[0] if len(plan.flows) == 1 and plan.flows[0].kind in GREEDY else None
     ideal = ideal_goodput_bps(plan, alone) if alone is not None else None
     if len(plan.flows) > 1:
         ideal = joint_goodput_bps(plan)
-    metrics: Metrics = {
+    return {
         "goodput_bps": goodput,
         "ideal_goodput_bps": ideal,
         "efficiency": _part(goodput, ideal),
@@ -53,18 +73,16 @@ def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         "best_path_ratio": best_path_ratio(plan, alone, goodput) if alone is not None else None,
         "jain_index": jain_index([goodput_bps(members, flows) for members in users(asked).values()]),
     }
-    metrics |= _subflow_metrics(plan, tables, flows)
-    metrics |= share_metrics(plan, tables)
-    metrics |= _queue_metrics(tables["links"])
-    metrics |= _windows(plan, tables, flows)
-    metrics |= message_metrics(plan, tables)
-    metrics |= program_metrics(plan, tables)
-    metrics |= probe_metrics(tables)
+
+
+def _flow_metrics(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metrics:
+    """Return what each flow gets, where there are several."""
+    metrics: Metrics = {}
     if len(plan.flows) > 1:
         for flow in _planned(plan):
             metrics[f"{flow.name}.goodput_bps"] = flow_goodput_bps(flows.get(flow.id))
             metrics[f"{flow.name}.completion_s"] = _duration_s(flow, flows.get(flow.id))
-    return metrics | group_metrics(plan, metrics)
+    return metrics
 
 
 def _part(goodput_bps: float | None, allowed_bps: float | None) -> float | None:

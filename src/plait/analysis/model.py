@@ -34,6 +34,15 @@ class Statistics(Finding):
     """95 % bootstrap interval of the mean (BCa); made only where it fits better than `ci95`, Student's t interval."""
 
 
+class PublishedGoodput(Finding):
+    """What others have published of a case, in bit/s."""
+
+    goodput_bps: float | None = None
+    """Of all flows together."""
+    each_bps: dict[str, float] = {}
+    """Of each flow of a group, by the group's name."""
+
+
 class CaseSummary(Finding):
     """One case: what it sets, how many trials it had, and what they gave."""
 
@@ -43,6 +52,8 @@ class CaseSummary(Finding):
     """Trials that were run, failed ones included."""
     failed: int
     metrics: dict[str, Statistics]
+    published: PublishedGoodput | None = None
+    """Null where the scenario has no published figures of this case."""
 
 
 class Estimate(Finding):
@@ -87,3 +98,5 @@ class Summary(Finding):
     digest: str
     cases: tuple[CaseSummary, ...]
     comparisons: tuple[Comparison, ...]
+    published_source: str | None = None
+    """Where published figures come from."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from plait.analysis.findings import findings
+from plait.analysis.gaps import part
 from plait.analysis.metrics import GREEDY, SYN_AND_FIN, sender_subflows
 from plait.warnings import Caution
 
@@ -45,6 +46,13 @@ class Observation:
 
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
+    found = part("checks of the flows", lambda: _of_flows(plan, tables), [])
+    what_failed = part("findings of MPTCP", lambda: findings(plan, tables), [])
+    return found + [Observation(one.code, one.what, one.t_us) for one in what_failed]
+
+
+def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
+    """Return what the flows' records and subflows show."""
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     found = []
     for flow in plan.flows:
@@ -62,7 +70,6 @@ def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]
             found += _idle_paths(flow, tables["subflows"], row["end_us"])
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
             found.append(Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent"))
-    found += [Observation(one.code, one.what, one.t_us) for one in findings(plan, tables)]
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.gaps import part
 from plait.analysis.translation import with_translation
 from plait.analysis.units import goodput_bps
 from plait.plan.applications import Connection
@@ -43,7 +44,9 @@ def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
 
     The latter are the addresses of paths behind routers that translate.
     """
-    return with_translation(_with_programs(plan, tables), tables)
+    return part(
+        "connections of programs", lambda: with_translation(_with_programs(plan, tables), tables), plan
+    )
 
 
 def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.model import PublishedGoodput
 from plait.units import Rate
 
 if TYPE_CHECKING:
@@ -35,6 +36,16 @@ class Published:
             if all(str(settings.get(name)) == value for name, value in meant.items()) and group in goodput:
                 found = goodput[group]
         return found
+
+    def of_case(self, settings: Mapping[str, Any]) -> PublishedGoodput | None:
+        """Return everything that was published of a case; None when nothing was."""
+        groups = dict.fromkeys(group for _, goodput in self.values for group in goodput)
+        found = {group: value for group in groups if (value := self.of(settings, group)) is not None}
+        if not found:
+            return None
+        return PublishedGoodput(
+            goodput_bps=found.pop(None, None), each_bps={str(g): v for g, v in found.items()}
+        )
 
 
 def published_in(scenario: Any) -> Published:

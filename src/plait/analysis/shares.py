@@ -22,6 +22,7 @@ Metrics = dict[str, float | None]
 Counts = dict[str, list[int]]
 """By path, a cumulative count of bytes at each sample."""
 
+HELD_BACK = ("duplicate_bytes", "out_of_order_max_bytes", "out_of_order_mean_bytes")
 WINDOW_US = 1_000_000
 """Length of the sliding windows; and how much of a flow's beginning they leave out."""
 
@@ -52,13 +53,15 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
     first = start if isinstance(start, int) else 0
     stream = tables["connections"].filter(within & (pl.col("side") == receiver))
     taken = dict(stream.select("t_us", "received_bytes").drop_nulls().iter_rows())
+    sending = tables["connections"].filter(within & (pl.col("side") == flow.sender))
+    again = dict(sending.select("t_us", "retransmitted_bytes").drop_nulls().iter_rows())
     metrics: Metrics = {
         "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
         "path_switches_per_s": switches_per_s(times, list(sent.values())),
         "path_run_max_bytes": longest_run(list(sent.values())),
     }
     metrics |= _observed(flow, arrived, max(taken.values(), default=0))
-    return metrics | _held_back(arrived_at, arrived, taken)
+    return metrics | _held_back(arrived_at, arrived, taken, again)
 
 
 def by_path(flow: Flow, side: str, subflows: pl.DataFrame, column: str) -> tuple[list[int], Counts]:
@@ -148,15 +151,30 @@ def _observed(flow: Flow, arrived: Counts, stream: int) -> Metrics:
     }
 
 
-def _held_back(times: Sequence[int], arrived: Counts, taken: Mapping[int, int]) -> Metrics:
-    """Return the bytes that arrived twice, and the most that waited at the receiver for bytes before them.
+def _held_back(
+    times: Sequence[int], arrived: Counts, taken: Mapping[int, int], again: Mapping[int, int]
+) -> Metrics:
+    """Return the bytes that arrived twice, and how many waited at the receiver for bytes before them.
 
-    What subflows have received is in the stream, waits, or came twice. What came twice only grows, so that it is at
-    most the least excess that is seen later; the rest waits.
+    What subflows have received is in the stream, waits, or came twice. Copies are reinjected data, so there are at
+    most as many as the sender has reinjected by then (`again`, by time); and as their number only grows, at most as
+    many as the least excess that is seen later. The rest waits. All null where reinjections were not sampled.
     """
-    excess = [sum(path[i] for path in arrived.values()) - taken[t] for i, t in enumerate(times) if t in taken]
-    if not excess:
-        return {"duplicate_bytes": None, "out_of_order_max_bytes": None}
-    twice = list(accumulate(reversed(excess), min))[::-1]
-    waiting = max(now - then for now, then in zip(excess, twice, strict=True))
-    return {"duplicate_bytes": float(max(excess[-1], 0)), "out_of_order_max_bytes": float(waiting)}
+    known = sorted(again)
+    sampled = [
+        (sum(path[i] for path in arrived.values()) - taken[t], bisect_right(known, t))
+        for i, t in enumerate(times)
+        if t in taken
+    ]
+    if not sampled or not known:
+        return dict.fromkeys(HELD_BACK)
+    excess = [now for now, _ in sampled]
+    later = list(accumulate(reversed(excess), min))[::-1]
+    reinjected = [again[known[place - 1]] if place else 0 for _, place in sampled]
+    copies = [max(0, min(pair)) for pair in zip(later, reinjected, strict=True)]
+    waiting = [max(0, now - twice) for now, twice in zip(excess, copies, strict=True)]
+    return {
+        "duplicate_bytes": float(copies[-1]),
+        "out_of_order_max_bytes": float(max(waiting)),
+        "out_of_order_mean_bytes": sum(waiting) / len(waiting),
+    }

@@ -19,36 +19,37 @@ if TYPE_CHECKING:
 
     from plait.analysis.summarise import CaseRows
 
-HIGHER_IS_BETTER = {
-    "goodput_bps": True,
-    "completion_s": False,
-    "page_load_s": False,
-    "request_latency_p50_us": False,
-    "request_latency_p95_us": False,
-    "request_latency_p99_us": False,
-    "message_delay_p50_us": False,
-    "message_delay_p95_us": False,
-    "message_delay_p99_us": False,
-    "steady_goodput_bps": True,
-    "second_subflow_s": False,
-    "udp_loss_ratio": False,
-    "udp_delay_p95_us": False,
-    "udp_jitter_us": False,
-    "efficiency": True,
-    "aggregation_benefit": True,
-    "jain_index": True,
-    "retransmits": False,
-    "reinjected_bytes": False,
-    "rtt_median_us": False,
-    "rtt_max_us": False,
-    "queue_mean_bytes": False,
-    "queue_max_bytes": False,
-    "dropped_packets": False,
-} | {name: judged.more_is_better for name, judged in JUDGED.items()}
+HIGHER_IS_BETTER = (
+    {name: judged.more_is_better for name, judged in JUDGED.items()}
+    | {
+        "request_latency_p50_us": False,
+        "request_latency_p99_us": False,
+        "message_delay_p50_us": False,
+        "message_delay_p99_us": False,
+        "steady_goodput_bps": True,
+        "second_subflow_s": False,
+        "udp_loss_ratio": False,
+        "udp_delay_p95_us": False,
+        "udp_jitter_us": False,
+        "efficiency": True,
+        "aggregation_benefit": True,
+        "jain_index": True,
+        "retransmits": False,
+        "reinjected_bytes": False,
+        "rtt_median_us": False,
+        "rtt_max_us": False,
+        "queue_mean_bytes": False,
+        "queue_max_bytes": False,
+        "dropped_packets": False,
+    }
+    | {name: judged.more_is_better for name, judged in JUDGED.items()}
+)
 """The metrics that can be judged, and which way is better."""
 DEFAULT_METRICS = tuple(JUDGED)
 
-Verdict = Literal["better", "worse", "no difference seen", "same", "within tolerance", "not measured"]
+Verdict = Literal[
+    "better", "worse", "no difference seen", "same", "within tolerance", "not measured", "newly measured"
+]
 
 
 class Side(Finding):
@@ -189,8 +190,10 @@ def _judged(row: CaseComparison, p_holm: float | None, tolerance: float) -> Case
 def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Verdict:
     """Return what is to be said; without any spread the one value has to speak."""
     lost_before, lost_after = _lost(row.before), _lost(row.after)
-    if lost_after > lost_before or row.difference is None:
-        return "not measured" if lost_after > lost_before else "better"
+    if lost_after > lost_before:
+        return "not measured"
+    if row.difference is None:  # there is no value before, or none by the same seed
+        return "newly measured"
     value = row.difference.value
     low, high = row.difference.ci95 or (value, value)
     if low == high == 0:

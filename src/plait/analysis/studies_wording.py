@@ -19,7 +19,15 @@ _NOUNS = {name: judged.noun for name, judged in JUDGED.items()} | {
     "queue_max_bytes": "greatest queue",
     "reinjected_bytes": "reinjected data",
 }
-_ORDER = ("not measured", "worse", "better", "within tolerance", "no difference seen", "same")
+_ORDER = (
+    "not measured",
+    "worse",
+    "better",
+    "within tolerance",
+    "no difference seen",
+    "same",
+    "newly measured",
+)
 _COUNTED = {
     "not measured": "with fewer measured trials",
     "worse": "worse",
@@ -27,6 +35,7 @@ _COUNTED = {
     "within tolerance": "changed within the tolerance",
     "no difference seen": "without a difference that can be told from chance",
     "same": "exactly the same",
+    "newly measured": "without a value before",
 }
 
 
@@ -44,7 +53,7 @@ def sentence(row: CaseComparison) -> str:
             f"before in {row.before.measured} of {row.before.trials}."
         )
     if row.difference is None:
-        return f"{name} was not measured before, and is now."
+        return f"{name} was not measured before, and is now; there is nothing to compare it with."
     if row.verdict == "same":
         return f"{name} is exactly the same."
     said = f"{name} went from {show(row.metric, row.before.mean)} to {show(row.metric, row.after.mean)}"

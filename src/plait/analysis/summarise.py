@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare import compare
-from plait.analysis.model import CaseSummary, Summary
+from plait.analysis.gaps import part
+from plait.analysis.model import CaseSummary, Statistics, Summary
+from plait.analysis.published import Published
 from plait.analysis.statistics import describe
 
 if TYPE_CHECKING:
@@ -43,8 +45,16 @@ class CaseRows:
     failed: tuple[FailedTrial, ...] = ()
 
 
-def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline: str | None) -> Summary:
+def summarise(
+    cases: Sequence[CaseRows],
+    *,
+    scenario: str,
+    digest: str,
+    baseline: str | None,
+    published: Published | None = None,
+) -> Summary:
     """Return the summary of a study; `baseline` names the case that the others are compared with."""
+    known = published or Published()
     names = list(dict.fromkeys(name for case in cases for row in case.rows for name in row.metrics))
     return Summary(
         scenario=scenario,
@@ -55,8 +65,9 @@ def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline
                 settings=case.settings,
                 trials=len(case.rows) + len(case.failed),
                 failed=len(case.failed),
+                published=known.of_case(case.settings),
                 metrics={
-                    name: describe([row.metrics.get(name) for row in case.rows])
+                    name: _described(name, [row.metrics.get(name) for row in case.rows])
                     for name in names
                     # Names of flows and paths belong to the cases that have them.
                     if "." not in name or any(name in row.metrics for row in case.rows)
@@ -64,5 +75,10 @@ def summarise(cases: Sequence[CaseRows], *, scenario: str, digest: str, baseline
             )
             for case in cases
         ),
-        comparisons=tuple(compare(cases, baseline)),
+        published_source=known.source or None,
+        comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline), [])),
     )
+
+
+def _described(name: str, values: Sequence[float | None]) -> Statistics:
+    return part(f"statistics of {name}", lambda: describe(values), Statistics(n=0))

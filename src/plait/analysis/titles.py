@@ -15,6 +15,7 @@ TITLES: dict[str, str] = {
     "path_switches_per_s": "Switches of path",
     "duplicate_bytes": "Bytes that came twice",
     "out_of_order_max_bytes": "Most that waited out of order",
+    "out_of_order_mean_bytes": "Mean that waited out of order",
     "subflows_used": "Subflows that carried data",
     "retransmits": "Retransmitted segments",
     "reinjected_bytes": "Reinjected bytes",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.calibration.calibrate import calibrate, keep
+from plait.dataset.agreement import measured_digest
+from plait.dataset.trial import read_trial
 from plait.errors import RequestError
+from plait.plan.chance import nothing_drawn
 from plait.plan.expand import trial_seed
 from plait.plan.sweep import rows
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
@@ -26,6 +30,14 @@ if TYPE_CHECKING:
     from plait.run.halts import Halt
     from plait.run.study import Observer, Study, TrialOutcome
     from plait.scenario import Scenario
+
+
+CHECKED = 2
+"""Repeats of a study without randomness: the second shows whether the first was enough."""
+ONE_IS_ENOUGH = (
+    "nothing in this scenario is random, so one trial of each case is enough; a second one checks that "
+    "(--repeat {repeat} runs them all): "
+)
 
 
 @dataclass(frozen=True)
@@ -86,12 +98,16 @@ def perform(
         plans = (study.resolve(case, trial_seed(study.seed, 0)) for case in study.cases)
         calibration = calibrate(plans, place, identity, cache, jobs=jobs, fresh=options.fresh)
         tell(calibration.sentence)
+    steady = options.repeat is None and study.repeat > CHECKED and is_steady(study)
     pace = read_pace(cache, identity.engine)
-    tell(estimate(study, jobs, pace).sentence)
+    expected = estimate(replace(study, repeat=CHECKED) if steady else study, jobs, pace)
+    tell((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
+    started = time.monotonic()
     trials = cache / "trials"
     runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
     finished: list[TrialOutcome] = []
-    for part in _parts(study, scenario.repeat.least, out):
+    parts = _checked(study, out, tell) if steady else _parts(study, scenario.repeat.least, out)
+    for part in parts:
         with watch(part.total) as observer:
             outcome = runner.run(part, out, describe(scenario, part, identity, options.command), observer)
         finished += outcome.finished
@@ -101,8 +117,42 @@ def perform(
     total = len(study.cases) * part.repeat
     outcome = StudyOutcome(total, finished, outcome.interrupted)
     if not study.paused:
-        keep_pace(cache, identity.engine, learn(pace, study, outcome))
+        keep_pace(cache, identity.engine, learn(pace, study, outcome, expected, time.monotonic() - started))
     return out, outcome
+
+
+def is_steady(study: Study) -> bool:
+    """Returns whether nothing in any case is left to chance (see `plait.plan.chance`)."""
+    if study.paused or study.until is not None:
+        return False
+    seeds = [trial_seed(study.seed, number) for number in range(CHECKED)]
+    return all(nothing_drawn(*(study.resolve(case, seed) for seed in seeds)) for case in study.cases)
+
+
+def _checked(study: Study, out: Path, tell: Callable[[str], None]) -> Iterator[Study]:
+    """Yields a study without randomness as its first repeats, and the others where these differ all the same."""
+    yield replace(study, repeat=CHECKED)
+    differing = [case.name for case in study.cases if len(_measured(out / "trials" / case.name)) > 1]
+    if differing:
+        tell(
+            f"what the kernel draws by itself changes {_named(differing)}: all {study.repeat} repeats are run"
+        )
+        yield replace(study, start=CHECKED)
+    else:
+        tell(f"both trials of each case measured the same; {study.repeat - CHECKED} further repeats left out")
+
+
+def _measured(folder: Path) -> set[str]:
+    """Returns the digests of what the first trials of a case measured; a failed one has its own."""
+    trials = [read_trial(folder / f"{number:03d}") for number in range(CHECKED)]
+    return {
+        measured_digest(one.tables) if one.provenance.status == "ok" else f"failed {one.path.name}"
+        for one in trials
+    }
+
+
+def _named(cases: list[str]) -> str:
+    return f"case {cases[0]}" + (f" and {len(cases) - 1} more" if len(cases) > 1 else "")
 
 
 def _parts(study: Study, least: int, out: Path) -> Iterator[Study]:
@@ -111,11 +161,11 @@ def _parts(study: Study, least: int, out: Path) -> Iterator[Study]:
         yield study
         return
     from plait.analysis.precision import next_repeat
-    from plait.report.study import read_study
+    from plait.report.assemble import read_partly
 
     done = 0
     repeat: int | None = least
     while repeat is not None:
         yield replace(study, start=done, repeat=repeat)
         done = repeat
-        repeat = next_repeat(read_study(out).cases, done, until=study.until, most=study.repeat)
+        repeat = next_repeat(read_partly(out).cases, done, until=study.until, most=study.repeat)

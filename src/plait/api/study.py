@@ -14,13 +14,12 @@ from plait.analysis.studies import StudiesComparison, compare_studies
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial
 from plait.errors import RequestError
-from plait.report.assemble import summary_of
+from plait.report.assemble import read_partly, summary_of
 from plait.report.figures import static_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.paper import COLUMN_MM, PAGE_MM
 from plait.report.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
-from plait.report.study import read_study
 from plait.report.table import rows
 from plait.report.wanted import wanted
 from plait.scenario.wording import nearest
@@ -95,7 +94,7 @@ class Study:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._data = read_study(folder)
+        self._data = read_partly(folder)
 
     @cached_property
     def summary(self) -> Summary:

@@ -1,7 +1,7 @@
 """The command `plait`: one file per verb; this one only lists the verbs and turns errors into exit codes.
 
-Exit codes: 0 done; 1 some trials failed; 2 the request was wrong and nothing was run; 3 this machine cannot run
-it; 130 interrupted.
+Exit codes: 0 done; 1 some trials failed, or part of the report is missing; 2 the request was wrong and nothing was run;
+3 this machine cannot run it; 130 interrupted.
 """
 
 from __future__ import annotations

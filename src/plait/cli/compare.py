@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from plait.analysis.judged import JUDGED
+
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 
@@ -16,7 +18,7 @@ def command(
     *,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="What to judge. Default: goodput_bps and completion_s."),
+        typer.Option(metavar="NAME", help=f"Metric to judge; may be repeated. Default: {', '.join(JUDGED)}."),
     ] = None,
     tolerance: Annotated[
         str, typer.Option(metavar="RATIO", help="A change for the worse that is accepted, such as 2%.")

@@ -21,13 +21,17 @@ def command(
         bool, typer.Option("--json", help="Print summary.json instead of the table.")
     ] = False,
 ) -> int:
-    """Rebuilds summary.json, figures/ and report.html from the data, and prints the comparison."""
+    """Rebuilds summary.json, figures/ and report.html from the data, and prints the comparison.
+
+    Exit code 1: an analysis raised an error, and part of the report is missing.
+    """
     from plait.report import build
     from plait.report.terminal import show
+    from plait.warnings import is_complete
 
     cautions = build(folder, width_mm=width)
     if json_output:
         typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
     else:
         show(folder, cautions)
-    return 0
+    return 0 if is_complete(cautions) else 1

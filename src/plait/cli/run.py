@@ -91,17 +91,18 @@ def command(
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:
-    """Makes the report and prints what was found; returns whether that is anything."""
+    """Makes the report and prints what was found; returns whether that is anything, and nothing of it is missing."""
     from plait.report import build
     from plait.report.headline import measured_cases
     from plait.report.terminal import read_summary, show
+    from plait.warnings import is_complete
 
     cautions = build(folder)
     if as_json:
         sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
     else:
         show(folder, cautions)
-    return bool(measured_cases(read_summary(folder)))
+    return bool(measured_cases(read_summary(folder))) and is_complete(cautions)
 
 
 def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:

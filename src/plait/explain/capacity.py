@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from plait.plan.framing import longest_frames
 from plait.plan.model import ChangeQdisc
 from plait.plan.qdiscs import Tbf
 
@@ -19,7 +20,8 @@ Array = np.ndarray
 
 EMPTY_SHARE = 0.02
 """A bucket is called empty when it holds less than this part of what it can hold."""
-FRAME = 1514
+EMPTY_FRAMES = 4
+"""Or less than so many of the longest frames."""
 
 
 class Network:
@@ -34,6 +36,7 @@ class Network:
         self._parts: dict[str, pl.DataFrame] | None = None
         self._changes = _rate_changes(plan, self.directions)
         self._down = _down_times(plan)
+        self._frames = longest_frames(plan)
         self.buckets = dict(_buckets(plan))
 
     def counter(self, direction: str, column: str) -> Array | None:
@@ -108,7 +111,8 @@ class Network:
             before_t, before_b = t, b
         if not levels:
             return np.zeros(len(self.edges) - 1, dtype=bool)
-        low = np.interp(self.edges, times, np.array(levels)) <= max(EMPTY_SHARE * burst, 4 * FRAME)
+        frame = max(self._frames[name] for name in members)
+        low = np.interp(self.edges, times, np.array(levels)) <= max(EMPTY_SHARE * burst, EMPTY_FRAMES * frame)
         return np.asarray(low[1:] & low[:-1])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.explain.account import Possible
-from plait.plan.resolve import absent_subflows, resolve
 from plait.plan.slots import slots
+from plait.plan.structure import structure, without_traces
 
 if TYPE_CHECKING:
     from plait.plan.model import Plan
@@ -33,20 +33,21 @@ def possible_of_case(asked: object, case: str, plan: Plan) -> dict[int, Possible
 def possible(scenario: Scenario, plan: Plan) -> dict[int, Possible]:
     """Returns by a flow's number what the path manager was kept from; `scenario` is one case, `plan` its plan.
 
-    Empty where nothing is restricted. Raises ScenarioError when the scenario cannot be planned any more.
+    Empty where nothing is restricted. No file that the scenario names is needed: a result folder has none of them.
+    Raises ScenarioError when the scenario cannot be planned any more.
     """
     if not (scenario.mptcp.limits or scenario.mptcp.endpoints):
         return {}
-    raw = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    mptcp = {key: value for key, value in raw.get("mptcp", {}).items() if key not in ("limits", "endpoints")}
-    free = resolve(type(scenario).model_validate({**raw, "mptcp": mptcp}), plan.seed)
-    lacks = absent_subflows(scenario)
+    shape = without_traces(scenario)
+    freed = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
+    free = structure(shape.model_copy(update={"mptcp": freed})).paths()
+    lacks = structure(shape).lacking()
     found = {}
-    for flow, without, slot in zip(plan.flows, free.flows, slots(scenario), strict=True):
+    for flow, paths, slot in zip(plan.flows, free, slots(scenario), strict=True):
         if flow.transport != "mptcp":
             continue
         known = {path.name for path in flow.paths}
-        further = tuple(path for path in without.paths if path.name not in known)
+        further = tuple(path for path in paths if path.name not in known)
         reasons = lacks[slot.entry]
         if further:
             found[flow.id] = Possible(further, reasons[0].reason if reasons else None)

@@ -7,6 +7,7 @@ from itertools import product
 from math import inf, prod
 from typing import TYPE_CHECKING, Literal
 
+from plait.frames import frame_bytes
 from plait.plan.application import PATIENCE_US, application
 from plait.plan.applications import SocketOptions, Udp
 from plait.plan.buckets import takes_tokens
@@ -61,6 +62,14 @@ class Entry:
         if not isinstance(self.spec, ConnectionSpec):
             return False
         return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
+
+    def carried(self, slot: Slot) -> bool:
+        """Whether the flow of `slot` is the second direction of another flow's connection."""
+        return slot.part > 0 and not isinstance(self.spec, Page)
+
+    def sender_of(self, slot: Slot) -> SideName:
+        """The side that sends in the flow of `slot`."""
+        return other_side(self.sender) if self.carried(slot) else self.sender
 
     def _few_pairs(self, topology: Topology, client: str, server: str) -> None:
         """Refuses ends of so many interfaces that looking at every pair of them would take minutes."""
@@ -142,16 +151,15 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
     before: dict[int, tuple[int, ...]] = {}
     names: dict[str, list[int]] = {}
     programs = frozenset(program_name(program, i) for i, program in enumerate(scenario.programs))
-    ways = _Ways(topology, routing, manager)
+    ways = Ways(topology, routing, manager)
     for number, slot in enumerate(slots(scenario)):
         entry = entries[slot.entry]
         spec = entry.spec
         first = number if slot.part == 0 else first
         if slot.turn == 0 and slot.part == 0:
             before[slot.copy] = () if spec.after in programs else _after(scenario, entry, names)
-        carried = slot.part > 0 and not isinstance(spec, Page)
         transport = transport_of(scenario, slot)
-        sender = entry.sender if not carried else other_side(entry.sender)
+        carried, sender = entry.carried(slot), entry.sender_of(slot)
         paths, ideal = ways.of(entry, transport, sender)
         start_us = nominal_start_us(scenario, slot)
         job = application(scenario, slot, first, start_us, seed=0)
@@ -276,12 +284,12 @@ def _queue_us(conditions: Conditions, mtu: int) -> int:
     queue, rate = conditions.queue, conditions.rate
     assert rate is not None
     if queue is None or queue.unit == "bdp":
-        return 1_000_000 + 100 * (mtu + 14) * 8_000_000 // int(rate)
-    size = int(queue.amount) * (1 if queue.unit == "B" else mtu + 14)
+        return 1_000_000 + 100 * frame_bytes(mtu) * 8_000_000 // int(rate)
+    size = int(queue.amount) * (1 if queue.unit == "B" else frame_bytes(mtu))
     return size * 8_000_000 // int(rate)
 
 
-class _Ways:
+class Ways:
     """Paths and ideal rates of the flows of an entry, each computed once."""
 
     def __init__(self, topology: Topology, routing: Routing, manager: PathManager) -> None:
@@ -289,6 +297,7 @@ class _Ways:
         self._known: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = {}
 
     def of(self, entry: Entry, transport: str, sender: SideName) -> tuple[tuple[Path, ...], int | None]:
+        """The paths of a flow of an entry, and what the links allow it in bit/s (None: no limit)."""
         key = (entry.index, transport, sender)
         if key not in self._known:
             pairs = self._manager.pairs(entry.ends) if transport == "mptcp" else [entry.ends.initial]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.frames import frame_bytes
 from plait.plan.middlebox import middleboxes
 from plait.plan.model import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.shaping import Place, queue_length
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from plait.plan.topology import Port, Wired
     from plait.scenario.conditions import Aqm, Loss
     from plait.scenario.links import Conditions
-
-ETHERNET_BYTES = 14
-
-
-def frame_bytes(wired: Wired) -> int:
-    """The longest frame, counted as tc counts."""
-    return wired.link.mtu + ETHERNET_BYTES
 
 
 def veths(wired: Wired) -> Iterator[Veth]:
@@ -58,7 +52,7 @@ def place(port: Port, rtts_ns: dict[str, int]) -> Place:
     return Place(
         netns=WIRE,
         ifname=port.far.wire_ifname,
-        frame_bytes=frame_bytes(wired),
+        frame_bytes=frame_bytes(wired.link.mtu),
         rtt_ns=rtts_ns.get(port.out, own_ns),
     )
 

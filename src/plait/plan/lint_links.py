@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan.finding import Finding
+from plait.plan.framing import longest_frames
 from plait.warnings import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.model import LinkDirection, Plan
-
-_FRAME_BYTES = 1514
-"""A full segment of 1448 bytes as tc counts it."""
 
 
 def lint(plan: Plan) -> Iterator[Finding]:
@@ -25,6 +23,7 @@ def lint(plan: Plan) -> Iterator[Finding]:
             crossed |= {*path.forward, *path.backward}
             for name in path.forward:
                 rtts[name] = max(rtts.get(name, 0), path.base_rtt_us)
+    frames = longest_frames(plan)
     for link in plan.links:
         field = ("network", "links", link.name)
         dead = [one.name for one in link.directions if one.name in crossed and one.loss_ratio >= 1]
@@ -33,7 +32,7 @@ def lint(plan: Plan) -> Iterator[Finding]:
             continue
         for direction in link.directions:
             if direction.name in rtts:
-                yield from _queue(direction, rtts[direction.name], field)
+                yield from _queue(direction, rtts[direction.name], frames[direction.name], field)
 
 
 def _dead(where: str, field: tuple[str, ...]) -> Finding:
@@ -46,12 +45,14 @@ def _dead(where: str, field: tuple[str, ...]) -> Finding:
     )
 
 
-def _queue(direction: LinkDirection, rtt_us: float, field: tuple[str, ...]) -> Iterator[Finding]:
+def _queue(
+    direction: LinkDirection, rtt_us: float, frame_bytes: int, field: tuple[str, ...]
+) -> Iterator[Finding]:
     """A queue shorter than one bandwidth-delay product empties whenever one TCP flow halves its window."""
     if direction.rate_bps is None:
         return
     product = int(direction.rate_bps * rtt_us / 8e6)
-    held = direction.queue_bytes or (direction.queue_packets or 0) * _FRAME_BYTES
+    held = direction.queue_bytes or (direction.queue_packets or 0) * frame_bytes
     if held < product:
         yield Finding(
             Code.QUEUE,

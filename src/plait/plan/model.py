@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from plait.frames import DEFAULT_MTU
 from plait.plan.applications import Application, SocketOptions
 from plait.plan.forwarding import Datapath, Nat, Nexthop  # pydantic needs them at run time
 from plait.plan.multipath import (
@@ -81,7 +82,7 @@ class Veth(Record):
 
     a: VethEnd
     b: VethEnd
-    mtu: int = 1500
+    mtu: int = DEFAULT_MTU
 
 
 class Bridge(Record):

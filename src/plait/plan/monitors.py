@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.links import frame_bytes
+from plait.frames import frame_bytes
 from plait.plan.watching import Capture, CounterMonitor, InterfaceMonitor, Monitors, Probe
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _captures(asked: Asked, net: Topology) -> Iterator[Capture]:
                     netns=port.node,
                     ifname=port.ifname,
                     file=f"{port.node}.{port.ifname}.pcapng",
-                    packet_bytes=min(asked.capture.bytes, frame_bytes(port.wired)),
+                    packet_bytes=min(asked.capture.bytes, frame_bytes(port.wired.link.mtu)),
                 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from plait.plan.model import HostName
 from plait.plan.running import Program, ProgramFile, Ready, Stop
 from plait.scenario.check_programs import program_name
+from plait.scenario.source import error_at
 
 if TYPE_CHECKING:
     from plait.plan.topology import Topology
@@ -47,7 +48,7 @@ def _program(scenario: Scenario, one: asked.Program, number: int) -> Program:
         start_us=one.at.us,
         after=tuple(one.after),
         directory=directory,
-        files=tuple(_file(scenario, directory, path, content) for path, content in one.files.items()),
+        files=tuple(_file(scenario, number, directory, path) for path in one.files),
         collect=tuple(_absolute(directory, path) for path in one.collect),
         ready=_ready(directory, one.ready),
         awaited=awaited,
@@ -62,11 +63,16 @@ def _program(scenario: Scenario, one: asked.Program, number: int) -> Program:
     )
 
 
-def _file(scenario: Scenario, directory: str, path: str, content: str | asked.InputContent) -> ProgramFile:
+def _file(scenario: Scenario, number: int, directory: str, path: str) -> ProgramFile:
+    content = scenario.programs[number].files[path]
     where = _absolute(directory, path)
     if isinstance(content, str):
         return ProgramFile(path=where, text=content)
-    return ProgramFile(path=where, input=scenario.files[content.input].name)
+    facts = scenario.files.get(content.input)
+    if facts is None:
+        what = f"the file '{content.input}' has not been read; read the scenario with plait.scenario.load"
+        raise error_at(scenario, [(("programs", number, "files", path, "input"), what)])
+    return ProgramFile(path=where, input=facts.name)
 
 
 def _absolute(directory: str, path: str) -> str:

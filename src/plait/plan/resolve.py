@@ -10,24 +10,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, get_args
 
 from plait.errors import RequestError
-from plait.plan import addressing, events, fabric, links, pins, shaping, sysctls, topology
-from plait.plan.absent import absent
+from plait.plan import events, fabric, links, pins, shaping, sysctls, topology
 from plait.plan.application import application, length_us, messages
 from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
 from plait.plan.buckets import buckets
 from plait.plan.distributions import table
-from plait.plan.endpoints import PathManager
-from plait.plan.flows import MAX_FLOWS, Entry, directed, flows, spread
+from plait.plan.flows import MAX_FLOWS, directed, flows, spread
 from plait.plan.forwarding import Nat
 from plait.plan.middlebox import middleboxes
 from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, PauseAt, Plan
 from plait.plan.monitors import RING_MIB, monitors
-from plait.plan.peers import Between
 from plait.plan.programs import end_us, host_names, memory_mib, programs, system_call_ns
 from plait.plan.qdiscs import Netem
-from plait.plan.routing import Routing
 from plait.plan.seeds import SEED_BITS, derived
 from plait.plan.slots import slots, total
+from plait.plan.structure import structure
 from plait.scenario.check import MAX_LINKS
 from plait.scenario.nodes import Host
 from plait.scenario.source import error_at
@@ -36,8 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plait.plan.absent import Absent
+    from plait.plan.endpoints import PathManager
+    from plait.plan.flows import Entry
     from plait.plan.model import Event, Flow
+    from plait.plan.peers import Between
     from plait.plan.qdiscs import Distribution, Qdisc
+    from plait.plan.routing import Routing
     from plait.plan.slots import Slot
     from plait.plan.topology import Topology
     from plait.scenario import Scenario
@@ -85,16 +86,11 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     """All of a plan that does not depend on the seed, which the trials of a case share; and what entries will lack."""
     scenario = key.scenario
     _bounds(scenario)
-    net = topology.build(scenario)
-    subnets = addressing.assign(net)
-    routing = Routing(net, subnets)
+    shape = structure(scenario)
+    net, routing, manager = shape.net, shape.routing, shape.manager
+    entries, between = shape.entries, shape.between
     routes, rules = routing.routes()
-    entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
-    multipath = [entry for entry in entries if entry.uses_mptcp]
-    between = Between(net, routing)
-    manager = PathManager(net, routing, [*(entry.ends for entry in multipath), *between.mptcp_ends()])
     pins.check_subflows(net, routing.reach, entries, manager)
-    lacking = [absent(manager, entry, multipath) if entry in multipath else [] for entry in entries]
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, between, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
@@ -140,7 +136,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         peers=tuple(between.peers()),
         pause=tuple(at for at in get_args(PauseAt) if at in scenario.pause),
     )
-    return _with_events(plan, net, manager, rtts), lacking
+    return _with_events(plan, net, manager, rtts), shape.lacking()
 
 
 def _with_events(plan: Plan, net: Topology, manager: PathManager, rtts: dict[str, int]) -> Plan:

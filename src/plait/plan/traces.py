@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.frames import frame_bytes
 from plait.scenario.conditions import Loss
 from plait.scenario.links import Conditions, Link
 from plait.scenario.source import error_at
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 20_000
 """Of all traces of a plan together."""
-_ETHERNET_BYTES = 14
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
     content = facts.trace
     given: dict[str, object] = {"trace": Followed(spec, facts, content)}
     if isinstance(content, Opportunities):
-        frames = content.rate_bps * (OPPORTUNITY_BYTES + _ETHERNET_BYTES) // OPPORTUNITY_BYTES
+        frames = content.rate_bps * frame_bytes(OPPORTUNITY_BYTES) // OPPORTUNITY_BYTES
         given["rate"] = Rate(max(8, frames // 8 * 8))
     else:
         twice = [name for name in content.columns if getattr(conditions, name) is not None]

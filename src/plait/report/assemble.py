@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plait.analysis.gaps import collected, noted, part
 from plait.analysis.summarise import summarise
 from plait.errors import DataError
 from plait.report.case_figures import case_figures
@@ -19,57 +20,85 @@ from plait.report.wanted import wanted
 from plait.warnings import Caution
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from plait.analysis.model import Summary
+    from plait.report.render import Drawing
     from plait.report.representatives import Representative
     from plait.report.study import StudyData
+    from plait.report.wanted import Wanted
 
 
 def assemble(study_dir: Path, width_mm: float = PAGE_MM) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
-    study = read_study(study_dir)
-    summary = summary_of(study)
-    write(study_dir / "summary.json", summary_text(summary).encode())
-    shown = representatives(study, summary)
-    study = replace(study, cautions=(*study.cautions, *_empty(study, summary, shown)))
-    write(study_dir / "report.html", page(study, summary, shown, script()).encode())
-    narrow = [one.name for one in wanted(study, summary) if one.column]
-    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
-    folder = study_dir / "figures"
+    with collected() as gaps:
+        study = read_study(study_dir)
+        summary = summary_of(study)
+        write(study_dir / "summary.json", summary_text(summary).encode())
+        shown = representatives(study, summary)
+        asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
+        narrow = [one.name for one in asked if one.column]
+        drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
+        data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
+        empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
+        study = replace(study, cautions=(*study.cautions, *empty))
+        write(study_dir / "report.html", page(study, summary, shown, script()).encode())
+    _write_figures(study_dir / "figures", drawings, data)
+    return (*gaps.cautions, *study.cautions)
+
+
+def _write_figures(folder: Path, drawings: Mapping[str, Drawing], data: Mapping[str, str]) -> None:
     for name, drawing in drawings.items():
         write(folder / f"{name}.svg", drawing.svg.encode())
         write(folder / f"{name}.png", drawing.png)
         write(folder / f"{name}.pdf", drawing.pdf)
-    data = figure_data(drawings, study, summary, shown)
     for name, text in data.items():
         write(folder / f"{name}.csv", text.encode())
     # A figure of an earlier state of the data would contradict the report beside it.
     for old in folder.glob("*.*"):
         if old.suffix in {".svg", ".png", ".pdf", ".csv"} and old.stem not in drawings:
             old.unlink(missing_ok=True)
-    return study.cautions
 
 
-def _empty(study: StudyData, summary: Summary, shown: Sequence[Representative]) -> list[Caution]:
-    """Return the figures that the scenario asks for and that cannot be drawn."""
+def _empty(
+    asked: Sequence[Wanted], study: StudyData, summary: Summary, shown: Sequence[Representative]
+) -> list[Caution]:
+    """Return the figures that the scenario asks for and for which there are no data."""
     drawn = case_figures(study, summary, shown)
+    failed = " ".join(caution.message for caution in noted())
     return [
         Caution(
             code="FIGURE_EMPTY",
             message=f"figure {one.name}: there is nothing to draw of {one.metric} as {one.kind}",
             remedy="see in summary.json which metrics were measured, and which fields vary in several steps",
         )
-        for one in wanted(study, summary)
-        if one.name not in drawn
+        for one in asked
+        if one.name not in drawn and f"figure {one.name}:" not in failed
     ]
+
+
+def read_partly(folder: Path) -> StudyData:
+    """Return the study in `folder`, without metrics that an analysis could not compute; cautions name these.
+
+    Raises:
+        DataError: the folder is no result folder, or a file in it is damaged.
+    """
+    with collected() as gaps:
+        study = read_study(folder)
+    return replace(study, cautions=(*gaps.cautions, *study.cautions))
 
 
 def summary_of(study: StudyData) -> Summary:
     """Return the summary of a study."""
-    name = study.about.name or study.about.heading
-    return summarise(study.cases, scenario=name, digest=study.digest, baseline=study.about.baseline)
+    about = study.about
+    return summarise(
+        study.cases,
+        scenario=about.name or about.heading,
+        digest=study.digest,
+        baseline=about.baseline,
+        published=about.published,
+    )
 
 
 def summary_text(summary: Summary) -> str:

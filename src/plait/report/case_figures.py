@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis import gaps
 from plait.analysis.published import is_of_goodput
 from plait.report.cases_chart import MOST_CASES, cases_spec
 from plait.report.cells import cells_of
@@ -61,15 +63,24 @@ def case_figures(
 
     `shown` are drawn in figures over time that the scenario asks for.
     """
-    found = {}
-    for one in wanted(study, summary):
-        part = part_of(one, study, summary)
-        cells = cells_shown(one, part)
-        panels = _panels(one, part, cells, shown, study.about.published)
-        if panels:
-            compared = cells is not None and cells.compared
-            found[one.name] = CaseFigure(one, tuple(_described(panel, one) for panel in panels), compared)
-    return found
+    made = {
+        one.name: gaps.part(f"figure {one.name}", partial(_figure, one, study, summary, shown), None)
+        for one in wanted(study, summary)
+    }
+    return {name: figure for name, figure in made.items() if figure is not None}
+
+
+def _figure(
+    one: Wanted, study: StudyData, summary: Summary, shown: Sequence[Representative]
+) -> CaseFigure | None:
+    """Return one figure; None when nothing was measured for it."""
+    part = part_of(one, study, summary)
+    cells = cells_shown(one, part)
+    panels = _panels(one, part, cells, shown, study.about.published)
+    if not panels:
+        return None
+    compared = cells is not None and cells.compared
+    return CaseFigure(one, tuple(_described(panel, one) for panel in panels), compared)
 
 
 def part_of(one: Wanted, study: StudyData, summary: Summary) -> Part:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis import gaps
 from plait.report.case_figures import cells_shown, most_cases, part_of
 from plait.report.delay_chart import FIGURES
 from plait.report.delay_chart import MOST as MOST_LINES
@@ -45,11 +47,16 @@ def figure_data(
     for name in names:
         one = asked.get(name)
         if one is not None:
-            found[name] = _of_cases(one, study, summary, shown)
+            made = partial(_of_cases, one, study, summary, shown)
         elif name in DELAYS:
-            found[name] = _distribution(shown, DELAYS[name])
+            made = partial(_distribution, shown, DELAYS[name])
         elif name in kinds:
-            found[name] = _over_time(shown[:SIDE_BY_SIDE], kinds[name])
+            made = partial(_over_time, shown[:SIDE_BY_SIDE], kinds[name])
+        else:
+            continue
+        text = gaps.part(f"data of figure {name}", made, None)
+        if text is not None:
+            found[name] = text
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.gaps import part
 from plait.analysis.wording import micros, plain, rate
 from plait.report.case_figures import CaseFigure, case_figures
 from plait.report.cases_chart import SCHEMA
@@ -17,7 +19,7 @@ from plait.report.theme import LIGHT, PATHS
 from plait.report.time_charts import KINDS, Frame, Panel, chart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from plait.analysis.model import Summary
     from plait.report.representatives import Representative
@@ -40,20 +42,27 @@ def static_figures(
 
     They are laid out for `width_mm`, and those that the scenario wants as narrow as a column for that.
     """
-    found: dict[str, Spec | str] = {}
     drawn = most_paths(shown)
-    if drawn is not None:
-        found["network"] = draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
-    for name, figure in case_figures(study, summary, shown).items():
-        found[name] = laid_out(figure, width_mm)
-    found |= {name: fitted(spec, width_mm) for name, spec in delay_figures(shown).items()}
+    cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
+    delays = part("figures of delays", lambda: delay_figures(shown), {})
+    makers: dict[str, Callable[[], Spec | str | None]] = {
+        **({"network": partial(_network, drawn)} if drawn is not None else {}),
+        **{name: partial(laid_out, figure, width_mm) for name, figure in cases.items()},
+        **{name: partial(fitted, spec, width_mm) for name, spec in delays.items()},
+        **{NAMES[kind]: partial(_over_time, shown, kind, width_mm) for kind in KINDS},
+    }
+    made = {name: part(f"figure {name}", make, None) for name, make in makers.items()}
+    return {name: figure for name, figure in made.items() if figure is not None}
+
+
+def _network(drawn: Representative) -> str:
+    return draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
+
+
+def _over_time(shown: Sequence[Representative], kind: str, width_mm: float) -> Spec | None:
+    """Return one kind of chart over time for the first cases; None when none has it."""
     panels = [panel_of(one) for one in shown[:SIDE_BY_SIDE]]
-    frames = frames_of(shown)[:SIDE_BY_SIDE]
-    for kind in KINDS:
-        spec = side_by_side(panels, kind, frames, width_mm)
-        if spec is not None:
-            found[NAMES[kind]] = spec
-    return found
+    return side_by_side(panels, kind, frames_of(shown)[:SIDE_BY_SIDE], width_mm)
 
 
 def laid_out(figure: CaseFigure, width_mm: float) -> Spec:

@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.gaps import noted, part
 from plait.plan.ifnames import told
 from plait.report import matrix, sections, split
 from plait.report.calibration import calibration
@@ -28,7 +29,7 @@ from plait.report.theme import DARK, LIGHT, config
 from plait.report.time_charts import KINDS, chart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from plait.analysis.model import Summary
     from plait.report.case_figures import CaseFigure
@@ -55,35 +56,36 @@ class _Charts:
 
 def page(study: StudyData, summary: Summary, shown: Sequence[Representative], script: str) -> str:
     """Return the whole page; `script` is the JavaScript of the charts' library."""
-    cases = case_figures(study, summary, shown)
-    delays = {name: _fluid(spec) for name, spec in delay_figures(shown).items()}
-    over_time = _over_time(shown)
+    cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
+    delays = part("figures of delays", lambda: {n: _fluid(s) for n, s in delay_figures(shown).items()}, {})
+    over_time = part("figures over time", lambda: _over_time(shown), _Charts("", {}))
     data = {
         "themes": {"light": LIGHT, "dark": DARK},
         "config": config(PAGE_FONT),
         "figures": _specs(cases) | delays | over_time.figures,
     }
     about = study.about
-    body = [
-        sections.header(about),
-        "<main>",
-        sections.result(headline(summary, path_counts(summary)), sentences(summary)),
-        _side_by_side(_network(shown), by_case(list(cases.values()), summary, about.published.source), cases),
-        sections.delays(list(delays), len(shown)),
-        over_time.html,
-        sections.table(rows(summary, about.published)),
-        matrix.section(summary),
-        sections.flows(flow_rows(summary), rows(summary)),
-        split.section(summary.cases, rows(summary)),
-        sections.cautions(study.cautions),
-        sections.failures(study.cases),
-        calibration(study.folder),
-        sections.reproduce(study),
-        sections.terms(),
-        "</main>",
-        sections.footer(about),
-    ]
-    return _document(about.heading, "".join(body), data, script)
+    makers: dict[str, Callable[[], str]] = {
+        "result": lambda: sections.result(headline(summary, path_counts(summary)), sentences(summary)),
+        "network and cases": lambda: _side_by_side(
+            _network(shown), by_case(list(cases.values()), summary, about.published.source), cases
+        ),
+        "delays": lambda: sections.delays(list(delays), len(shown)),
+        "over time": lambda: over_time.html,
+        "table": lambda: sections.table(rows(summary)),
+        "matrix": lambda: matrix.section(summary),
+        "flows": lambda: sections.flows(flow_rows(summary), rows(summary)),
+        "split": lambda: split.section(summary.cases, rows(summary)),
+        "cautions": lambda: sections.cautions((*noted(), *study.cautions)),
+        "failures": lambda: sections.failures(study.cases),
+        "calibration": lambda: calibration(study.folder),
+        "reproduce": lambda: sections.reproduce(study),
+        "terms": sections.terms,
+    }
+    made = {name: part(f"section {name} of the page", make, "") for name, make in makers.items()}
+    made["cautions"] = makers["cautions"]()  # with what the others could not say
+    body = f"{sections.header(about)}<main>{''.join(made.values())}</main>{sections.footer(about)}"
+    return _document(about.heading, body, data, script)
 
 
 def _document(title: str, body: str, data: dict[str, Any], script: str) -> str:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plait.analysis.gaps import part
 from plait.report.paper import COLUMN_MM, PAGE_MM, in_points, scaled
 from plait.report.theme import LIGHT, config, paint
 from plait.run.files import cache_root, write_atomically
@@ -56,9 +57,9 @@ def draw_all(
             name: pool.submit(_draw, figure, min(width_mm, COLUMN_MM) if name in narrow else width_mm)
             for name, figure in figures.items()
         }
-        found = {name: future.result() for name, future in waiting.items()}
+        found = {name: part(f"figure {name}", future.result, None) for name, future in waiting.items()}
     _prune()
-    return found
+    return {name: drawing for name, drawing in found.items() if drawing is not None}
 
 
 def script() -> str:

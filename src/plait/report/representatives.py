@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from plait.analysis.delays import distributions
 from plait.analysis.factors import main_factor, other_settings
+from plait.analysis.gaps import part
 from plait.analysis.ideal import ideal_goodput_bps
 from plait.analysis.judged import primary_metric
 from plait.analysis.metrics import GREEDY
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from plait.analysis.delays import Points
     from plait.analysis.model import Summary
     from plait.analysis.summarise import CaseRows, TrialRow
+    from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
     from plait.plan.model import Plan
     from plait.report.study import StudyData
@@ -58,30 +61,49 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     """Return the representative of each of the first `MOST` cases that have a completed trial (DataError)."""
     names = labels(summary.cases)
     metric = primary_metric(summary)
-    factor = main_factor(summary.cases)
     found = []
     for case in [case for case in study.cases if case.rows][:MOST]:
         row = median_row(case.rows, metric)
-        trial = read_trial(_folder(study, case, row))
-        plan = with_connections(trial.plan, trial.tables)
-        explained = explain_trial(
-            plan, trial.tables, possible_of_case(study.about.scenario, case.name, trial.plan)
+        one = part(
+            f"figures over time of case {case.name}",
+            partial(_representative, study, summary, case, row, names[case.name]),
+            None,
         )
-        found.append(
-            Representative(
-                case=case.name,
-                label=names[case.name],
-                group=json.dumps(other_settings(case, factor), sort_keys=True, default=str),
-                index=row.index,
-                of=len(case.rows),
-                plan=without_control(plan),
-                series=_marked(trial_series(plan, trial.tables), explained),
-                explained=explained,
-                ideal_bps=_ideal_bps(plan),
-                distributions=distributions(plan, trial.tables),
-            )
-        )
+        found += [one] if one is not None else []
     return found
+
+
+def _representative(
+    study: StudyData, summary: Summary, case: CaseRows, row: TrialRow, label: str
+) -> Representative:
+    """Return the representative of a case by one of its trials."""
+    trial = read_trial(_folder(study, case, row))
+    plan = with_connections(trial.plan, trial.tables)
+    explained = _explained(study, case.name, trial)
+    return Representative(
+        case=case.name,
+        label=label,
+        group=json.dumps(other_settings(case, main_factor(summary.cases)), sort_keys=True, default=str),
+        index=row.index,
+        of=len(case.rows),
+        plan=without_control(plan),
+        series=_marked(trial_series(plan, trial.tables), explained),
+        explained=explained,
+        ideal_bps=_ideal_bps(plan),
+        distributions=part(
+            f"distributions of delays of case {case.name}", lambda: distributions(plan, trial.tables), {}
+        ),
+    )
+
+
+def _explained(study: StudyData, case: str, trial: Trial) -> tuple[FlowExplanation, ...]:
+    """Return why the flows of a trial were not faster."""
+    possible = part(
+        f"paths that case {case} leaves out",
+        lambda: possible_of_case(study.about.scenario, case, trial.plan),
+        {},
+    )
+    return part(f"explanation of case {case}", lambda: explain_trial(trial.plan, trial.tables, possible), ())
 
 
 def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:

@@ -29,6 +29,7 @@ _COLUMNS = (
     ("Reinjected", "reinjected_bytes"),
     ("Came twice", "duplicate_bytes"),
     ("Waited out<br>of order, most", "out_of_order_max_bytes"),
+    ("Waited out<br>of order, mean", "out_of_order_mean_bytes"),
     ("Median RTT", "rtt_median_us"),
     ("Largest RTT", "rtt_max_us"),
 )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.groups import group_names
 from plait.analysis.judged import JUDGED, columns, primary_metric
-from plait.analysis.published import TOLD, Published
+from plait.analysis.model import PublishedGoodput
+from plait.analysis.published import TOLD
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
 from plait.report.cases_chart import labels
 from plait.report.headline import matched
@@ -65,17 +66,16 @@ class Row:
         return " / ".join(f"{value * 100:.0f}" for _, value in self.shares) or MISSING
 
 
-def rows(summary: Summary, published: Published | None = None) -> list[Row]:
+def rows(summary: Summary) -> list[Row]:
     """Return a row for every case."""
     names = labels(summary.cases)
     compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
     groups = group_names(name for case in summary.cases for name in case.metrics)
-    known = published or Published()
     first = primary_metric(summary)
     ordered, leading = list(columns(first)), len(JUDGED[first].columns)
     more = [*ordered[:leading], *_told_by_programs(summary), STEADY, *ordered[leading:]]
     return [
-        _row(case, names, compared.get(case.name), groups, known, more=more, leading=leading)
+        _row(case, names, compared.get(case.name), groups, more=more, leading=leading)
         for case in summary.cases
     ]
 
@@ -91,7 +91,6 @@ def _row(
     names: dict[str, str],
     against: Comparison | None,
     groups: dict[str, str],
-    published: Published,
     *,
     more: Sequence[tuple[str, str]],
     leading: int,
@@ -103,6 +102,7 @@ def _row(
     done = case.trials - case.failed
     goodput = case.metrics.get("goodput_bps")
     ratio = against.ratio if against is not None else None
+    published = case.published or PublishedGoodput()
     benefit, jain = mean("aggregation_benefit"), mean("jain_index")
     return Row(
         name=case.name,
@@ -121,11 +121,11 @@ def _row(
         rtt=show("rtt_us", mean("rtt_median_us")),
         jain=MISSING if jain is None else f"{jain:.3f}",
         groups=tuple(
-            (group, _interval(case, metric), _beside(published.of(case.settings, group), mean(metric)))
+            (group, _interval(case, metric), _beside(published.each_bps.get(group), mean(metric)))
             for group, metric in groups.items()
         ),
         published=_beside(
-            published.of(case.settings), mean("steady_goodput_bps") or mean("goodput_bps") or _told(case)
+            published.goodput_bps, mean("steady_goodput_bps") or mean("goodput_bps") or _told(case)
         ),
         more=tuple((title, show(metric, mean(metric))) for title, metric in more),
         leading=leading,

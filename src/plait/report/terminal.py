@@ -29,6 +29,7 @@ WIDTH = 80
 LEAST_LABEL = 16
 """Characters that a case's name may take before it is folded to make room for a column."""
 COLUMN_GAP = 3
+PUBLISHED = "published"
 FOLDED = "paths %"
 """The column whose cells may take several lines."""
 MOST_CAUTIONS = 5
@@ -50,7 +51,9 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
     def text(words: str) -> str:
         return words.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if plain else words
 
-    console.print(_table(rows(summary), text, ascii_only=plain))
+    found = rows(summary)
+    columns = _columns(found)
+    console.print(_table(found, columns, text, ascii_only=plain))
     console.print()
     line = Text()
     for words, strong in headline(summary, path_counts(summary)):
@@ -58,6 +61,10 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
     console.print(line)
     for sentence in sentences(summary):
         console.print(Text(text(sentence)))
+    if summary.published_source is not None:
+        for left_out in _left_out(found, columns):
+            console.print(Text(text(left_out)))
+        console.print(Text(text(f"Published: {summary.published_source}."), style="dim"))
     for caution in cautions[:MOST_CAUTIONS]:
         style = "bold red" if caution.code in LOUD else "yellow"
         console.print(Text(text(f"Caution: {caution.told}"), style=style))
@@ -102,9 +109,13 @@ def _group(number: int) -> Callable[[Row], str]:
     return lambda row: row.groups[number][1]
 
 
-def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) -> Table:
-    """Return the table without columns in which nothing was measured, and without the last where there is no room."""
-    table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+def _published(number: int) -> Callable[[Row], str]:
+    """Return what reads the published goodput of each flow of a group."""
+    return lambda row: row.groups[number][2] or MISSING
+
+
+def _columns(found: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
+    """Return the columns in which anything was measured."""
     further = [(title, _further(number)) for number, (title, _) in enumerate(found[0].more)]
     leading = found[0].leading
     columns: list[tuple[str, Callable[[Row], str]]] = [
@@ -113,14 +124,39 @@ def _table(found: list[Row], text: Callable[[str], str], *, ascii_only: bool) ->
         ("completion", lambda row: row.completion),
         *((group, _group(number)) for number, (group, _, _) in enumerate(found[0].groups)),
         ("goodput", lambda row: row.goodput),
+        (PUBLISHED, lambda row: row.published or MISSING),
+        *((f"{name} {PUBLISHED}", _published(number)) for number, (name, _, _) in enumerate(found[0].groups)),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
         ("of ideal", lambda row: row.efficiency),
         *further[leading:],
         (FOLDED, lambda row: row.share_text),
         ("fairness", lambda row: row.jain),
     ]
-    measured = [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
-    kept = _fitting(measured, found)
+    return [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
+
+
+def _left_out(found: list[Row], columns: list[tuple[str, Callable[[Row], str]]]) -> list[str]:
+    """Return what was published and has no room in the table, a line for each case and column."""
+    kept = [name for name, _ in _fitting(columns, found)]
+    return [
+        f"{row.label}: {name} {cell(row)}"
+        for name, cell in columns
+        if name.endswith(PUBLISHED) and name not in kept
+        for row in found
+        if cell(row) != MISSING
+    ]
+
+
+def _table(
+    found: list[Row],
+    columns: list[tuple[str, Callable[[Row], str]]],
+    text: Callable[[str], str],
+    *,
+    ascii_only: bool,
+) -> Table:
+    """Return the table, without the last columns where there is no room."""
+    table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    kept = _fitting(columns, found)
     table.add_column("case", overflow="fold", ratio=None)
     for name, _ in kept:
         table.add_column(name, justify="right", no_wrap=name != FOLDED)

@@ -1,56 +1,66 @@
-"""How long a study will take, said before it starts: from what trials took on this machine before.
+"""How long a study will take, said before it starts: a range, from what studies took on this machine before.
 
-A trial's wall time is taken for a boot and so much for each frame that its flows are expected to send; how much, is
-kept in the user's cache and learned anew with every study.
+The wall time of a trial is taken for a boot, a price for each frame on each link, and a price for each row of samples.
+How much slower or faster this machine is, and how far off earlier estimates were, is kept in the user's cache and
+learned from every study. The range is a split-conformal one: as wide as the error below which nine of ten earlier
+studies stayed (Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
-from plait.plan.application import messages
-from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
 from plait.plan.seeds import trial_seed
 from plait.run.files import write_atomically
+from plait.run.work import work_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import Flow, Plan
     from plait.run.study import Study, StudyOutcome
+    from plait.run.work import Work
 
 MOST_TRIALS = 10_000
 """More are run only when they are confirmed."""
-BOOT_S = 0.1
-FRAME_S = 3e-5
-"""Wall seconds of a boot and of a frame where nothing is known yet (measured on two cores of 2020)."""
-_FRAME_BYTES = 1514
-_PAYLOAD_BYTES = 1448
-_UNLIMITED_BPS = 1e9
-_REMEMBERED = 500
+BOOT_S, HOP_S, ROW_S = 0.15, 5e-6, 1e-5
+"""Wall seconds of a boot with what belongs to any trial, of a frame on a link, and of a row of samples."""
+REPORT_S, TRIAL_REPORT_S = 4.0, 0.1
+"""Of a report, and of each trial that it reads."""
+HOLDS = 0.9
+"""The share of studies that are to take a time in the range."""
+UNKNOWN = math.log(3)
+"""How far off an estimate may be, up or down, as the logarithm of the ratio, while little is known."""
+_LEAST_KNOWN = 9
+"""Fewer errors than these have no value below which nine of ten are."""
+_REMEMBERED = 40
 _LOOKED_AT = 40
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What trials took on this machine so far; of many, the recent ones count more."""
+    """How this machine compares with the prices above, from the last studies."""
 
-    trials: float = 0.0
-    frames: float = 0.0
-    wall_s: float = 0.0
+    trials: tuple[float, ...] = ()
+    """Of each study, the logarithm of what its trials took over what was expected by the prices alone."""
+    errors: tuple[float, ...] = ()
+    """Of each study whose trials all ran, the logarithm of the time they took together over what was estimated."""
 
     @property
-    def frame_s(self) -> float:
-        """Wall seconds for each expected frame."""
-        spent = self.wall_s - BOOT_S * self.trials
-        return spent / self.frames if self.frames and spent > 0 else FRAME_S
+    def factor(self) -> float:
+        """How many times as long as by the prices alone a trial takes here: the median."""
+        return math.exp(_median(self.trials)) if self.trials else 1.0
 
-    def trial_s(self, frames: float) -> float:
-        """Wall seconds of a trial that is expected to send so many frames."""
-        return BOOT_S + frames * self.frame_s
+    @property
+    def spread(self) -> float:
+        """How many times longer or shorter than estimated a study may take."""
+        if len(self.errors) < _LEAST_KNOWN:
+            return math.exp(max((UNKNOWN, *map(abs, self.errors))))
+        place = min(len(self.errors), math.ceil((len(self.errors) + 1) * HOLDS))
+        return math.exp(sorted(map(abs, self.errors))[place - 1])
 
 
 @dataclass(frozen=True)
@@ -59,12 +69,25 @@ class Estimate:
 
     cases: int
     repeat: int
-    wall_s: float
-    """With as many trials at once as asked for, and none of them in the store."""
+    running_s: float
+    """Of the trials, with as many at once as asked for, and none of them in the store."""
+    report_s: float
+    spread: float
+    """How many times longer or shorter it may be."""
     known: bool
-    """It rests on trials of this machine."""
+    """It rests on studies of this machine."""
     programs: bool = False
     """Programs run in it, of which nobody knows how long they take."""
+
+    @property
+    def low_s(self) -> float:
+        """The lower end of the range."""
+        return (self.running_s + self.report_s) / self.spread
+
+    @property
+    def high_s(self) -> float:
+        """The upper end of the range."""
+        return (self.running_s + self.report_s) * self.spread
 
     @property
     def sentence(self) -> str:
@@ -76,18 +99,26 @@ class Estimate:
         if self.programs:
             return f"{said}; how long their programs take is not known beforehand"
         basis = "" if self.known else ", a guess: nothing has run here yet"
-        return f"{said}, {_rough(self.wall_s)} at most{basis}"
+        return f"{said}, {_rough(self.low_s, self.high_s)} with the report{basis}"
 
 
-def expected_frames(plan: Plan) -> float:
-    """Returns the data frames that a trial will send if its flows get what the links allow each of them."""
-    return sum(_frames(flow) for flow in plan.flows)
+def work(study: Study) -> list[Work]:
+    """Returns the work of a trial of each case; of very many cases, of some that are spread evenly."""
+    some = study.cases[:: -(-len(study.cases) // _LOOKED_AT)]
+    seed = trial_seed(study.seed, 0)
+    return [work_of(study.resolve(case, seed)) for case in some]
 
 
 def estimate(study: Study, jobs: int, pace: Pace) -> Estimate:
     """Returns how much `study` is with `jobs` trials at once."""
-    wall_s = pace.trial_s(_frames_of_a_trial(study)) * study.total / min(jobs, study.total)
-    return Estimate(len(study.cases), study.repeat, wall_s, pace.trials > 0, _with_programs(study))
+    known = bool(pace.trials)
+    if _with_programs(study):
+        return Estimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, known, programs=True)
+    each = [pace.factor * _trial_s(one) for one in work(study)]
+    at_once = min(jobs, study.total)
+    running = max(sum(each) / len(each) * study.total / at_once, *each)
+    report = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
+    return Estimate(len(study.cases), study.repeat, running, report, pace.spread, known)
 
 
 def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
@@ -99,24 +130,29 @@ def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
         )
 
 
-def learn(pace: Pace, study: Study, outcome: StudyOutcome) -> Pace:
-    """Returns the pace with what this study took; trials from the store, failed ones and programs tell nothing."""
-    if _with_programs(study):
+def learn(pace: Pace, study: Study, outcome: StudyOutcome, expected: Estimate, took_s: float) -> Pace:
+    """Returns the pace with this study, whose trials took `took_s` together.
+
+    Trials from the store, failed ones and programs tell nothing; nor does the sum, unless all trials ran that were
+    expected, by an estimate that was no guess.
+    """
+    ran = [one.wall_s for one in outcome.finished if not one.reused and one.error is None]
+    if _with_programs(study) or not ran:
         return pace
-    ran = [one for one in outcome.finished if not one.reused and one.error is None]
-    keep = min(1.0, _REMEMBERED / pace.trials) if pace.trials else 1.0
-    return Pace(
-        pace.trials * keep + len(ran),
-        pace.frames * keep + _frames_of_a_trial(study) * len(ran),
-        pace.wall_s * keep + sum(one.wall_s for one in ran),
-    )
+    each = [_trial_s(one) for one in work(study)]
+    of_trials = math.log(sum(ran) / len(ran) / (sum(each) / len(each)))
+    found = replace(pace, trials=(*pace.trials, of_trials)[-_REMEMBERED:])
+    if not expected.known or len(ran) != expected.cases * expected.repeat:
+        return found
+    error = math.log(took_s / expected.running_s)
+    return replace(found, errors=(*pace.errors, error)[-_REMEMBERED:])
 
 
 def read_pace(cache: Path, engine: str) -> Pace:
     """Returns what is known of an engine on this machine; nothing when there is no record, or a damaged one."""
     try:
         entry = json.loads(_file(cache, engine).read_text(encoding="utf-8"))
-        return Pace(float(entry["trials"]), float(entry["frames"]), float(entry["wall_s"]))
+        return Pace(tuple(map(float, entry["trials"])), tuple(map(float, entry["errors"])))
     except (OSError, ValueError, KeyError, TypeError):
         return Pace()
 
@@ -133,36 +169,25 @@ def _file(cache: Path, engine: str) -> Path:
     return cache / f"pace-{engine}.json"
 
 
+def _trial_s(work: Work) -> float:
+    """Returns the wall seconds of a trial by the prices alone."""
+    return BOOT_S + HOP_S * work.frame_hops + ROW_S * work.rows
+
+
 def _with_programs(study: Study) -> bool:
     return any(case.scenario.programs for case in study.cases)
 
 
-def _frames_of_a_trial(study: Study) -> float:
-    """Returns the mean over cases; of very many, over some of them that are spread evenly."""
-    some = study.cases[:: -(-len(study.cases) // _LOOKED_AT)]
-    seed = trial_seed(study.seed, 0)
-    return sum(expected_frames(study.resolve(case, seed)) for case in some) / len(some)
+def _median(values: tuple[float, ...]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def _frames(flow: Flow) -> float:
-    rate = flow.ideal_rate_bps or _UNLIMITED_BPS
-    match flow.application:
-        case Transfer(bytes=size):
-            return size / _PAYLOAD_BYTES
-        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts, message_bytes=None):
-            return rate * (lasts or 0) / 8e6 / _FRAME_BYTES
-        case Page(objects=objects):
-            return sum(1 + size / _PAYLOAD_BYTES for size in objects)
-        case Stream(message_bytes=size) | Udp(packet_bytes=size) | Request(response_bytes=size):
-            return messages(flow) * (1 + size / _PAYLOAD_BYTES)
-        case OnOff(message_bytes=int(size)):
-            return messages(flow) * (1 + size / _PAYLOAD_BYTES)
-    return 0.0
-
-
-def _rough(seconds: float) -> str:
-    """Returns a time as a person says it: "about 12 s", "about 5 min", "about 3 h", "about 4 days"."""
+def _rough(low: float, high: float) -> str:
+    """Returns a range as a person says it: "4 to 9 s", "2 to 5 min", "1 to 3 h"."""
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"about {seconds / size:.0f} {unit}"
-    return f"about {max(seconds, 1):.0f} s"
+        if high >= 2 * size:
+            below = f"{low / size:.0f}" if low >= size else f"{low / size:.1f}"
+            return f"{below} to {math.ceil(high / size)} {unit}"
+    return f"{max(low, 1):.0f} to {max(math.ceil(high), 2)} s"

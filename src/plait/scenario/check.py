@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_interface
 from typing import TYPE_CHECKING
 
+from plait.frames import DEFAULT_MTU
 from plait.scenario.check_conditions import bucket_mistakes, condition_mistakes, queue_mistakes
 from plait.scenario.check_events import check_events
 from plait.scenario.check_programs import check_programs
@@ -107,7 +108,7 @@ def _buckets(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]
                     what = f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
                     yield (*here, "links", i), what
             used = [network.links[key] for key in (bucket.links or links_of[node]) if key in network.links]
-            mtu = max((link.mtu for link in used), default=1500)
+            mtu = max((link.mtu for link in used), default=DEFAULT_MTU)
             for fields, what in bucket_mistakes(bucket, bucket.peak, mtu, "peak"):
                 yield (*here, *fields), what
             for fields, what in queue_mistakes(bucket.queue, mtu):

@@ -6,6 +6,8 @@ from itertools import pairwise
 from math import ceil
 from typing import TYPE_CHECKING
 
+from plait.frames import frame_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +21,6 @@ Mistake = tuple[tuple[str, ...], str]
 
 SHORTEST = {"normal": 3.67, "pareto": 0.62, "paretonormal": 1.5}
 """By how many deviations the shortest delay of a distribution is below its mean, rounded up."""
-ETHERNET_BYTES = 14
 MAX_TOKENS = 2**32 - 1
 RED_BITS = 31
 """The kernel's red keeps its average in a fixed point number of 32 bits."""
@@ -71,7 +72,7 @@ def _whole_bytes(rate: Rate | None, field: str) -> Iterator[Mistake]:
 
 def queue_mistakes(queue: Queue | None, mtu: int) -> Iterator[Mistake]:
     """A queue holds at least one frame."""
-    frame = mtu + ETHERNET_BYTES
+    frame = frame_bytes(mtu)
     if queue is not None and queue.unit == "B" and queue.amount < frame:
         yield ("queue",), f"{queue} is less than one frame ({frame} bytes); give at least that"
 
@@ -107,7 +108,7 @@ def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[Mistake]:
 
 def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> Iterator[Mistake]:
     """A bucket fills more slowly than it is emptied, and holds a frame."""
-    frame = mtu + ETHERNET_BYTES
+    frame = frame_bytes(mtu)
     yield from _whole_bytes(bucket.baseline, "baseline")
     if peak_field == "peak":
         yield from _whole_bytes(peak, "peak")
@@ -131,7 +132,7 @@ def _aqm(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
         how = "red with gentle or points" if aqm.red is not None else aqm.kind
         yield (
             ("queue",),
-            f"{how} counts packets; write for example {max(1, int(queue.amount) // (mtu + 14))}pkt",
+            f"{how} counts packets; write for example {max(1, int(queue.amount) // frame_bytes(mtu))}pkt",
         )
     if aqm.red is not None:
         yield from _red(aqm.red, mtu)
@@ -197,4 +198,4 @@ def _points(red: Red, here: tuple[str, ...]) -> Iterator[Mistake]:
 
 def _comparable(queue: Queue, mtu: int) -> float:
     """In bytes, or in bandwidth-delay products."""
-    return float(queue.amount) * (mtu + ETHERNET_BYTES if queue.unit == "pkt" else 1)
+    return float(queue.amount) * (frame_bytes(mtu) if queue.unit == "pkt" else 1)

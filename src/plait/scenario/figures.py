@@ -24,7 +24,8 @@ Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-tim
 METRICS = (
     "goodput_bps", "steady_goodput_bps", "completion_s", "ideal_goodput_bps", "efficiency", "aggregation_benefit",
     "best_path_ratio", "path_share", "path_share_max", "path_share_window_max", "path_switches_per_s",
-    "duplicate_bytes", "out_of_order_max_bytes", "subflows_used", "retransmits", "reinjected_bytes", "jain_index",
+    "duplicate_bytes", "out_of_order_max_bytes", "out_of_order_mean_bytes", "subflows_used", "retransmits",
+    "reinjected_bytes", "jain_index",
     "second_subflow_s", "message_delay_p50_us", "message_delay_p95_us", "message_delay_p99_us",
     "message_delay_max_us", "request_latency_p50_us", "request_latency_p95_us", "request_latency_p99_us",
     "request_latency_max_us", "page_load_s", "page_load_max_s", "udp_loss_ratio", "udp_delay_p50_us",

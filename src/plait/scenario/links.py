@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from plait.frames import DEFAULT_MTU
 from plait.scenario.conditions import AqmField, Bucket, JitterField, LossField
 from plait.scenario.middlebox import Middlebox
 from plait.scenario.parts import Delay, Part, Whole
 from plait.scenario.traces import TraceSpec
 from plait.units import Queue, Rate, Ratio
-
-ETHERNET_BYTES = 14
 
 
 class Conditions(Part):
@@ -44,7 +43,7 @@ class Conditions(Part):
 class Link(Conditions):
     """A link; `forward` (from the first node of its name to the second) and `backward` replace single conditions."""
 
-    mtu: Annotated[Whole, Field(ge=576, le=65535)] = 1500
+    mtu: Annotated[Whole, Field(ge=576, le=65535)] = DEFAULT_MTU
     forward: Conditions | None = None
     backward: Conditions | None = None
     middlebox: Middlebox | None = None

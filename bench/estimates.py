@@ -1,0 +1,146 @@
+"""How often the time that `plait run` estimates beforehand holds: over varied studies from shipped scenarios.
+
+    python bench/estimates.py [--kernel NAME] [--only N]
+
+Each study runs from nothing (`--fresh`), with the pace that the studies before it left in the cache. Prints for
+each the estimated range and the time it took, report included, and how many of them held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import plait.run.estimate as estimates
+from plait import scenario as scenarios
+from plait.api.perform import Options, perform
+from plait.cli.run import engine_called
+from plait.report import build
+from plait.run.files import cache_root
+from plait.run.request import study_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.run.study import Observer, TrialOutcome
+
+STUDIES = (
+    ("two-paths", 4, ()),
+    ("file-transfer", 3, ()),
+    ("n-paths", 1, ()),
+    ("path-delays", 2, ()),
+    ("dumbbell", 2, ()),
+    ("link-failure", 3, ()),
+    ("handover", 3, ()),
+    ("lossy-paths", 1, ()),
+    ("shared-bottleneck", 2, ()),
+    ("simult-flows", 4, ()),
+    ("web-page", 2, ()),
+    ("request-response", 1, ()),
+    ("video-stream", 2, ()),
+    ("source-limited", 1, ()),
+    ("source-flapping", 1, ()),
+    ("evening-line", 2, ()),
+    ("mobile-trace", 2, ()),
+    ("two-wans", 1, ()),
+    ("wifi-cellular", 1, ()),
+    ("sigmoid-delays", 1, ()),
+    ("window-size", 1, ()),
+    ("wireless-wired", 1, ()),
+    ("wireless-wired-web", 1, ()),
+    ("capped-split", 1, ()),
+    ("cloud-burst", 1, ()),
+    ("khalili-c", 1, ("vary={}",)),
+    ("fat-tree", 1, ("vary={}",)),
+    ("path-rates", 1, ("vary={}",)),
+    ("two-paths", 20, ("traffic.0.bulk.duration=2s",)),
+    ("two-paths", 2, ("traffic.0.bulk.duration=60s", "sample=10ms")),
+)
+"""Scenario, repeats, and what is set: paths from one to dozens, transfers, messages, events, traces, many flows."""
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def trial_advanced(self, key: object, virtual_us: int) -> None:
+        """Nothing."""
+
+    def trial_ended(self, outcome: TrialOutcome) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def unwatched(_: int) -> Iterator[Observer]:
+    """Yields an observer that says nothing."""
+    yield Silent()
+
+
+def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out: Path) -> dict[str, object]:
+    """Runs one study, and returns what was estimated and how long it took."""
+    scenario = scenarios.load(name, fields)
+    study = study_of(scenario, name, repeat=repeat)
+    jobs = len(os.sched_getaffinity(0))
+    expected = estimates.estimate(study, jobs, estimates.read_pace(cache_root(), "virtual"))
+    options = Options(repeat=repeat, fresh=True, calibrate=False, confirmed=True)
+    started = time.monotonic()
+    folder, outcome = perform(
+        scenario, name, lambda: engine_called("virtual", kernel), options,
+        folder=out, watch=unwatched, tell=lambda _: None,
+    )  # fmt: skip
+    ran_s = time.monotonic() - started
+    build(folder)
+    took_s = time.monotonic() - started
+    trials_s = [one.wall_s for one in outcome.finished]
+    return {
+        "name": name,
+        "fields": fields,
+        "low_s": expected.low_s,
+        "high_s": expected.high_s,
+        "running_s": expected.running_s,
+        "report_s": expected.report_s,
+        "ran_s": ran_s,
+        "took_s": took_s,
+        "trials": study.total,
+        "trials_s": sum(trials_s),
+        "jobs": jobs,
+        "load": os.getloadavg()[0],
+        "work": [vars(one) for one in estimates.work(study)],
+        "failed": len(outcome.failed),
+    }
+
+
+def main() -> int:
+    """Prints a line for each study, and the share of those whose time held."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernel")
+    parser.add_argument("--only", type=int, default=len(STUDIES))
+    parser.add_argument("--json", type=Path, help="a line of JSON for each study is added to this file")
+    given = parser.parse_args()
+    held = 0
+    chosen = STUDIES[: given.only]
+    for number, (name, repeat, fields) in enumerate(chosen):
+        with tempfile.TemporaryDirectory() as folder:
+            found = run(name, repeat, fields, given.kernel, Path(folder) / str(number))
+        ok = float(str(found["low_s"])) <= float(str(found["took_s"])) <= float(str(found["high_s"]))
+        held += ok
+        print(
+            f"{name:<20} {found['trials']:>4} trials  {found['low_s']:7.1f} to {found['high_s']:7.1f} s  "
+            f"took {found['took_s']:7.1f} s  {'held' if ok else 'MISSED'}",
+            flush=True,
+        )
+        if given.json:
+            with given.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(found) + "\n")
+    print(f"{held} of {len(chosen)} held")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Parts of a report that could not be computed: the one place that decides which errors a report survives.
+
+An analysis that raises must not take the report of a finished study with it. Inside `collected()`, `part` returns a
+substitute where its function raises, and notes the gap, which becomes a caution. Outside, the error propagates.
+"""
+
+from __future__ import annotations
+
+import traceback
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TypeVar
+
+from polars.exceptions import PanicException
+
+from plait.errors import DataError
+from plait.warnings import ANALYSIS_FAILED, Caution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+S = TypeVar("S")
+_NOT_OURS = (DataError, MemoryError, OSError)
+"""Damaged files and a machine that lacks something: no report can be made of them."""
+_REMEDY = (
+    "the tables are complete; report this as a bug, then `plait report` with a mended version makes the rest"
+)
+
+
+class Gaps:
+    """What was noted, each gap once, in the order of their discovery."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Caution] = {}
+
+    def note(self, what: str, error: BaseException) -> None:
+        """Keep that `what` is missing because of `error`."""
+        message = f"{what}: missing, because the analysis raised {_named(error)}"
+        self._found[message] = Caution(code=ANALYSIS_FAILED, message=message, remedy=_REMEDY)
+
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """A caution for each gap."""
+        return tuple(self._found.values())
+
+
+_COLLECTOR: ContextVar[Gaps | None] = ContextVar("gaps", default=None)
+
+
+@contextmanager
+def collected() -> Iterator[Gaps]:
+    """Yield the collector of what `part` notes in this block."""
+    gaps = Gaps()
+    token = _COLLECTOR.set(gaps)
+    try:
+        yield gaps
+    finally:
+        _COLLECTOR.reset(token)
+
+
+def part(what: str, make: Callable[[], T], without: S) -> T | S:
+    """Return what `make` gives; inside `collected()`, `without` where it raises, and note that `what` is missing.
+
+    Raises:
+        DataError, MemoryError, OSError: always; anything else: outside `collected()`.
+    """
+    gaps = _COLLECTOR.get()
+    if gaps is None:
+        return make()
+    try:
+        return make()
+    except _NOT_OURS:
+        raise
+    except (Exception, PanicException) as error:  # noqa: BLE001 - whatever an analysis raises, the rest is reported
+        gaps.note(what, error)
+        return without
+
+
+def noted() -> tuple[Caution, ...]:
+    """Return the cautions of this block so far; none outside `collected()`."""
+    gaps = _COLLECTOR.get()
+    return () if gaps is None else gaps.cautions
+
+
+def _named(error: BaseException) -> str:
+    """Return an error's kind, its words, and the last line of plait that it passed."""
+    lines = [
+        one for one in traceback.extract_tb(error.__traceback__) if "plait" in PurePath(one.filename).parts
+    ]
+    words = " ".join(str(error).split())[:200]
+    kind = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    if not lines:
+        return kind
+    parts = PurePath(lines[-1].filename).parts
+    inside = parts[len(parts) - parts[::-1].index("plait") :]
+    return f"{kind} ({'/'.join(inside)}:{lines[-1].lineno})"

@@ -1,0 +1,20 @@
+"""Whether two trials measured the same, apart from the numbers that every kernel draws for itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.dataset.digest import trial_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+DRAWN = ("token", "local_port", "remote_port")
+"""Columns of ports, and of tokens that follow from random keys."""
+
+
+def measured_digest(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Return the digest of a trial's tables without the columns that differ from seed to seed in any trial."""
+    return trial_digest({name: frame.drop(DRAWN, strict=False) for name, frame in tables.items()})

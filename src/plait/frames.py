@@ -1,0 +1,25 @@
+"""Sizes of frames and headers in bytes: the one definition that plans, checks, figures and estimates share.
+
+`tc` counts a frame as its Ethernet header and the IP packet, without preamble, FCS and inter-frame gap.
+"""
+
+from __future__ import annotations
+
+DEFAULT_MTU = 1500
+"""Of an interface, where a scenario gives none."""
+ETHERNET_HEADER = 14
+IPV4_HEADER = 20
+"""Without options (RFC 791)."""
+IPV6_HEADER = 40
+"""RFC 8200."""
+TCP_HEADER = 20
+"""Without options (RFC 9293)."""
+TIMESTAMPS = 12
+"""The TCP option with its padding (RFC 7323)."""
+DSS = 24
+"""The MPTCP option on every data segment, with its padding: see `plait.analysis.ideal`."""
+
+
+def frame_bytes(mtu: int) -> int:
+    """Return the length of the longest frame at an MTU."""
+    return mtu + ETHERNET_HEADER

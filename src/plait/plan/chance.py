@@ -1,0 +1,65 @@
+"""Whether anything in a trial is left to chance, as far as its plan decides. Pure.
+
+The kernel draws on its own: ports, initial sequence numbers, tokens, hash seeds. These differ from seed to seed in any
+trial, and seldom change what it measures (see docs/reference/scenario.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan.applications import OnOff, Request
+from plait.plan.model import ChangeQdisc
+from plait.plan.qdiscs import Netem, PlaitRed, Red
+from plait.plan.shaping import reseeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model import Plan
+
+NETEM_DRAWS = ("jitter_ns", "loss_ratio", "gemodel", "duplicate_ratio", "reorder_ratio", "corrupt_ratio")
+
+
+def nothing_drawn(one: Plan, other: Plan) -> bool:
+    """Return whether the plans of two seeds of a case do the same, and neither draws a random number on the way.
+
+    Programs may draw whatever they like, and a person at a prompt does, so such plans never are.
+    """
+    if one.programs or one.pause or any(map(_draws, _options(one))):
+        return False
+    return _without_seeds(one) == _without_seeds(other)
+
+
+def _options(plan: Plan) -> Iterator[object]:
+    """Yield what each qdisc does, at first and as events change it."""
+    for qdisc in plan.network.qdiscs:
+        yield qdisc.options
+    for event in plan.events:
+        for action in event.actions:
+            if isinstance(action, ChangeQdisc):
+                yield action.qdisc.options
+
+
+def _draws(options: object) -> bool:
+    if isinstance(options, Netem):
+        return any(getattr(options, name) for name in NETEM_DRAWS)
+    return isinstance(options, (Red, PlaitRed))
+
+
+def _without_seeds(plan: Plan) -> Plan:
+    """Return the plan with 0 for the seeds of what draws nothing."""
+    qdiscs = tuple(reseeded(qdisc, 0) for qdisc in plan.network.qdiscs)
+    flows = tuple(
+        flow.model_copy(update={"application": flow.application.model_copy(update={"seed": 0})})
+        if isinstance(flow.application, (OnOff, Request)) and not _gaps_drawn(flow.application)
+        else flow
+        for flow in plan.flows
+    )
+    network = plan.network.model_copy(update={"qdiscs": qdiscs})
+    return plan.model_copy(update={"seed": 0, "network": network, "flows": flows})
+
+
+def _gaps_drawn(application: OnOff | Request) -> bool:
+    gaps = (application.on, application.off) if isinstance(application, OnOff) else (application.gap,)
+    return any(gap is not None and gap.exponential for gap in gaps)

@@ -1,0 +1,89 @@
+"""The shape of a case, before links and applications matter: topology, routes, the traffic's ends, and subflows. Pure.
+
+Nothing here needs the content of a file that the scenario names, except of traces (see `without_traces`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.plan import addressing, topology
+from plait.plan.absent import absent
+from plait.plan.endpoints import PathManager
+from plait.plan.flows import Entry, Ways
+from plait.plan.peers import Between
+from plait.plan.routing import Routing
+from plait.plan.slots import slots, transport_of
+
+if TYPE_CHECKING:
+    from plait.plan.absent import Absent
+    from plait.plan.model import Path
+    from plait.plan.topology import Topology
+    from plait.scenario import Scenario
+    from plait.scenario.links import Conditions
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a plan's flows are derived from."""
+
+    net: Topology
+    routing: Routing
+    entries: list[Entry]
+    """Of the traffic, in its order."""
+    between: Between
+    """Hosts between which programs may connect."""
+    manager: PathManager
+
+    @property
+    def multipath(self) -> list[Entry]:
+        """The entries with flows over MPTCP."""
+        return [entry for entry in self.entries if entry.uses_mptcp]
+
+    def lacking(self) -> list[list[Absent]]:
+        """What each entry will lack although its hosts have what it takes (see `plait.plan.absent`)."""
+        multipath = self.multipath
+        return [
+            absent(self.manager, entry, multipath) if entry in multipath else [] for entry in self.entries
+        ]
+
+    def paths(self) -> list[tuple[Path, ...]]:
+        """The paths of each flow, in the order of the plan."""
+        ways = Ways(self.net, self.routing, self.manager)
+        scenario = self.net.scenario
+        return [
+            ways.of(entry, transport_of(scenario, slot), entry.sender_of(slot))[0]
+            for slot in slots(scenario)
+            for entry in (self.entries[slot.entry],)
+        ]
+
+
+def structure(scenario: Scenario) -> Structure:
+    """Return the shape of a case (ScenarioError: hosts that are not reachable, addresses that clash, cycles)."""
+    net = topology.build(scenario)
+    routing = Routing(net, addressing.assign(net))
+    entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
+    between = Between(net, routing)
+    ends = [entry.ends for entry in entries if entry.uses_mptcp]
+    manager = PathManager(net, routing, [*ends, *between.mptcp_ends()])
+    return Structure(net, routing, entries, between, manager)
+
+
+def without_traces(scenario: Scenario) -> Scenario:
+    """Return the scenario with links that follow no trace: which paths there are does not depend on one."""
+    links = {
+        key: link.model_copy(
+            update={
+                "trace": None,
+                "forward": _without_trace(link.forward),
+                "backward": _without_trace(link.backward),
+            }
+        )
+        for key, link in scenario.network.links.items()
+    }
+    return scenario.model_copy(update={"network": scenario.network.model_copy(update={"links": links})})
+
+
+def _without_trace(conditions: Conditions | None) -> Conditions | None:
+    return None if conditions is None else conditions.model_copy(update={"trace": None})

@@ -1,0 +1,89 @@
+"""How much work a trial is expected to be: frames over links, and samples of what they do. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import TYPE_CHECKING
+
+from plait.frames import DEFAULT_MTU
+from plait.plan.application import messages
+from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
+from plait.plan.framing import full_segment
+
+if TYPE_CHECKING:
+    from plait.plan.model import Flow, LinkDirection, Plan
+
+_UNLIMITED_BPS = 1e9
+_SEGMENT_BITS = 8 * DEFAULT_MTU
+"""For the rate that random loss leaves (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997); others are no further off."""
+_ACKS = 0.5
+"""For each data frame; Linux acknowledges every second one."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a trial will do if its flows share the links evenly."""
+
+    frame_hops: float
+    """Frames, acknowledgements included, times the links that each crosses."""
+    rows: float
+    """Rows of samples."""
+
+
+def work_of(plan: Plan) -> Work:
+    """Return the work of one trial."""
+    crossing = Counter(
+        name for flow in plan.flows for name in {one for path in flow.paths for one in path.forward}
+    )
+    directions = {one.name: one for link in plan.links for one in link.directions}
+    hops, longest_us = 0.0, 0.0
+    for flow in plan.flows:
+        rate = _rate_bps(flow, directions, crossing)
+        payload, frame = full_segment(plan, flow, transport=flow.transport)
+        mean_hops = sum(len(path.forward) for path in flow.paths) / max(1, len(flow.paths))
+        hops += _frames(flow, rate, payload, frame) * mean_hops * (1 + _ACKS)
+        longest_us = max(longest_us, flow.start_us + _length_us(flow, rate, payload, frame))
+    rows = sum(2 * (1 + len(flow.paths)) for flow in plan.flows) + 2 * len(plan.links)
+    return Work(hops, rows * longest_us / plan.sample_interval_us)
+
+
+def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counter[str]) -> float:
+    """Return what a flow gets if each link is divided evenly among the flows that cross it, and losses hold it back."""
+    shares = []
+    for path in flow.paths:
+        links = [directions[name] for name in path.forward if name in directions]
+        shares.append(
+            min((one.rate_bps / crossing[one.name] for one in links if one.rate_bps), default=_UNLIMITED_BPS)
+        )
+        lost = 1 - prod(1 - one.loss_ratio for one in links)
+        if lost and path.base_rtt_us:
+            shares[-1] = min(shares[-1], _SEGMENT_BITS * 1e6 / path.base_rtt_us * sqrt(1.5 / lost))
+    return min(sum(shares) or _UNLIMITED_BPS, flow.ideal_rate_bps or _UNLIMITED_BPS)
+
+
+def _frames(flow: Flow, rate: float, payload: int, frame: int) -> float:
+    """Return the data frames of a flow that gets `rate` bit/s, with full segments of `payload` in `frame` bytes."""
+    match flow.application:
+        case Transfer(bytes=size):
+            return size / payload
+        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts, message_bytes=None):
+            return rate * (lasts or 0) / 8e6 / frame
+        case Page(objects=objects):
+            return sum(1 + size / payload for size in objects)
+        case Stream(message_bytes=size) | Udp(packet_bytes=size) | Request(response_bytes=size):
+            return messages(flow) * (1 + size / payload)
+        case OnOff(message_bytes=int(size)):
+            return messages(flow) * (1 + size / payload)
+    return 0.0
+
+
+def _length_us(flow: Flow, rate: float, payload: int, frame: int) -> float:
+    """Return about how long a flow lasts in virtual time."""
+    match flow.application:
+        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts) | Request(duration_us=lasts) if lasts:
+            return lasts
+        case Stream(interval_ns=gap, count=count) | Udp(interval_ns=gap, count=count):
+            return gap * count / 1000
+    return _frames(flow, rate, payload, frame) * frame * 8e6 / rate

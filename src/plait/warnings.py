@@ -43,6 +43,7 @@ class Code(StrEnum):
     SAMPLE = "sample"
     SHORT_TRANSFER = "short-transfer"
     QUEUE = "queue"
+    STALL = "stall"
     DEAD_LINK = "dead-link"
     TOO_LATE = "too-late"
     PAUSE = "pause"

@@ -137,6 +137,12 @@ WRONG = [
     ("a short queue", TWO, ("network.links.h1-s1.queue=3pkt",), Code.QUEUE),
     ("a short queue in bytes", TWO, ("network.links.s2-h2.queue=4KB",), Code.QUEUE),
     ("a person may change it", TWO, ("pause=before",), Code.PAUSE),
+    (
+        "jitter with a heavy tail that keeps order",
+        TWO,
+        ("network.links.h1-s1.forward={delay: 5ms, jitter: {deviation: 2ms, distribution: pareto}}",),
+        Code.STALL,
+    ),
     ("a link that loses everything", TWO, ("network.links.h1-s2.loss=100%",), Code.DEAD_LINK),
 ]  # fmt: skip
 
@@ -151,6 +157,24 @@ def test_a_wrong_but_legal_scenario_gets_its_caution_and_only_that(
     assert [caution.code for caution in found] == [code]
     assert found[0].remedy
     assert found[0].field
+
+
+@pytest.mark.parametrize(
+    ("jitter", "stalls"),
+    [
+        ("{deviation: 2ms, distribution: pareto}", True),
+        ("{deviation: 2ms, distribution: paretonormal}", True),
+        ("{deviation: 2ms, distribution: pareto, reorder: true}", False),
+        ("{deviation: 1ms}", False),
+        ("2ms", False),
+    ],
+)
+def test_only_a_heavy_tail_in_order_is_said_to_stall(jitter: str, stalls: bool) -> None:
+    found = cautions(TWO, f"network.links.h1-s1.jitter={jitter}", "network.links.h1-s1.delay=5ms")
+    assert [caution.code for caution in found] == [Code.STALL] * 2 * stalls
+    for caution in found:
+        assert caution.figures["deviation_ms"] == pytest.approx(2, rel=1e-3)
+        assert 10 < caution.figures["longest_ms"] / 2 < 25, "the kernel's tables end there"
 
 
 def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> None:

@@ -6,7 +6,18 @@ import pytest
 from scenario_samples import direct, plan_of, said
 
 from plait.analysis.units import goodput_bps, users
-from plait.plan.applications import Bulk, Gap, OnOff, Page, Request, SocketOptions, Stream, Transfer, Udp
+from plait.plan.applications import (
+    Bulk,
+    First,
+    Gap,
+    OnOff,
+    Page,
+    Request,
+    SocketOptions,
+    Stream,
+    Transfer,
+    Udp,
+)
 from plait.plan.shell import to_shell
 
 LINK = "a-b: {rate: 10mbit, delay: 10ms}"
@@ -239,3 +250,87 @@ def test_the_shell_form_says_what_ordinary_programs_cannot_do() -> None:
     assert "netperf -H 10.0.0.2" in shell
     assert "after the end of udp1" in shell
     assert "a further connection of page3" in shell
+
+
+def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> None:
+    text = direct(LINK, "transfer: {from: a, to: b, bytes: 1MiB, back: 80KiB, first: 100B, pause: 200ms}")
+    there, back = plan_of(text).flows
+    assert there.application == Transfer(bytes=2**20, first=First(bytes=100, pause_us=200_000))
+    assert back.application == Transfer(bytes=80 * 1024, first=First(bytes=100, pause_us=200_000))
+    assert "each side writes 100 bytes, waits 0.2 s, and then writes the rest" in to_shell(plan_of(text))
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ("bytes: 1MB, first: 100B", "first and pause belong together"),
+        ("bytes: 1MB, pause: 1s", "first and pause belong together"),
+        ("file: x.bin, first: 100B, pause: 1s", "first is of so many bytes, not of a file"),
+        ("bytes: 100B, first: 100B, pause: 1s", "first is 100B, and 100B are sent in all; let first be less"),
+        ("bytes: 1MB, back: 50B, first: 100B, pause: 1s", "first is 100B, and 50B are sent in all"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(fields: str, what: str) -> None:
+    assert what in said(direct(LINK, f"transfer: {{from: a, to: b, {fields}}}"))
+
+
+def test_udp_back_is_a_flow_of_its_own_over_the_same_sockets() -> None:
+    link = "a-b: {rate: 10mbit, forward: {delay: 10ms}, backward: {delay: 300ms}}"
+    entry = "udp: {from: a, to: b, packet: 200B, interval: 20ms, duration: 2s, back: true}"
+    there, back = plan_of(direct(link, entry)).flows
+    assert (back.name, back.connection, back.sender, there.sender) == ("udp1.back", 0, "server", "client")
+    assert isinstance(there.application, Udp)
+    assert isinstance(back.application, Udp)
+    same = {"packet_bytes": 200, "interval_ns": 20_000_000, "count": 100}
+    assert there.application.model_dump(include=set(same)) == same
+    assert back.application.model_dump(include=set(same)) == same
+    assert back.application.drain_us - there.application.drain_us == 290_000, "of its own direction"
+    assert back.server == there.server
+    assert "the other direction of udp1's sockets" in to_shell(plan_of(direct(link, entry)))
+
+
+BEHIND = """
+title: A phone behind a router that translates
+network:
+  hosts: [phone, server]
+  routers: {gateway: {nat: [gateway-isp]}, isp}
+  links: {phone-gateway: {}, gateway-isp: {rate: 4mbit}, isp-server: {}}
+traffic: [%s]
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "remedy"),
+    [
+        (
+            "udp: {from: server, to: phone, packet: 200B, rate: 1mbit, duration: 1s}",
+            "write from: phone, to: server, and back: true if packets are to go both ways",
+        ),
+        (
+            "bulk: {from: server, to: phone, duration: 1s}",
+            "write reverse with the other value, so that the other side connects",
+        ),
+        (
+            "bulk: {from: phone, to: server, reverse: true, duration: 1s}",
+            "write reverse with the other value, so that the other side connects",
+        ),
+        (
+            "request: {from: server, to: phone, response: 1KB, requests: 1}",
+            "let phone ask (from: phone, to: server)",
+        ),
+    ],
+)
+def test_what_a_translation_keeps_out_is_named_with_the_remedy(entry: str, remedy: str) -> None:
+    found = said(BEHIND % entry)
+    assert (
+        "phone is behind gateway, which translates addresses (nat) and lets in from server only answers; "
+        in found
+    )
+    assert remedy in found
+
+
+def test_without_a_translation_links_are_what_is_missing() -> None:
+    text = BEHIND.replace("{nat: [gateway-isp]}", "{}").replace("gateway-isp: {rate: 4mbit}, ", "")
+    assert "server cannot be reached from phone; join them by links" in said(
+        text % "bulk: {from: phone, to: server, duration: 1s}"
+    )

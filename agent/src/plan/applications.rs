@@ -83,11 +83,19 @@ records! {
         duration_us: Option<i64>,
     }
 
+    /// So many bytes before a pause.
+    First {
+        bytes: u64,
+        pause_us: i64,
+    }
+
     /// So many bytes.
     Transfer {
         bytes: u64,
         #[serde(default)]
         file: Option<File>,
+        #[serde(default)]
+        first: Option<First>,
     }
 
     /// Messages at a steady pace.

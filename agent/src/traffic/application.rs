@@ -10,7 +10,7 @@ use super::sockets::{Client, address};
 use super::{FlowState, Traffic, bytes, file, paced, request, udp};
 use crate::clock;
 use crate::error::describe;
-use crate::plan::{Application, SideName};
+use crate::plan::{Application, SideName, Transfer};
 use crate::sys;
 
 /// How much a receiver that does not look at the data asks for at once.
@@ -95,26 +95,30 @@ fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
 /// Plays the part of a flow that uses the connection of another one, in a thread of its own.
 fn share(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<OwnedFd>) {
     let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
-    if let Err(error) = super::spawn(move || play(&shared, &shared.flows[rider], side, &socket)) {
-        fail(traffic, &traffic.flows[rider], error.to_string());
-    }
+    aside(traffic, rider, move || play(&shared, &shared.flows[rider], side, &socket));
 }
 
-/// The thread of a UDP sender.
-pub fn send_datagrams(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
-    let Application::Udp(job) = &flow.plan.application else { return };
+/// The thread of a UDP sender; what comes back is received in a thread of its own.
+pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
     let begin_us = begin(traffic, flow);
     clock::sleep_until(begin_us);
-    let start_us = clock::trial_us();
-    {
-        let mut progress = flow.progress();
-        progress.client = Some(Arc::clone(&socket));
-        progress.start_us = Some(start_us);
+    for rider in traffic.riders(flow) {
+        let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));
+        aside(traffic, rider, move || receive_packets(&shared, &shared.flows[rider], &socket));
     }
+    flow.progress().client = Some(Arc::clone(&socket));
+    send_packets(traffic, flow, begin_us, &socket);
+}
+
+/// Sends the packets of a UDP flow that begins now.
+fn send_packets(traffic: &Traffic, flow: &FlowState, begin_us: i64, socket: &OwnedFd) {
+    let Application::Udp(job) = &flow.plan.application else { return };
+    let start_us = clock::trial_us();
+    flow.progress().start_us = Some(start_us);
     traffic.event(start_us, flow, "flow_start");
     let mut sent = 0;
-    let result = udp::transmit(flow, job, begin_us, &socket, &mut sent);
+    let result = udp::transmit(flow, job, begin_us, socket, &mut sent);
     flow.progress().sent_bytes = Some(sent);
     if let Err(why) = result {
         fail(traffic, flow, format!("sending: {why}"));
@@ -122,13 +126,50 @@ pub fn send_datagrams(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
     traffic.bell.ring();
 }
 
-/// The thread of a UDP receiver.
-pub fn receive_datagrams(traffic: &Traffic, flow: &FlowState, socket: OwnedFd) {
-    let Application::Udp(job) = &flow.plan.application else { return };
+/// The thread of a UDP receiver; it answers in a thread of its own where another flow uses its socket.
+pub fn receive_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
     flow.progress().server = Some(Arc::clone(&socket));
+    for rider in traffic.riders(flow) {
+        answer(traffic, rider, &socket);
+    }
+    receive_packets(traffic, flow, &socket);
+}
+
+/// Waits for the first packet, which says where the other side is, behind a translation too; then sends there.
+fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
+    let flow = &traffic.flows[rider];
+    if let Err(why) = udp::connect_to_sender(socket) {
+        flow.progress().sent_bytes = Some(0);
+        return fail(traffic, flow, why);
+    }
+    let begin_us = clock::trial_us();
+    {
+        let mut progress = flow.progress();
+        progress.begin_us = Some(begin_us);
+        progress.server = Some(Arc::clone(socket));
+    }
+    // The main thread learns of the new deadline.
+    traffic.bell.ring();
+    let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
+    aside(traffic, rider, move || send_packets(&shared, &shared.flows[rider], begin_us, &socket));
+}
+
+/// Does what a flow that uses another one's socket has to do, in a thread of its own.
+fn aside(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'static) {
+    if let Err(error) = super::spawn(body) {
+        fail(traffic, &traffic.flows[rider], error.to_string());
+    }
+}
+
+/// Receives the packets of a UDP flow.
+fn receive_packets(traffic: &Traffic, flow: &FlowState, socket: &Arc<OwnedFd>) {
+    let Application::Udp(job) = &flow.plan.application else { return };
+    if flow.plan.sender == SideName::Server {
+        flow.progress().client = Some(Arc::clone(socket));
+    }
     let mut received = 0;
-    let result = udp::receive(traffic, flow, job, &socket, &mut received);
+    let result = udp::receive(traffic, flow, job, socket, &mut received);
     end_receiving(traffic, flow, received, result);
     traffic.bell.ring();
 }
@@ -151,7 +192,7 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
             Some(planned) => file::send(planned, socket, &mut sent).map(|sha256| {
                 flow.progress().sent_sha256 = Some(sha256);
             }),
-            None => bytes::send(socket, job.bytes, &mut sent),
+            None => send_transfer(job, socket, &mut sent),
         },
         Application::Stream(job) => paced::send_stream(flow, job, socket, &mut sent),
         Application::OnOff(job) => paced::send_on_off(flow, job, socket, &mut sent),
@@ -172,6 +213,15 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
             Err(errno) => fail(traffic, flow, format!("ending the stream: {}", describe(errno))),
         },
     }
+}
+
+/// Sends so many bytes; the first of them before a pause, where the plan says so.
+fn send_transfer(job: &Transfer, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
+    if let Some(first) = &job.first {
+        bytes::send(socket, first.bytes.min(job.bytes), sent)?;
+        clock::sleep_until(clock::trial_us() + first.pause_us);
+    }
+    bytes::send(socket, job.bytes - *sent, sent)
 }
 
 fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {

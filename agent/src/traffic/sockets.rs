@@ -68,7 +68,10 @@ pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> 
         }
         let sockets = match flow.transport {
             _ if flow.connection.is_some() => Sockets::Shared,
-            Transport::Udp => datagrams(flow, network).attempt(what)?,
+            Transport::Udp => {
+                let answered = plan.flows.iter().any(|other| other.connection == Some(flow.id));
+                datagrams(flow, network, answered).attempt(what)?
+            }
             _ => Sockets::Connection {
                 listener: server(flow, network).attempt(what)?,
                 client: client(flow, network, &changing).attempt(what)?,
@@ -113,18 +116,27 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-fn datagrams(flow: &Flow, network: &Applied) -> Result<Sockets> {
+/// The sockets of a UDP flow; where it is `answered`, both of them receive.
+fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> {
     enter(&network.namespace(&flow.server.netns)?.fd)?;
     let receiver = bound(flow, &flow.server)?;
-    let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
-    sockopt::set_socket_recv_buffer_size_force(&receiver, bytes)
-        .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", flow.server.netns))?;
-    sys::stamp_arrivals(&receiver).attempt(|| format!("asking for time stamps in {}", flow.server.netns))?;
+    receiving(&receiver, flow, &flow.server)?;
     enter(&network.namespace(&flow.client.netns)?.fd)?;
     let sender = bound(flow, &flow.client)?;
+    if answered {
+        receiving(&sender, flow, &flow.client)?;
+    }
     let to = address(&flow.server);
     connect(&sender, &to).attempt(|| format!("choosing {to} as the receiver in {}", flow.client.netns))?;
     Ok(Sockets::Datagrams { receiver, sender })
+}
+
+/// Gives a socket room for the packets that come, and lets the kernel stamp them.
+fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
+    let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
+    sockopt::set_socket_recv_buffer_size_force(socket, bytes)
+        .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))?;
+    sys::stamp_arrivals(socket).attempt(|| format!("asking for time stamps in {}", side.netns))
 }
 
 /// A socket that is bound to the address of `side`, in whose namespace the thread is.

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
+use rustix::net::{RecvFlags, SendFlags, connect, recvfrom, send};
 
 use super::bytes::retried;
 use super::{FlowState, Traffic};
@@ -38,14 +38,27 @@ pub fn transmit(
         packet[..8].copy_from_slice(&number.to_le_bytes());
         match retried(|| send(socket, &packet, SendFlags::NOSIGNAL)) {
             Ok(count) => *sent += count as u64,
-            Err(
-                Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::CONNREFUSED | Errno::NOBUFS,
-            ) => {}
+            Err(errno) if lost(errno) => {}
             Err(errno) => return Err(describe(errno)),
         }
         due_ns += job.interval_ns;
     }
     Ok(())
+}
+
+/// Whether an error says of a packet that it did not get through, and nothing of the socket.
+fn lost(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::CONNREFUSED | Errno::NOBUFS
+    )
+}
+
+/// Waits for a packet, leaves it where it is, and connects the socket to where it came from.
+pub fn connect_to_sender(socket: &OwnedFd) -> Result<(), String> {
+    let (_, _, from) = retried(|| recvfrom(socket, &mut [0_u8; 8], RecvFlags::PEEK)).map_err(describe)?;
+    let from = from.ok_or("no packet arrived that says where to send")?;
+    connect(socket, &from).map_err(|errno| format!("choosing the sender as the receiver: {}", describe(errno)))
 }
 
 /// Receives until all packets have arrived or the main thread shuts the socket down. Returns when the last came.
@@ -61,7 +74,10 @@ pub fn receive(
     let mut arrived = 0;
     while arrived < job.count {
         let ask = usize::try_from(job.count - arrived).unwrap_or(BATCH).min(BATCH);
-        retried(|| datagrams.receive(socket, ask)).map_err(describe)?;
+        match retried(|| datagrams.receive(socket, ask)) {
+            Err(errno) if lost(errno) => continue, // of one that was sent on this socket
+            done => done.map_err(describe)?,
+        }
         let zero_ns = clock::realtime_zero_ns();
         let mut messages = flow.messages();
         for datagram in datagrams.iter() {

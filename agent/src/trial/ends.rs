@@ -25,11 +25,23 @@ pub(super) fn sending_ends(flow: &FlowState) -> Option<i64> {
 
 /// When a flow begins; None while that is not known, because it follows others.
 pub(super) fn begin(flow: &FlowState) -> Option<i64> {
-    if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() {
+    if answers(flow) {
+        flow.progress().begin_us
+    } else if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() {
         Some(flow.plan.start_us)
     } else {
         flow.progress().begin_us
     }
+}
+
+/// Whether a flow sends UDP packets to where those of another one came from.
+fn answers(flow: &FlowState) -> bool {
+    flow.plan.connection.is_some() && matches!(flow.plan.application, Application::Udp(_))
+}
+
+/// Whether a flow uses its connection, or will: one that answers only when there was something to answer.
+pub(super) fn goes_on(flow: &FlowState) -> bool {
+    !answers(flow) || flow.progress().begin_us.is_some()
 }
 
 /// A connected flow whose threads have not yet come back from their last system calls.

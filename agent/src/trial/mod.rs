@@ -9,7 +9,7 @@ use rustix::net::{Shutdown, shutdown, sockopt};
 
 pub use output::Tables;
 
-use ends::{deadline, sending_ends, still_counting};
+use ends::{deadline, goes_on, sending_ends, still_counting};
 
 use crate::apply::{Applied, Schedule};
 use crate::clock;
@@ -300,7 +300,9 @@ impl Trial<'_> {
     /// Whether another flow still uses the connection of this one.
     fn is_shared(&self, index: usize) -> bool {
         let carrier = self.traffic.flows[index].carrier();
-        self.live().into_iter().any(|other| other != index && self.traffic.flows[other].carrier() == carrier)
+        let others = self.live().into_iter().filter(|other| *other != index);
+        let mut others = others.map(|other| &self.traffic.flows[other]);
+        others.any(|other| other.carrier() == carrier && goes_on(other))
     }
 
     /// The last samples; then everything that still goes on is cut off.

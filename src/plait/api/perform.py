@@ -95,7 +95,11 @@ def perform(
     identity = place.identity()
     calibration = None
     if options.calibrate and place.emulates_links:
-        plans = (study.resolve(case, trial_seed(study.seed, 0)) for case in study.cases)
+        several = len(study.cases) > 1
+        plans = (
+            (case.name if several else "", study.resolve(case, trial_seed(study.seed, 0)))
+            for case in study.cases
+        )
         calibration = calibrate(plans, place, identity, cache, jobs=jobs, fresh=options.fresh)
         tell(calibration.sentence)
     steady = options.repeat is None and study.repeat > CHECKED and is_steady(study)

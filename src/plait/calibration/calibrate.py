@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plait.calibration import verdict
+from plait.calibration import verdict, words
 from plait.calibration.probes import AT_ONCE, probing
 from plait.calibration.settings import settings_of
 from plait.calibration.verdict import Figure
@@ -25,23 +25,24 @@ from plait.run.files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plait.calibration.settings import Setting
+    from plait.calibration.settings import Setting, Users
     from plait.plan.model import Plan
     from plait.run.engine import Engine, EngineIdentity
 
 SCHEMA = 1
-METHOD = 1
+METHOD = 2
 """Counts up when settings are measured in another way: what was found before is measured again."""
 FILE = "calibration.json"
 _SHOWN = 8
+_SHOWN_USERS = 3
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What was measured of every setting of a study."""
 
-    settings: dict[Setting, list[str]]
-    """With the directions that have it."""
+    settings: dict[Setting, Users]
+    """With the directions and the cases that have it."""
     figures: dict[Setting, list[Figure]]
     measured: int
     """Settings that were measured now; the others were known."""
@@ -50,7 +51,7 @@ class Calibration:
         """The content of calibration.json."""
         found = [
             {
-                "links": users,
+                "links": users.links,
                 "setting": verdict.describe(setting),
                 "figures": {figure.name: figure.as_json() for figure in self.figures[setting]},
             }
@@ -61,7 +62,7 @@ class Calibration:
             "tolerance": {
                 "delay_us": verdict.DELAY_TOLERANCE_US,
                 "rate_ratio": verdict.RATE_TOLERANCE,
-                "loss_surprise": verdict.LOSS_SURPRISE,
+                "surprise": verdict.SURPRISE,
             },
             "settings": found,
         }
@@ -70,16 +71,16 @@ class Calibration:
     def sentence(self) -> str:
         """A line for the terminal."""
         errors = verdict.worst(list(self.figures.values()))
-        words = [f"delay within {errors['delay_us']:.2g} us"] if "delay_us" in errors else []
-        words += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
+        said = [f"delay within {words.time(errors['delay_us'])}"] if "delay_us" in errors else []
+        said += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
         lossy = any(
             figure.name == "loss_ratio" and figure.meant
             for found in self.figures.values()
             for figure in found
         )
-        words += ["loss as drawn"] if lossy else []
+        said += ["loss as configured"] if lossy else []
         count = len(self.settings)
-        return f"{count} link setting{'s' if count != 1 else ''} calibrated: {', '.join(words) or 'nothing to measure'}"
+        return f"{count} link setting{'s' if count != 1 else ''} calibrated: {', '.join(said) or 'nothing to measure'}"
 
 
 def keep(calibration: Calibration | None, folder: Path) -> None:
@@ -92,9 +93,15 @@ def keep(calibration: Calibration | None, folder: Path) -> None:
 
 
 def calibrate(
-    plans: Iterable[Plan], engine: Engine, identity: EngineIdentity, cache: Path, *, jobs: int, fresh: bool
+    plans: Iterable[tuple[str, Plan]],
+    engine: Engine,
+    identity: EngineIdentity,
+    cache: Path,
+    *,
+    jobs: int,
+    fresh: bool,
 ) -> Calibration:
-    """Measures what is not known yet of the plans' settings; all of it where `fresh`.
+    """Measures what is not known yet of the settings of `plans`, which come with their case; all where `fresh`.
 
     Raises MachineError with the figures where one is beyond its tolerance, TrialError when nothing could be measured.
     """
@@ -110,7 +117,7 @@ def calibrate(
                 figures[setting] = measured
                 _keep(cache, setting, identity, measured)
     calibration = Calibration(settings, figures, len(unknown))
-    _refuse(calibration)
+    refuse(calibration)
     return calibration
 
 
@@ -124,10 +131,10 @@ def _measure(settings: Sequence[Setting], engine: Engine) -> list[list[Figure]]:
     return [verdict.figures(one, messages) for one in found]
 
 
-def _refuse(calibration: Calibration) -> None:
-    """MachineError where a figure is not as it was meant."""
+def refuse(calibration: Calibration) -> None:
+    """MachineError where a figure is out of its bounds."""
     wrong = [
-        f"{', '.join(users[:3])}: {figure.name} is meant to be {figure.meant:.6g} and was measured as {_said(figure)}"
+        f"{_used(users)} ({words.setting(setting)}): {words.figure(figure)}"
         for setting, users in calibration.settings.items()
         for figure in calibration.figures[setting]
         if not figure.good
@@ -137,16 +144,22 @@ def _refuse(calibration: Calibration) -> None:
     more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
     lines = "\n  ".join([*wrong[:_SHOWN], *more])
     raise MachineError(
-        f"calibrating links: what this machine's kernel makes of them is not what the scenario says:\n  {lines}\n"
-        "Nothing was run. Build the laboratory kernel anew (plait kernel build), or run with --no-calibration and "
-        "judge the figures yourself."
+        f"calibrating links: the kernel does not do what the scenario asks for:\n  {lines}\n"
+        "No trial ran. The scenario is valid; the fault is in the kernel or in plait. Check both with `plait doctor`, "
+        "and report these lines if it finds nothing; --no-calibration runs the study on these links as they are."
     )
 
 
-def _said(figure: Figure) -> str:
-    if figure.measured is None or figure.low is None or figure.high is None:
-        return f"nothing ({figure.packets} packets arrived)"
-    return f"{figure.measured:.6g} (allowed: {figure.low:.6g} to {figure.high:.6g})"
+def _used(users: Users) -> str:
+    """The directions that have a setting, and the cases where a study has several."""
+    links = ", ".join(users.links[:_SHOWN_USERS]) + (
+        f" and {n} more" if (n := len(users.links) - _SHOWN_USERS) > 0 else ""
+    )
+    cases = [case for case in users.cases if case]
+    if not cases:
+        return links
+    others = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
+    return f"{links} in case {cases[0]}{others}"
 
 
 def _place(cache: Path, setting: Setting, identity: EngineIdentity) -> Path:

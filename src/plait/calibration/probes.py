@@ -1,8 +1,13 @@
-"""The plan that measures settings: for each a pair of hosts with one link, and UDP packets across it. Pure.
+"""The plan that measures settings: for each two pairs of hosts with a link each, and UDP packets across it. Pure.
 
     a few packets, so that both hosts know each other's addresses
-    probe: full packets at half the rate, which meet no queue: delay and loss
-    saturate: full packets at five quarters of the rate, which keep the queue from being empty: the rate
+    probe: full packets at half the rate, which meet no queue: delay and loss, across the setting itself
+    saturate: full packets at five quarters of the rate, which keep the queue from being empty: the rate, across the
+        setting without what is random in it
+
+Jitter that keeps packets in order holds back those behind a late one, and a queue that runs empty meanwhile passes less
+than the rate: so does reordering or loss, less often. That is what such a link does, and no error of its rate; the
+rate limiter and its queue are therefore measured behind a constant delay.
 
 All settings of a plan are measured at once, each in namespaces of its own; their links do not touch.
 """
@@ -33,8 +38,6 @@ SATURATING_PACKETS = 300
 MOST_SATURATING = 3000
 LONG_ENOUGH_NS = 4_000_000
 """Saturation is measured for at least so long where that takes no more than `MOST_SATURATING` packets."""
-MOST_LOST = 0.9
-"""Beyond it the rate is not measured: hardly anything arrives."""
 WARM_UP_PACKETS = 8
 _UDP_IPV4_BYTES = 28
 _LEAST_GAP_NS = 20_000
@@ -54,7 +57,8 @@ def probing(settings: Sequence[Setting]) -> tuple[Plan, list[Probing]]:
     """The plan that measures the settings, at most `AT_ONCE`, and which of its flows measures what."""
     flows: list[_Packets] = []
     found = [_add(flows, i, setting) for i, setting in enumerate(settings)]
-    links = {f"a{i}-b{i}": {"mtu": setting.mtu} for i, setting in enumerate(settings)}
+    chains = [chain for setting in settings for chain in (setting, setting.without_randomness())]
+    links = {f"a{i}-b{i}": {"mtu": chain.mtu} for i, chain in enumerate(chains)}
     paced = {"packet": "8B", "interval": "1ms", "duration": "1s", "start_jitter": "0s"}
     scenario = Scenario.model_validate(
         {
@@ -70,7 +74,7 @@ def probing(settings: Sequence[Setting]) -> tuple[Plan, list[Probing]]:
         for flow, one in zip(plan.flows, flows, strict=True)
     )
     ends = max(one.end_us for one in flows)
-    return _shaped(plan.model_copy(update={"flows": exact, "end_us": ends + 1_000_000}), settings), found
+    return _shaped(plan.model_copy(update={"flows": exact, "end_us": ends + 1_000_000}), chains), found
 
 
 @dataclass(frozen=True)
@@ -89,31 +93,34 @@ class _Packets:
 
 
 def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
-    """Adds the flows for one setting."""
+    """Adds the flows for the setting with the number `i`, over the pairs of hosts 2i and 2i + 1."""
     netem, tbf = setting.netem, setting.tbf
     delay_ns, spread_ns = (netem.delay_ns, _spread_ns(netem)) if netem is not None else (0, 0)
     count = LOSSY_PACKETS if loss_ratio(setting) else JITTERED_PACKETS if spread_ns else PACKETS
     frame_ns = ceil(setting.frame_bytes * 8 * 10**9 / tbf.rate_bps) if tbf is not None else 0
     drain_us = 1_000_000 + (2 * delay_ns + 4 * spread_ns + 4 * frame_ns) // 1000
 
-    def add(start_us: int, interval_ns: int, packets: int) -> int:
+    def add(pair: int, interval_ns: int, packets: int) -> int:
         size = setting.mtu - _UDP_IPV4_BYTES
+        warm_up = Udp(
+            packet_bytes=size,
+            interval_ns=max(10**9, 4 * frame_ns),
+            count=WARM_UP_PACKETS,
+            drain_us=drain_us,
+        )
+        know = _Packets(pair, 0, warm_up)
         udp = Udp(packet_bytes=size, interval_ns=interval_ns, count=packets, drain_us=drain_us)
-        flows.append(_Packets(i, start_us, udp))
+        flows.extend((know, _Packets(pair, know.end_us + drain_us, udp)))
         return len(flows) - 1
 
-    know = flows[add(0, max(10**9, 4 * frame_ns), WARM_UP_PACKETS)]
-    probe = add(know.end_us + drain_us, max(2 * frame_ns, spread_ns, _LEAST_GAP_NS), count)
+    probe = add(2 * i, max(2 * frame_ns, spread_ns, _LEAST_GAP_NS), count)
     if not frame_ns or not setting.steady:
         return Probing(setting, probe, None)
-    if loss_ratio(setting) > MOST_LOST:
-        return Probing(setting, probe, None)
-    pace_ns = max(1, int(frame_ns * 0.8 * (1 - loss_ratio(setting))))
-    count = (
-        max(SATURATING_PACKETS, min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns)))
-        + setting.settling_frames
+    pace_ns = max(1, int(frame_ns * 0.8))
+    most = min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns))
+    return Probing(
+        setting, probe, add(2 * i + 1, pace_ns, max(SATURATING_PACKETS, most) + setting.settling_frames)
     )
-    return Probing(setting, probe, add(flows[probe].end_us + drain_us, pace_ns, count))
 
 
 def _spread_ns(netem: Netem) -> int:
@@ -128,13 +135,15 @@ def loss_ratio(setting: Setting) -> float:
         return 0.0
     model = netem.gemodel
     if model is None:
-        return netem.loss_ratio
-    bad = model.p / (model.p + model.r) if model.p + model.r else 0.0
-    return float(bad * model.loss_bad + (1 - bad) * model.loss_good)
+        drawn = netem.loss_ratio
+    else:
+        bad = model.p / (model.p + model.r) if model.p + model.r else 0.0
+        drawn = bad * model.loss_bad + (1 - bad) * model.loss_good
+    return float(drawn * (1 - netem.duplicate_ratio))  # of a packet that is copied, a loss takes one
 
 
-def _shaped(plan: Plan, settings: Sequence[Setting]) -> Plan:
-    """The plan with the settings in the places of its links' forward directions."""
+def _shaped(plan: Plan, chains: Sequence[Setting]) -> Plan:
+    """The plan with these settings in the places of its links' forward directions."""
     qdiscs: list[Qdisc] = []
     places = {link.directions[0].ifname: i for i, link in enumerate(plan.links)}
     for qdisc in plan.network.qdiscs:
@@ -144,7 +153,7 @@ def _shaped(plan: Plan, settings: Sequence[Setting]) -> Plan:
         elif qdisc.parent == "root":
             at = {"netns": qdisc.netns, "ifname": qdisc.ifname}
             seed = getattr(qdisc.options, "seed", 0)
-            for one in settings[i].qdiscs:
+            for one in chains[i].qdiscs:
                 options = one.options
                 if hasattr(options, "seed"):
                     options = options.model_copy(update={"seed": seed})

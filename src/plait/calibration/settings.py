@@ -6,6 +6,7 @@ that differ in names, seeds or traffic have the same settings.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from hashlib import sha256
@@ -54,6 +55,25 @@ class Setting:
         """The rate."""
         return next((q.options for q in self.qdiscs if isinstance(q.options, Tbf)), None)
 
+    def without_randomness(self) -> Setting:
+        """Return the setting with a constant delay and without loss, duplicates or corruption."""
+        constant = {
+            "jitter_ns": 0,
+            "distribution": None,
+            "loss_ratio": 0.0,
+            "gemodel": None,
+            "duplicate_ratio": 0.0,
+            "reorder_ratio": None,
+            "corrupt_ratio": None,
+        }
+        qdiscs = tuple(
+            qdisc.model_copy(update={"options": qdisc.options.model_copy(update=constant)})
+            if isinstance(qdisc.options, Netem)
+            else qdisc
+            for qdisc in self.qdiscs
+        )
+        return dataclasses.replace(self, qdiscs=qdiscs)
+
     @property
     def settling_frames(self) -> int:
         """Full frames at five quarters of the rate until its bucket is empty (it holds a fifth of them), and some."""
@@ -66,14 +86,25 @@ class Setting:
         return "plait_trace" not in kinds and (self.tbf is None or self.tbf.peak_bps is None)
 
 
-def settings_of(plans: Iterable[Plan]) -> dict[Setting, list[str]]:
-    """The distinct settings of the plans' links and of what events set, each with the directions that have it."""
-    found: dict[Setting, list[str]] = {}
-    for plan in plans:
+@dataclass
+class Users:
+    """Where a setting is used."""
+
+    links: list[str] = dataclasses.field(default_factory=list)
+    """The directions that have it."""
+    cases: list[str] = dataclasses.field(default_factory=list)
+
+
+def settings_of(plans: Iterable[tuple[str, Plan]]) -> dict[Setting, Users]:
+    """The distinct settings of links, and of what events set, of plans with the names of their cases."""
+    found: dict[Setting, Users] = {}
+    for case, plan in plans:
         for name, setting in _of(plan):
-            users = found.setdefault(setting, [])
-            if name not in users:
-                users.append(name)
+            users = found.setdefault(setting, Users())
+            if name not in users.links:
+                users.links.append(name)
+            if case not in users.cases[-1:]:
+                users.cases.append(case)
     return found
 
 

@@ -1,33 +1,47 @@
-"""What was measured of a setting, what was meant, and whether they are as near as they have to be. Pure.
+"""Compares what was measured of a setting with what is configured, and says how far apart they may be. Pure.
 
-Tolerances, and why these:
+A study may have hundreds of settings, and a measurement gives the same result every time: it must not refuse a valid
+link for good. So each bound on something random holds for a valid link with a probability of 1 - `SURPRISE` (one in a
+million), for the number of packets that were measured.
 
-- Delay: 10 us. One-way delays are kept to the nanosecond by netem and stamped in microseconds at the receiver; what is
-  left is the kernel's timers. With jitter, four standard errors of the mean are added.
-- Rate: 0.5 %. A token bucket in virtual time is exact; this leaves room for the resolution of the receiver's stamps.
-- Loss: the count must lie where a fair draw falls with a probability of 99.9999 %. A study may have hundreds of
-  settings, and a measurement is the same every time: it must not refuse a good link once and for all.
+- Delay: 10 us. netem keeps one-way delays to the nanosecond, and the receiver stamps in microseconds; the rest is for
+  the kernel's timers. With jitter, the mean of n packets may be off by t more, from Bernstein's inequality
+  (Boucheron, Lugosi, Massart, Concentration Inequalities, 2013, theorem 2.10): P(|mean - delay| > t) is at most
+  2 exp(-n t^2 / (2 s^2 + 2 b t / 3)), with the standard deviation s of the configured jitter and its greatest
+  distance b from the mean. It holds for heavy tails as well, where the sample's own standard error is too small.
+- Rate: 0.5 %, and two microseconds over the time measured, for the resolution of the receiver's stamps at both
+  ends. A token bucket in virtual time is exact. Jitter, loss and reordering do not enter: see probes.
+- Loss: the number of lost packets has an exact distribution (`lost_between`), computed packet by packet from the
+  states of the Gilbert-Elliott model; without states it is the binomial one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, lgamma, log, log1p, sqrt
+from math import log, sqrt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
-from plait.calibration.probes import loss_ratio
+from plait.calibration.probes import WARM_UP_PACKETS, loss_ratio
+from plait.plan.distributions import NETEM_SCALE, deviation_ns, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.calibration.probes import Probing
     from plait.calibration.settings import Setting
+    from plait.plan.qdiscs import Netem
 
 DELAY_TOLERANCE_US = 10.0
 RATE_TOLERANCE = 0.005
-LOSS_SURPRISE = 1e-6
+RESOLUTION_US = 2.0
+"""Of the time between two stamps."""
+SURPRISE = 1e-6
+"""The probability with which a valid link would be outside of a bound on something random."""
+MOST_LOST = 0.9
+"""A link that loses more may let nothing arrive whose delay could be measured."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +93,25 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
         return Figure("delay_us", None, None, None, None, len(arrived))
     meant = netem.delay_ns / 1000
     if len(arrived) < 2:
-        return Figure("delay_us", meant, None, None, None, len(arrived))
+        rare = loss_ratio(setting) > MOST_LOST
+        return Figure("delay_us", None if rare else meant, None, None, None, len(arrived))
     measured, room = arrived.median(), DELAY_TOLERANCE_US
     if netem.jitter_ns:
         measured = arrived.mean()
-        room += 4 * float(arrived.std()) / sqrt(len(arrived))  # type: ignore[arg-type]  # of numbers
+        room += _mean_within_us(netem, len(arrived))
     return Figure("delay_us", meant, float(measured), meant - room, meant + room, len(arrived))  # type: ignore[arg-type]
+
+
+def _mean_within_us(netem: Netem, packets: int) -> float:
+    """By how much the mean delay of so many packets may be off by chance: Bernstein's inequality, solved for t."""
+    if netem.distribution is None:
+        deviation, furthest = netem.jitter_ns / sqrt(3), float(netem.jitter_ns)
+    else:
+        values = np.array(table(netem.distribution).values) / NETEM_SCALE * netem.jitter_ns
+        deviation, furthest = deviation_ns(netem.distribution, netem.jitter_ns), float(np.abs(values).max())
+    surprise = log(2 / SURPRISE) / packets
+    linear = furthest * surprise / 3
+    return (linear + sqrt(linear**2 + 2 * deviation**2 * surprise)) / 1000
 
 
 def _rate(setting: Setting, fill: pl.DataFrame | None) -> Figure:
@@ -92,16 +119,13 @@ def _rate(setting: Setting, fill: pl.DataFrame | None) -> Figure:
     if fill is None or setting.tbf is None:
         return Figure("rate_bps", None, None, None, None, 0)
     meant = float(setting.tbf.rate_bps)
-    bounds = (meant * (1 - RATE_TOLERANCE), meant * (1 + RATE_TOLERANCE))
     times = fill["received_us"].drop_nulls().sort()
-    copies = int(fill.filter(pl.col("received_us").is_not_null())["copies"].sum())
-    if copies != len(times):
-        return Figure("rate_bps", None, None, None, None, copies)  # duplicates share the rate, unseen
     settled = times[setting.settling_frames :]
     if len(settled) < 2 or settled[-1] == settled[0]:
-        return Figure("rate_bps", meant, None, *bounds, len(times))
+        return Figure("rate_bps", meant, None, None, None, len(times))
     measured = (len(settled) - 1) * setting.frame_bytes * 8e6 / (settled[-1] - settled[0])
-    return Figure("rate_bps", meant, measured, *bounds, len(settled))
+    room = meant * (RATE_TOLERANCE + RESOLUTION_US / (settled[-1] - settled[0]))
+    return Figure("rate_bps", meant, measured, meant - room, meant + room, len(settled))
 
 
 def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
@@ -110,33 +134,39 @@ def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
     if not setting.steady or (setting.netem is not None and setting.netem.corrupt_ratio) or not sent:
         return Figure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
     meant = loss_ratio(setting)
-    low, high = _binomial(sent, meant, setting)
-    return Figure("loss_ratio", meant, lost / sent, low, high, sent)
+    low, high = lost_between(setting, sent)
+    return Figure("loss_ratio", meant, lost / sent, low / sent, high / sent, sent)
 
 
-def _binomial(sent: int, ratio: float, setting: Setting) -> tuple[float, float]:
-    """Between which shares a fair draw falls but for `LOSS_SURPRISE`; bursts count as fewer, independent packets."""
-    if ratio in (0.0, 1.0):
-        return ratio, ratio
-    model = None if setting.netem is None else setting.netem.gemodel
-    lasting = 0.0 if model is None else max(0.0, 1 - model.p - model.r)
-    alone = max(1, round(sent * (1 - lasting) / (1 + lasting)))
-    low, high = (binomial_quantile(q, alone, ratio) for q in (LOSS_SURPRISE / 2, 1 - LOSS_SURPRISE / 2))
-    return low / alone, high / alone
+def lost_between(setting: Setting, sent: int) -> tuple[int, int]:
+    """Return between which counts a valid link loses packets of `sent`, but for a probability of `SURPRISE`.
 
-
-def binomial_quantile(q: float, draws: int, ratio: float) -> int:
-    """The least count that a binomial distribution stays at or below with probability `q`; 0 < ratio < 1.
-
-    Summed term by term; a test compares it with scipy.stats.binom.ppf, whose import takes longer than all of this.
+    Computed exactly: of both states of the model the probability of each count, packet by packet, from the good state
+    and after the packets before the probe. As in netem, the state in which a packet comes decides, then it changes.
     """
-    total = 0.0
-    for count in range(draws):
-        combinations = lgamma(draws + 1) - lgamma(count + 1) - lgamma(draws - count + 1)
-        total += exp(combinations + count * log(ratio) + (draws - count) * log1p(-ratio))
-        if total >= q:
-            return count
-    return draws
+    chance = _distribution(setting, sent)
+    below = np.cumsum(chance)
+    low, high = np.searchsorted(below, (SURPRISE / 2, 1 - SURPRISE / 2))
+    return int(low), min(int(high), sent)
+
+
+def _distribution(setting: Setting, sent: int) -> np.ndarray:
+    """Return the probability of each count of lost packets, 0 to `sent`."""
+    netem = setting.netem
+    model = None if netem is None else netem.gemodel
+    p, r = (0.0, 0.0) if model is None else (model.p, model.r)
+    ratios = (0.0 if netem is None else netem.loss_ratio,) * 2
+    if model is not None:
+        ratios = (model.loss_good, model.loss_bad)
+    lost = np.array(ratios)[:, None] * (1 - (0.0 if netem is None else netem.duplicate_ratio))
+    moves = np.array([[1 - p, p], [r, 1 - r]])
+    chance = np.zeros((2, sent + 1))
+    chance[:, 0] = np.linalg.matrix_power(moves, WARM_UP_PACKETS)[0]
+    for _ in range(sent):
+        after = chance * (1 - lost)
+        after[:, 1:] += (chance * lost)[:, :-1]
+        chance = moves.T @ after
+    return np.asarray(chance.sum(axis=0))
 
 
 def describe(setting: Setting) -> dict[str, Any]:

@@ -63,11 +63,14 @@ def _count(spec: traffic.Lasting, interval_ns: int, start_us: int) -> int:
 
 
 def _transfer(scenario: model.Scenario, slot: Slot, spec: traffic.Transfer) -> plan.Transfer:
+    first = None
+    if spec.first is not None and spec.pause is not None:
+        first = plan.First(bytes=int(spec.first), pause_us=spec.pause.us)
     if slot.part and spec.back is not None:
-        return plan.Transfer(bytes=int(spec.back))
+        return plan.Transfer(bytes=int(spec.back), first=first)
     if spec.file is None:
         assert spec.bytes is not None
-        return plan.Transfer(bytes=int(spec.bytes))
+        return plan.Transfer(bytes=int(spec.bytes), first=first)
     facts = scenario.files.get(spec.file)
     if facts is None:
         what = f"the size of '{spec.file}' is not known; read the scenario with plait.scenario.load"
@@ -130,12 +133,13 @@ def length_us(flow: Flow, flows: Sequence[Flow]) -> int:
     match flow.application:
         case plan.Bulk(duration_us=lasts):
             return lasts or 0
-        case plan.Transfer(bytes=size):
-            return PATIENCE_US + int(size * 8_000_000 / rate)
+        case plan.Transfer(bytes=size, first=first):
+            pause_us = 0 if first is None else first.pause_us
+            return PATIENCE_US + pause_us + int(size * 8_000_000 / rate)
         case plan.Stream(interval_ns=interval, count=count):
             return interval * count // 1000 + PATIENCE_US
         case plan.Udp(interval_ns=interval, count=count, drain_us=drain):
-            return interval * count // 1000 + drain
+            return interval * count // 1000 + drain + (0 if flow.connection is None else PATIENCE_US)
         case plan.OnOff(duration_us=lasts):
             return lasts + PATIENCE_US
         case plan.Request(duration_us=int(lasts)):

@@ -41,12 +41,20 @@ class Bulk(Record):
     duration_us: Count | None
 
 
+class First(Record):
+    """The sender writes so many bytes, is silent for `pause_us`, and then writes the rest."""
+
+    bytes: Count
+    pause_us: Count
+
+
 class Transfer(Record):
     """So many application bytes, those of the file when there is one; complete when the receiver has read the last."""
 
     kind: Literal["transfer"] = "transfer"
     bytes: Count
     file: File | None = None
+    first: First | None = None
 
 
 class Stream(Record):
@@ -114,6 +122,8 @@ class PageConnection(Record):
 class Udp(Record):
     """UDP packets at a steady pace: packet i leaves at the flow's start + i * `interval_ns`.
 
+    A flow that uses the sockets of another one (`connection`) starts when the first packet of that has arrived, and
+    sends to where it came from; when none arrives it fails.
     Each begins with its number, in 8 bytes. Complete when all have arrived, or `drain_us` after the last interval:
     what has not arrived by then is lost.
     """

@@ -38,6 +38,18 @@ def netem_jitter_ns(name: str, deviation_ns: int) -> int:
     return round(deviation_ns * NETEM_SCALE / _scaled(name)[1])
 
 
+def deviation_ns(name: str, jitter_ns: int) -> float:
+    """The standard deviation that a table has with that jitter of netem's; the inverse of `netem_jitter_ns`."""
+    if name == UNIFORM:
+        return float(jitter_ns / 3**0.5)
+    return jitter_ns * _scaled(name)[1] / NETEM_SCALE
+
+
+def longest_ns(name: str, jitter_ns: int) -> float:
+    """By how much the longest of the table's delays is above their mean, with that jitter of netem's."""
+    return jitter_ns * table(name).values[-1] / NETEM_SCALE
+
+
 def lowest(name: str) -> float:
     """The table's least value, in deviations (it is negative)."""
     values, scale = _scaled(name)

@@ -54,7 +54,7 @@ class Entry:
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
         self._few_pairs(topology, client, server)
         self.usable = usable_pairs(topology, routing, client, server)
-        self.ends = Ends(client, server, self._initial(client, server, routing))
+        self.ends = Ends(client, server, self._initial(topology, routing, client, server))
 
     @property
     def uses_mptcp(self) -> bool:
@@ -81,11 +81,11 @@ class Entry:
             )
             raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), what)])
 
-    def _initial(self, client: str, server: str, routing: Routing) -> Pair:
+    def _initial(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
         """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.kind)
         if not self.usable:
-            what = (
+            what = _translated(topology, routing, client, server, self.kind) or (
                 f"{self.spec.to} cannot be reached from {self.spec.from_}; join them by links, and note that hosts do "
                 "not forward: declare what should forward under routers"
             )
@@ -106,6 +106,24 @@ class Entry:
         if not self.spec.paths:
             return self.usable
         return [pair for pair in self.usable if pair in routing.reach.named[self.index, 0]]
+
+
+def _translated(topology: Topology, routing: Routing, client: str, server: str, kind: str) -> str | None:
+    """What to say of a client that only translation keeps from its server; None where that is not the reason."""
+    opposite = usable_pairs(topology, routing, server, client)
+    ways = (port for pair in opposite for port in directed("client", pair, routing)[0])
+    routers = list(dict.fromkeys(port.node for port in ways if port in routing.reach.outside))
+    if not routers:
+        return None
+    remedy = {
+        "udp": f"write from: {server}, to: {client}, and back: true if packets are to go both ways",
+        "request": f"let {server} ask (from: {server}, to: {client})",
+        "page": f"let {server} ask (from: {server}, to: {client})",
+    }.get(kind, "write reverse with the other value, so that the other side connects")
+    return (
+        f"{server} is behind {' and '.join(routers)}, which translates addresses (nat) and lets in from {client} only "
+        f"answers; {remedy}"
+    )
 
 
 _FITS = {"via": "begins so", "bind": "begins there", "connect": "ends there, with what else is asked of it"}
@@ -164,7 +182,7 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
         start_us = nominal_start_us(scenario, slot)
         job = application(scenario, slot, first, start_us, seed=0)
         if isinstance(job, Udp):
-            job = job.model_copy(update={"drain_us": _drain_us(entry, routing, topology)})
+            job = job.model_copy(update={"drain_us": _drain_us(entry, sender, routing, topology)})
         c0, s0 = entry.ends.initial
         yield Flow(
             id=number,
@@ -263,9 +281,9 @@ def _not_of_mptcp(entry: Entry) -> list[tuple[str, str]]:
     return refused
 
 
-def _drain_us(entry: Entry, routing: Routing, topology: Topology) -> int:
+def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topology) -> int:
     """How long the last packet can be on its way: all delays, and all queues full before it."""
-    forward, _ = directed(entry.sender, entry.ends.initial, routing)
+    forward, _ = directed(sender, entry.ends.initial, routing)
     longest = DRAIN_US
     for port in forward:
         conditions = port.conditions

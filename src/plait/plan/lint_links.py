@@ -1,11 +1,13 @@
-"""Findings about links: queues that are too short, and links that let nothing pass. Pure."""
+"""Findings about links: queues that are too short, jitter that stalls, and links that let nothing pass. Pure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.plan.distributions import VALUES, deviation_ns, longest_ns
 from plait.plan.finding import Finding
 from plait.plan.framing import longest_frames
+from plait.plan.qdiscs import Netem
 from plait.warnings import Code
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ def lint(plan: Plan) -> Iterator[Finding]:
             for name in path.forward:
                 rtts[name] = max(rtts.get(name, 0), path.base_rtt_us)
     frames = longest_frames(plan)
+    netems = {q.ifname: q.options for q in plan.network.qdiscs if isinstance(q.options, Netem)}
     for link in plan.links:
         field = ("network", "links", link.name)
         dead = [one.name for one in link.directions if one.name in crossed and one.loss_ratio >= 1]
@@ -33,6 +36,8 @@ def lint(plan: Plan) -> Iterator[Finding]:
         for direction in link.directions:
             if direction.name in rtts:
                 yield from _queue(direction, rtts[direction.name], frames[direction.name], field)
+            if direction.name in crossed:
+                yield from _stall(direction, netems.get(direction.ifname), field)
 
 
 def _dead(where: str, field: tuple[str, ...]) -> Finding:
@@ -62,3 +67,23 @@ def _queue(
             (*field, "queue"),
             {"queue_bytes": held, "bdp_bytes": product},
         )
+
+
+def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]) -> Iterator[Finding]:
+    """In order, everything waits behind a late packet: a heavy tail makes that far longer than the deviation says."""
+    if netem is None or not netem.in_order or netem.distribution not in _HEAVY_TAILED:
+        return
+    longest = longest_ns(netem.distribution, netem.jitter_ns)
+    deviation = deviation_ns(netem.distribution, netem.jitter_ns)
+    yield Finding(
+        Code.STALL,
+        direction.name,
+        f"its {netem.distribution} jitter keeps packets in order, so all of them wait behind a late one: one packet in "
+        f"{VALUES} is {longest / 1e6:.3g} ms later than the mean, {longest / deviation:.2g} deviations",
+        "jitter: {.., reorder: true}, if packets may overtake each other, or a normal or uniform jitter",
+        (*field, "jitter"),
+        {"deviation_ms": deviation / 1e6, "longest_ms": longest / 1e6},
+    )
+
+
+_HEAVY_TAILED = ("pareto", "paretonormal")

@@ -23,7 +23,8 @@ def traffic(flows: Sequence[Flow]) -> Iterator[str]:
     for flow in flows:
         yield f"# {flow.name}, {_when(flow, flows)}{', in the background' if flow.background else ''}:"
         if flow.connection is not None:
-            yield f"#   the other direction of {flows[flow.connection].name}'s connection (iperf3 --bidir uses two)"
+            shared = "sockets" if flow.transport == "udp" else "connection"
+            yield f"#   the other direction of {flows[flow.connection].name}'s {shared} (iperf3 --bidir uses two)"
             continue
         for line in _example(flow, flows):
             yield f"#   {line}"
@@ -54,7 +55,12 @@ def _example(flow: Flow, flows: Sequence[Flow]) -> Iterator[str]:
             if lasts is None:
                 yield "until all others have ended; stop it by hand"
             yield from _iperf(flow, f"-t {lasts / 1e6:g}" if lasts is not None else "-t 0")
-        case Transfer(bytes=size):
+        case Transfer(bytes=size, first=first):
+            if first is not None:
+                yield (
+                    f"(each side writes {first.bytes} bytes, waits {first.pause_us / 1e6:g} s, and then writes the "
+                    "rest; iperf3 has no such start)"
+                )
             yield from _iperf(flow, f"-n {size}")
         case Stream(message_bytes=size, interval_ns=pace, count=count):
             yield f"{count} messages of {size} bytes, one every {pace / 1e6:g} ms; iperf3 does not measure their delays"

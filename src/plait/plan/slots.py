@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.scenario.traffic import Bulk, ConnectionSpec, Page, Transfer
+from plait.scenario.traffic import Bulk, ConnectionSpec, Page, Transfer, Udp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +54,10 @@ def parts(spec: FlowSpec) -> int:
     """How many flows of the plan make one of the entry's."""
     if isinstance(spec, Page):
         return max(1, min(spec.connections, len(spec.objects) - 1))
-    both = (isinstance(spec, Bulk) and spec.bidirectional) or (
-        isinstance(spec, Transfer) and spec.back is not None
+    both = (
+        (isinstance(spec, Bulk) and spec.bidirectional)
+        or (isinstance(spec, Transfer) and spec.back is not None)
+        or (isinstance(spec, Udp) and spec.back)
     )
     return 2 if both else 1
 

@@ -27,8 +27,11 @@ Found = tuple[Where, str]
 MAX_LINKS = 4096
 
 
-def check(scenario: Scenario) -> list[Found]:
-    """Every mistake as (path of the field, what is wrong; what would be right). Empty when there is none."""
+def check(scenario: Scenario, *, states_known: bool = True) -> list[Found]:
+    """Every mistake as (path of the field, what is wrong; what would be right). Empty when there is none.
+
+    `states_known`: whether all events are there, so that each can be judged by what the earlier ones left.
+    """
     network = scenario.network
     found = list(_nodes(network))
     if len(network.links) > MAX_LINKS:
@@ -46,7 +49,7 @@ def check(scenario: Scenario) -> list[Found]:
     found += _mptcp(scenario, links_of)
     found += check_traffic(scenario, links_of)
     found += _monitors(scenario)
-    found += check_events(scenario, names)
+    found += check_events(scenario, names, states_known=states_known)
     found += check_host_events(scenario, links_of)
     found += check_published(scenario)
     found += check_figures(scenario.figures, scenario.vary)

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
+WITHOUT_STATES = "without_states"
+"""The key of pydantic's context that says: some events were left out, so the states of links are not known."""
 
 
-def check_events(scenario: Scenario, names: Mapping[str, LinkName]) -> Iterator[Found]:
+def check_events(scenario: Scenario, names: Mapping[str, LinkName], *, states_known: bool) -> Iterator[Found]:
     """Every mistake in the events, in the order of time; `names` are the links whose names can be read."""
     if len(scenario.events) > MAX_EVENTS:
         yield ("events",), f"there are {len(scenario.events)} events; a scenario has at most {MAX_EVENTS}"
@@ -35,10 +37,15 @@ def check_events(scenario: Scenario, names: Mapping[str, LinkName]) -> Iterator[
         for forward in (True, False)
     }
     states: dict[str, _Link] = {}
-    for one in happenings(scenario.events):
+    everything = happenings(scenario.events)
+    states_known &= all(one.link in names or one.link in directions for one in everything)
+    for one in everything:
         key, forward = (one.link, None) if one.link in names else directions.get(one.link, (None, None))
         if key is None:
-            yield _unknown(one, names, directions)
+            if one.link not in scenario.network.links:
+                yield _unknown(one, names, directions)
+        elif not states_known:
+            continue
         elif forward is None or one.kind in ("cut", "up"):
             state = states[key] = states.get(key) or _Link(scenario, key)
             yield from state.take(one, (True, False) if forward is None else (forward,))

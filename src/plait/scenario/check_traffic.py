@@ -8,7 +8,7 @@ from plait.scenario.names import is_address
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from plait.scenario.model import Scenario
     from plait.scenario.traffic import FlowSpec
@@ -21,6 +21,7 @@ def check_traffic(scenario: Scenario, links_of: Mapping[str, set[str]]) -> Itera
     """Flows run between two different hosts, and start where they can; `links_of` has the links of each host."""
     hosts = scenario.network.hosts
     names: dict[str, int] = {}
+    links = scenario.network.links
     for i, entry in enumerate(scenario.traffic):
         flow, here = entry.flow, ("traffic", i, entry.kind)
         for field, host in (("from", flow.from_), ("to", flow.to)):
@@ -34,7 +35,7 @@ def check_traffic(scenario: Scenario, links_of: Mapping[str, set[str]]) -> Itera
                 f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another",
             )
         names.setdefault(flow.name or "", i)
-        for field, found in _ends(flow, links_of):
+        for field, found in _ends(flow, links_of, links):
             yield (*here, field), found
     if scenario.traffic and not scenario.programs and all(e.flow.background for e in scenario.traffic):
         yield (
@@ -43,14 +44,17 @@ def check_traffic(scenario: Scenario, links_of: Mapping[str, set[str]]) -> Itera
         )
 
 
-def _ends(flow: FlowSpec, links_of: Mapping[str, set[str]]) -> Iterator[tuple[str, str]]:
-    """The links by which a flow is told where to begin and end."""
+def _ends(
+    flow: FlowSpec, links_of: Mapping[str, set[str]], links: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Check the links at which a flow begins and ends; those of an unknown host may be any of `links`."""
     client, server = (flow.from_, flow.to)[:: -1 if flow.connects_to_sender else 1]
     for field, value, host in (
         ("via", flow.via, client),
         ("bind", flow.bind, client),
         ("connect", flow.connect, server),
     ):
-        known = links_of.get(host, set())
+        known = links_of.get(host, links)
         if value is not None and not is_address(value) and value not in known:
-            yield field, f"{host[:40]} has no link '{value[:40]}'; {nearest(value, known)}"
+            who = f"{host} has" if host in links_of else "there is"
+            yield field, f"{who} no link '{value[:40]}'; {nearest(value, known)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from plait.scenario.model import Scenario
-from plait.scenario.wording import nearest, shown
+from plait.scenario.wording import closest, nearest, shown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -41,6 +41,10 @@ def _worded(error: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         return f"this is missing; {_HINTS.get(str(where[-1]), 'it has no default')}"
     if kind == "extra_forbidden":
         known = fields_at(where[:-1], root)
+        short = Scenario.SHORTHANDS if len(where) == 1 and root is Scenario else {}
+        meant = closest(str(where[-1]), [*known, *short])
+        if meant in short:
+            return f"there is no such field here; did you mean '{short[meant]}'?"
         return f"there is no such field here; {nearest(str(where[-1]), known) or 'known are: ' + ', '.join(known)}"
     if kind == "literal_error":
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]

@@ -18,6 +18,7 @@ from pydantic import (
     PrivateAttr,
     SerializerFunctionWrapHandler,
     ValidationError,
+    ValidationInfo,
     model_serializer,
     model_validator,
 )
@@ -182,10 +183,13 @@ class Scenario(Part):
         return fields | {key: deepcopy(value) for key, value in asked.items() if key in fields}
 
     @model_validator(mode="after")
-    def _holds_together(self) -> Scenario:
+    def _holds_together(self, info: ValidationInfo) -> Scenario:
         from plait.scenario.check import check
+        from plait.scenario.check_events import WITHOUT_STATES
 
-        mistakes = check(self) if self._written is None else self._written.told_once(check(self))
+        mistakes = check(self, states_known=not (info.context or {}).get(WITHOUT_STATES))
+        if self._written is not None:
+            mistakes = self._written.told_once(mistakes)
         if mistakes:
             raise _all_of(mistakes)
         return self

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from plait.errors import Mistake, ScenarioError
-from plait.scenario import document
+from plait.scenario import document, harmless
+from plait.scenario.check_events import WITHOUT_STATES
 from plait.scenario.figures import without_unvaried_figures
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
-_ROUNDS = 3
+_ROUNDS = 5
+"""Fields, what remains of an entry without them, what all means together, and that without what was wrong in it."""
 MAX_SHOWN = 100
 
 
@@ -67,8 +69,8 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     _place_names(raw, places)
     scenario, rest, found = _validate(raw)
     if scenario is not None:
-        # Of a program in which anything is wrong nothing that varies can be judged.
-        wrong = [where[:2] if where[0] == "programs" else where for where, _ in found]
+        # Nothing that varies can be judged of a wrong program, nor of events of which one is wrong.
+        wrong = [where[: _JUDGED_WHOLE.get(str(where[0]))] for where, _ in found]
         found += _varied(rest, scenario.vary, wrong)
     mistakes += [places.mistake(where, what) for where, what in found]
     if mistakes or scenario is None:
@@ -76,6 +78,7 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     return scenario.attached(source=places)
 
 
+_JUDGED_WHOLE = {"programs": 2, "events": 1}
 _HOW = "it begins with title:, network: and traffic:; `plait list` names examples"
 
 
@@ -119,7 +122,8 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, dict[str, Any], lis
     rest = raw
     for _ in range(_ROUNDS):
         try:
-            scenario = Scenario.model_validate(rest)
+            context = {WITHOUT_STATES: any(where[0] == "events" for where, _ in found if where)}
+            scenario = Scenario.model_validate(rest, context=context)
         except ValidationError as wrong:
             now = found_in(wrong)
             earlier = [where for where, _ in found]
@@ -127,9 +131,9 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, dict[str, Any], lis
                 break
             found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
             wheres = [where for where, _ in now]
-            if any(where[:2] in NAMED or where in _WITHOUT_NODES for where in wheres):
+            if any((where[:2] in NAMED and len(where) < 4) or where in _WITHOUT_NODES for where in wheres):
                 break  # without a node, links and flows would be called wrong that are not
-            rest = _repaired(rest, wheres)
+            rest = _repaired(rest, [_wider(where, earlier) for where in wheres])
         else:
             return scenario, rest, found
     return None, rest, found
@@ -144,26 +148,32 @@ def _related(a: Where, b: Where) -> bool:
     return a[:shared] == b[:shared]
 
 
+def _wider(where: Where, earlier: Sequence[Where]) -> Where:
+    """The field to repair: `where`, or what holds it where it, or a part of it, was repaired before in vain."""
+    lengths = [min(len(where), len(other)) for other in earlier if _related(where, other)]
+    return where[: max(1, min(lengths) - 1)] if lengths else where
+
+
 def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
     """A copy of the raw scenario in which these fields are left out, or harmless where they are needed."""
     rest = deepcopy(raw)
     for where in sorted(wheres, key=len, reverse=True):
-        if where[0] == "events":
-            rest.pop("events", None)  # nothing is harmless in the place of one, as others may build on it
+        if len(where) > 1 and where[0] in ("traffic", "events", "programs"):
+            _replace_entry(rest, where)
             continue
-        if where[0] == "programs" and len(where) > 1:
-            rest["programs"][where[1]] = _harmless_program(rest, where)
+        if where[:2] == ("network", "links") and len(where) == 3:
+            rest["network"]["links"][where[2]] = {}  # others may name it
             continue
         holder, key = _innermost(rest, where)
         field = str(where[-1])
         if where == ("traffic",):
-            rest["traffic"] = [_harmless_entry(rest, where)]
+            rest["traffic"] = [harmless.flow(None, where, _hosts(rest))]
             continue
         if field in _HARMLESS and (holder is None or isinstance(holder, dict)):
             target = rest if holder is None else holder if key == field else holder[key]
             target[field] = _HARMLESS[field]
-        elif isinstance(holder, list):
-            holder[key] = _harmless_entry(rest, where)
+        elif isinstance(holder, list) and where[:2] == ("mptcp", "endpoints"):
+            holder[key] = {"address": "10.0.0.1", "flags": ["subflow"]}  # the others keep their numbers
         elif holder is not None:
             del holder[key]
     return rest
@@ -172,25 +182,14 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
 _HARMLESS: dict[str, object] = {"title": "-", "duration": "1s", "flags": ["subflow"]}
 
 
-def _harmless_entry(raw: dict[str, Any], where: Where) -> object:
-    """Something valid in the place of an entry of a list, so that the others keep their numbers."""
-    if where[0] == "traffic":
-        first, second, *_ = [*_hosts(raw), "", ""]
-        return {"bulk": {"from": first, "to": second, "duration": "1s"}}
-    return {"address": "10.0.0.1", "flags": ["subflow"]}
-
-
-def _harmless_program(raw: dict[str, Any], where: Where) -> object:
-    """A program that does nothing, with what others may mean of one in which something is wrong."""
-    given = raw["programs"][where[1]]
-    given = given if isinstance(given, dict) else {}
-    kept = {
-        field: given[field]
-        for field in ("name", "node", "transport")
-        if field in given and field not in where[2:3] and (field != "transport" or "node" not in where[2:3])
-    }
-    names = {"name": f"entry-{where[1]}"} if "name" in where[2:3] else {}
-    return {"node": (_hosts(raw) or [""])[0], **kept, **names, "run": "true", "until": "exit"}
+def _replace_entry(rest: dict[str, Any], where: Where) -> None:
+    """Puts something valid in the place of an entry in which the field `where` is wrong."""
+    entries, number, hosts = rest[str(where[0])], where[1], _hosts(rest)
+    if where[0] == "events":
+        entries[number] = harmless.event(hosts)
+    else:
+        valid = harmless.flow if where[0] == "traffic" else harmless.program
+        entries[number] = valid(entries[number], where, hosts)
 
 
 def _hosts(raw: dict[str, Any]) -> list[str]:
@@ -221,7 +220,9 @@ def _varied(raw: dict[str, Any], vary: dict[str, Any], wrong_already: Sequence[W
     Fields that are wrong themselves were left out of `raw`; values for them or for parts of them cannot be judged.
     """
     found: list[Found] = []
-    whole = ("vary", "baseline", "figures", "published")
+    whole: tuple[str, ...] = ("vary", "baseline", "figures", "published")
+    if ("events",) in wrong_already:
+        whole += ("events",)
     base = {key: value for key, value in raw.items() if key not in whole}
     for here, key, values in tried(vary):
         path = Scenario.SHORTHANDS.get(key, key)

@@ -28,7 +28,7 @@ class Source:
     def mistake(self, where: Sequence[str | int], what: str) -> Mistake:
         """A mistake at the field `where`, or at the nearest field around it that stands in the text."""
         path = ".".join(str(part)[:60] for part in where)
-        what = " ".join(what.split())
+        what = " ".join(what.split()).removesuffix(";")  # where no name is near, and the known ones are many
         for length in range(len(where), -1, -1):
             around = tuple(where[:length])
             if around in self.replaced:

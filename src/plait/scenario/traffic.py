@@ -223,11 +223,22 @@ class Transfer(OneWay):
     """A file beside the scenario's own, or an absolute path."""
     back: Size | None = None
     """So many bytes go the other way at the same time, on the same connection."""
+    first: Size | None = None
+    """Each side writes so many bytes, waits for `pause`, and then writes the rest."""
+    pause: Pause | None = None
+    """After `first`: time for further subflows to join before a side that has little to send ends its stream."""
 
     @model_validator(mode="after")
     def _one_content(self) -> Transfer:
         if (self.bytes is None) == (self.file is None):
             raise ValueError("a transfer sends either so many bytes or a file; give exactly one of them")
+        if (self.first is None) != (self.pause is None):
+            raise ValueError("first and pause belong together; write for example first: 100B, pause: 200ms")
+        if self.first is not None and self.bytes is None:
+            raise ValueError("first is of so many bytes, not of a file; give bytes instead of the file")
+        for size in (self.bytes, self.back):
+            if self.first is not None and size is not None and self.first >= size:
+                raise ValueError(f"first is {self.first}, and {size} are sent in all; let first be less")
         return self
 
 
@@ -265,6 +276,9 @@ class Udp(Paced):
 
     packet: Packet
     """What a packet carries, without headers (IPv4: 28 bytes)."""
+    back: bool = False
+    """From the first packet that arrives on, the receiver sends as well: as many packets of the same size, at the same
+    pace, to where that packet came from. So a router that translates lets them in."""
 
 
 class Request(ConnectionSpec, Lasting):

@@ -1,0 +1,58 @@
+"""What stands in the place of a wrong entry of a list, so that everything beside it can still be checked. Pure.
+
+An entry keeps its place, its kind and all that other entries may refer to; only what is wrong changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Where = tuple[str | int, ...]
+
+_FLOWS: dict[str, dict[str, Any]] = {
+    "bulk": {"duration": "1s"},
+    "transfer": {"bytes": "1B"},
+    "stream": {"message": "1KB", "rate": "1mbit", "duration": "1s"},
+    "request": {"response": "1KB", "requests": 1},
+    "on_off": {"on": "1s", "off": "1s", "duration": "1s"},
+    "page": {"objects": ["1KB"]},
+    "udp": {"packet": "1KB", "rate": "1mbit", "duration": "1s"},
+}
+"""The least that each kind of flow needs beside its ends."""
+_ENDS = ("from", "to")
+_AT_AN_END = ("via", "bind", "connect")
+
+
+def flow(given: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
+    """Return a valid entry of the traffic for one in which the field `where` is wrong; `hosts` are all hosts."""
+    kinds = [kind for kind in _FLOWS if isinstance(given, dict) and isinstance(given.get(kind), dict)]
+    kind = kinds[0] if len(kinds) == 1 else "bulk"
+    fields: dict[str, Any] = given[kind] if len(kinds) == 1 and isinstance(given, dict) else {}
+    wrong = where[3] if len(where) > 3 else None
+    kept = {name: fields[name] for name in (*_ENDS, "name") if name in fields and name != wrong}
+    if wrong not in _ENDS:
+        ends = _AT_AN_END[:1] if "via" in fields else _AT_AN_END[1:]
+        kept |= {name: fields[name] for name in ends if name in fields and name != wrong}
+    for name, other in (_ENDS, _ENDS[::-1]):
+        kept.setdefault(name, next((host for host in hosts if host != kept.get(other)), ""))
+    return {kind: {**_FLOWS[kind], **kept}}
+
+
+def event(hosts: Sequence[str]) -> dict[str, Any]:
+    """Return a valid event that changes nothing."""
+    return {"at": "0s", "sysctls": {host: {"net.ipv4.tcp_sack": 1} for host in hosts[:1]}}
+
+
+def program(given: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
+    """Return a program that does nothing, with what others may mean of one in which the field `where` is wrong."""
+    fields = given if isinstance(given, dict) else {}
+    kept = {
+        field: fields[field]
+        for field in ("name", "node", "transport")
+        if field in fields and field not in where[2:3] and (field != "transport" or "node" not in where[2:3])
+    }
+    names = {"name": f"entry-{where[1]}"} if "name" in where[2:3] else {}
+    return {"node": (hosts or [""])[0], **kept, **names, "run": "true", "until": "exit"}

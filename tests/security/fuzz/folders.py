@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 CASE = "transport=tcp"
 REPORT_EVERY = 8
 """A report draws figures, which takes a second: it is tried for one input of so many."""
+MOST_S = 10.0
+MOST_MB = 1500
+"""What a verb may take; the renderer of figures takes most of it."""
 IDENTITY = "ab" * 32
+CONTENTS = [b"", b"[]", b"null", b"{", b"PAR1" * 3, b"[" * 9000, b"1e999", b'"\\ud800"']
+NAMES = ["../../beside/victim", "../../../outside", "/nowhere/x", "..", "a/b", "\x00", "x" * 300]
 TYPES = [pl.Int8, pl.Int64, pl.UInt64, pl.Float32, pl.Float64, pl.String, pl.Boolean, pl.Binary, pl.Null]
 
 
@@ -78,7 +83,7 @@ class Box:
         for _ in range(random.choice([1, 1, 2])):
             self._damage(random, entry)
         before = self._outside(box, {box / "store", box / "target"})
-        verdict = judge(lambda: _fetched(box), patience=20)
+        verdict = judge(lambda: _fetched(box))
         return self._unchanged(verdict, before, self._outside(box, {box / "store", box / "target"}))
 
     def _fresh(self) -> Path:
@@ -90,7 +95,7 @@ class Box:
 
     def _judge_verb(self, box: Path, verb: Sequence[str], own: set[Path]) -> Verdict:
         before = self._outside(box, own)
-        verdict = judge(lambda: _run(verb), patience=40)
+        verdict = judge(lambda: _run(verb), most_s=MOST_S, most_mb=MOST_MB)
         verdict = self._unchanged(verdict, before, self._outside(box, own))
         wrong = None if verdict.wrong is None else f"plait {verb[0]}: {verdict.wrong}"
         return Verdict(verdict.refused, wrong, verdict.seconds)
@@ -134,9 +139,7 @@ class Box:
         elif kind < 6:
             path.write_bytes(flipped(random, path.read_bytes()))
         elif kind < 7:
-            path.write_bytes(
-                random.choice([b"", b"[]", b"null", b"{", b"PAR1" * 3, b"[" * 9000, b"1e999", b'"\\ud800"'])
-            )
+            path.write_bytes(random.choice(CONTENTS))
         else:
             self._misplace(random, path)
 
@@ -173,9 +176,7 @@ def _damage_json(random: Random, path: Path) -> None:
     spot = random.choice(there)
     holder, key = at(tree, spot[:-1]), spot[-1]
     kind = random.randrange(5)
-    hostile = random.choice(
-        ["../../beside/victim", "../../../outside", "/tmp/x", "..", "a/b", "\x00", "x" * 300]
-    )
+    hostile = random.choice(NAMES)
     if kind == 0:
         holder[key] = words.value(random)
     elif kind == 1:

@@ -18,7 +18,8 @@ from plait.scenario.document import read
 from . import words
 
 ODD = ["\t", "\x00", "\x1b", "\u2028", "\ufeff", ":", ": ", "- ", "? ", "&a ", "*a", "!!map ", "|", ">", "%YAML 1.1",
-       "---", "...", "{", "}", "[", "]", ",", '"', "'", "#", "<<: *a", "\r", "\n\n", " " * 40, "é", "\U0001f600"]  # fmt: skip
+       "---", "...", "{", "}", "[", "]", ",", '"', "'", "#", "<<: *a", "\r", "\n\n", " " * 40, "é",
+       "\U0001f600"]  # fmt: skip
 
 
 @dataclass(frozen=True)

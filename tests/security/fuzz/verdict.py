@@ -60,12 +60,14 @@ def _at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def judge(work: Callable[[], None], source: str = "", patience: float = 60) -> Verdict:
-    """Do the work and judge it; mistakes must be in `source` or in an option."""
+def judge(
+    work: Callable[[], None], source: str = "", *, most_s: float = MOST_S, most_mb: int = MOST_MB
+) -> Verdict:
+    """Do the work and judge it; with a `source`, every refusal must name a place in it or an option."""
     began, wrong, refused = time.process_time(), None, False
     memory = _peak_mb()
     try:
-        with _at_most(patience):
+        with _at_most(20 * most_s):
             work()
     except ScenarioError as error:
         refused, wrong = True, _unlocated(error, source)
@@ -73,13 +75,13 @@ def judge(work: Callable[[], None], source: str = "", patience: float = 60) -> V
         refused = True
         wrong = f"a refusal that names no place: {error}" if source else None
     except Endless:
-        wrong = f"no end within {patience:g} s:\n{traceback.format_exc(limit=-4)}"
+        wrong = f"no end within {20 * most_s:g} s:\n{traceback.format_exc(limit=-4)}"
     except Exception:  # noqa: BLE001 - that is the question
         wrong = traceback.format_exc(limit=-6)
     seconds = time.process_time() - began
-    if wrong is None and seconds > MOST_S:
+    if wrong is None and seconds > most_s:
         wrong = f"{'refused' if refused else 'answered'} after {seconds:.1f} s"
-    if wrong is None and memory < _peak_mb() > MOST_MB:
+    if wrong is None and memory < _peak_mb() > most_mb:
         wrong = f"it took {_peak_mb()} MB"
     return Verdict(refused, wrong, seconds)
 

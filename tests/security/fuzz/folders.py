@@ -220,10 +220,11 @@ def _damage_table(random: Random, path: Path) -> None:
     frame.write_parquet(path)
 
 
-def _run(verb: Sequence[str]) -> None:
+def _run(verb: Sequence[str]) -> int:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         app(list(verb), standalone_mode=False)
+    return 1
 
 
-def _fetched(box: Path) -> None:
-    Store(box / "store").fetch(IDENTITY, box / "target")
+def _fetched(box: Path) -> int:
+    return int(Store(box / "store").fetch(IDENTITY, box / "target"))

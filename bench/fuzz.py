@@ -6,6 +6,9 @@ What must hold of a scenario, from its file to the shell export of its first cas
 its place, at most 2 s of processor time and 500 MB. Of a result folder and an entry of the store: plait's errors, no
 more than 10 s and 1500 MB (figures are drawn), and no change outside. Whatever does not hold is printed with its
 number, and `--first NUMBER --scenarios 1` repeats it. Exit code 1 when there was any.
+
+Measured on two busy processors, seed 2: of 2500 scenarios 2240 were refused, none wrongly, in 46 s of processor time
+with a peak of 211 MB; the slowest refusal or small study took 0.7 s, a study of 3648 cases 3.6 s.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_damaged_result_folders_are_read_or_refused_and_nothing_outside_changes(
         assert verdict.wrong is None, f"folder {number} of seed {SEED}: {verdict.wrong}"
 
 
-def test_damaged_entries_of_the_store_are_fetched_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_damaged_entries_of_the_store_raise_nothing_and_change_nothing_outside(tmp_path: Path) -> None:
     box = Box(tmp_path)
     for number in range(STORES):
         verdict = box.judge_store(SEED, number)

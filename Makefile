@@ -35,6 +35,7 @@ check: setup ## every linter, the types, and the style of the house
 
 bench: kernel ## the figures that plait promises, measured on this machine
 	$(VENV)/bin/python bench/run.py
+	$(VENV)/bin/python bench/fuzz.py
 
 gallery: kernel ## the pages of docs/gallery, from their studies (about an hour of two processors, once)
 	$(VENV)/bin/python tools/gallery

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from copy import deepcopy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from plait.plan.seeds import trial_seed
 from plait.plan.sweep import rows
-from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
-from plait.scenario.overrides import assign
 from plait.scenario.source import error_at
+from plait.scenario.variants import NoSuchField, TooMany, Variants, WrongVariant
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -61,9 +57,7 @@ def expand(scenario: Scenario) -> list[Case]:
     Raises ScenarioError for a value that its field does not take, a baseline that is no case, too many cases.
     """
     found = rows(scenario)
-    raw = scenario.model_dump(
-        mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "figures", "published"}
-    )
+    variants = Variants(scenario)
     values: dict[str, dict[int, object]] = {}
     for row in found:
         for key, one in row.items():
@@ -80,25 +74,22 @@ def expand(scenario: Scenario) -> list[Case]:
             name = f"{name}+{taken[name]}"
         settings = {key: one.value for key, one in row.items()}
         varied = tuple((Scenario.SHORTHANDS.get(key, key), one.where) for key, one in row.items())
-        cases.append(Case(name, settings, _with(scenario, raw, row), varied))
+        cases.append(Case(name, settings, _with(scenario, variants, row), varied))
     return _baseline_first(scenario, cases)
 
 
-def _with(scenario: Scenario, raw: dict[str, Any], chosen: Row) -> Scenario:
+def _with(scenario: Scenario, variants: Variants, chosen: Row) -> Scenario:
     """The scenario with the chosen values put in."""
-    out = deepcopy(raw)
-    for key, one in chosen.items():
-        try:
-            assign(out, Scenario.SHORTHANDS.get(key, key), one.value)
-        except ValueError as wrong:
-            raise error_at(scenario, [(one.where[:-1], str(wrong))]) from wrong
     try:
-        case = Scenario.model_validate(out)
-    except ValidationError as wrong:
-        where, what = found_in(wrong)[0]
+        return variants.make({key: one.value for key, one in chosen.items()})
+    except NoSuchField as wrong:
+        raise error_at(scenario, [(chosen[wrong.path].where[:-1], str(wrong))]) from wrong
+    except TooMany as wrong:
+        raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
+    except WrongVariant as wrong:
+        where, what = wrong.found[0]
         at = _varying(chosen, where)
         raise error_at(scenario, [(at, f"{'.'.join(map(str, where))}: {what}")]) from wrong
-    return case.attached(source=scenario.source, files=scenario.files)
 
 
 def _varying(chosen: Row, where: Sequence[str | int]) -> tuple[str | int, ...]:
@@ -123,12 +114,13 @@ def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
 
 def _short_names(keys: list[str]) -> dict[str, str]:
     """The shortest endings of the varied paths that tell them apart: `network.links.*.rate` is `rate`."""
-    parts = {key: key.split(".") for key in keys}
+    parts = {key: tuple(key.split(".")) for key in keys}
+    shared = Counter(path[-n:] for path in parts.values() for n in range(1, len(path) + 1))
     out = {}
     for key in keys:
         for n in range(1, len(parts[key]) + 1):
             ending = parts[key][-n:]
-            if sum(other[-n:] == ending for other in parts.values()) == 1:
+            if shared[ending] == 1:
                 break
         out[key] = _UNSAFE.sub("_", ".".join(ending).replace("*", "all"))
     return out

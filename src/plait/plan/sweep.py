@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from plait.plan.seeds import derived
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from plait.scenario.model import Scenario
 
-MAX_CASES = 10_000
 _TRIES = 24
 """Hypercubes that are made, to keep the one whose points are farthest apart."""
 
@@ -38,13 +36,9 @@ Row = dict[str, Setting]
 def rows(scenario: Scenario) -> list[Row]:
     """The settings of every case; what stands last under `vary` changes fastest.
 
-    Raises ScenarioError when there are too many cases, or none is left.
+    Raises ScenarioError when none is left.
     """
     axes = _axes(scenario.vary)
-    count = prod(len(axis) for axis in axes)
-    if count > MAX_CASES:
-        what = f"these are {count} cases; a study has at most {MAX_CASES}: vary less at once"
-        raise error_at(scenario, [(("vary",), what)])
     crossed = [{key: one for part in parts for key, one in part.items()} for parts in product(*axes)]
     return _without(scenario, crossed)
 
@@ -116,8 +110,9 @@ def _without(scenario: Scenario, found: list[Row]) -> list[Row]:
     """The rows that no exclusion fits; one that fits nothing, or leaves nothing, is a mistake."""
     kept = found
     for i, case in enumerate(scenario.vary.get("exclude", ())):
-        left = [row for row in kept if not _fits(row, case)]
-        if len(left) == len(kept) and not any(_fits(row, case) for row in found):
+        excluded = {key: {_plain(value) for value in values} for key, values in case.items()}
+        left = [row for row in kept if not _fits(row, excluded)]
+        if len(left) == len(kept) and not any(_fits(row, excluded) for row in found):
             shown = ", ".join(f"{key}={'|'.join(map(str, values))}" for key, values in case.items())
             what = f"no case has {shown[:120]}; write the values as they stand in the names of cases (`plait plan`)"
             raise error_at(scenario, [(("vary", "exclude", i), what)])
@@ -127,11 +122,8 @@ def _without(scenario: Scenario, found: list[Row]) -> list[Row]:
     return kept
 
 
-def _fits(row: Row, case: dict[str, list[Any]]) -> bool:
-    return all(
-        key in row and _plain(row[key].value) in {_plain(value) for value in values}
-        for key, values in case.items()
-    )
+def _fits(row: Row, excluded: dict[str, set[str]]) -> bool:
+    return all(key in row and _plain(row[key].value) in values for key, values in excluded.items())
 
 
 def _plain(value: Any) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ipaddress import ip_interface
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
-from plait.scenario.check_conditions import bucket_mistakes, condition_mistakes, queue_mistakes
+from plait.scenario.check_conditions import bucket_mistakes, queue_mistakes
 from plait.scenario.check_events import check_events
 from plait.scenario.check_programs import check_programs
 from plait.scenario.check_traffic import check_traffic
@@ -19,42 +20,52 @@ from plait.scenario.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.links import Link
     from plait.scenario.model import Network, Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
 MAX_LINKS = 4096
+MAX_MISTAKES = 200
+"""More are not looked for: a person mends these first."""
 
 
 def check(scenario: Scenario, *, states_known: bool = True) -> list[Found]:
-    """Every mistake as (path of the field, what is wrong; what would be right). Empty when there is none.
+    """Every mistake as (path of the field, what is wrong; what would be right), but at most MAX_MISTAKES.
 
-    `states_known`: whether all events are there, so that each can be judged by what the earlier ones left.
+    Empty when there is none. `states_known`: whether all events are there, so that each can be judged by what the
+    earlier ones left.
     """
     network = scenario.network
-    found = list(_nodes(network))
     if len(network.links) > MAX_LINKS:
         at_most = f"a network has at most {MAX_LINKS}"
-        return [*found, (("network", "links"), f"there are {len(network.links)} links; {at_most}")]
+        return [
+            *_nodes(network),
+            (("network", "links"), f"there are {len(network.links)} links; {at_most}"),
+        ]
+    return list(islice(_mistakes(scenario, states_known=states_known), MAX_MISTAKES))
+
+
+def _mistakes(scenario: Scenario, *, states_known: bool) -> Iterator[Found]:
+    """Each mistake as it is met; later checks rely on what earlier ones have read."""
+    network = scenario.network
+    yield from _nodes(network)
     names: dict[str, LinkName] = {}
-    found += _links(network, names)
+    yield from _links(network, names)
     links_of: dict[str, set[str]] = {node: set() for node in (*network.hosts, *network.routers)}
     for key, name in names.items():
         for node in (name.a, name.b):
             links_of.get(node, set()).add(key)
-    found += _addresses(network, links_of)
-    found += _nat(network, links_of)
-    found += _buckets(network, links_of)
-    found += _mptcp(scenario, links_of)
-    found += check_traffic(scenario, links_of)
-    found += _monitors(scenario)
-    found += check_events(scenario, names, states_known=states_known)
-    found += check_host_events(scenario, links_of)
-    found += check_published(scenario)
-    found += check_figures(scenario.figures, scenario.vary)
-    found += check_programs(scenario)
-    return found
+    yield from _addresses(network, links_of)
+    yield from _nat(network, links_of)
+    yield from _buckets(network, links_of)
+    yield from _mptcp(scenario, links_of)
+    yield from check_traffic(scenario, links_of)
+    yield from _monitors(scenario)
+    yield from check_events(scenario, names, states_known=states_known)
+    yield from check_host_events(scenario, links_of)
+    yield from check_published(scenario)
+    yield from check_figures(scenario.figures, scenario.vary)
+    yield from check_programs(scenario)
 
 
 def _nodes(network: Network) -> Iterator[Found]:
@@ -83,19 +94,7 @@ def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
         if pair in seen:
             yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
         seen.setdefault(pair, key)
-        yield from _conditions(link, here)
-
-
-def _conditions(link: Link, here: Where) -> Iterator[Found]:
-    """Of both directions, each mistake once, where its field stands."""
-    seen: set[tuple[Where, str]] = set()
-    for side, own in (("forward", link.forward), ("backward", link.backward)):
-        for fields, what in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
-            given = own is not None and fields[0] in own.model_fields_set
-            found = ((*here, side, *fields) if given else (*here, *fields), what)
-            if found not in seen:
-                seen.add(found)
-                yield found
+        yield from (((*here, *fields), what) for fields, what in link.mistakes)
 
 
 def _buckets(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Where = tuple[str | int, ...]
-MAX_CHARACTERS = 1_000_000
-MAX_VALUES = 100_000
+MAX_CHARACTERS = 500_000
+MAX_VALUES = 25_000
 MAX_ENTRIES = 4096
 MAX_DEPTH = 20
 MAX_MISTAKES = 100
@@ -77,7 +77,8 @@ class Document:
 def read(text: str) -> Document:
     """Reads one YAML document. Raises Refused when it is not YAML or passes a bound."""
     if len(text) > MAX_CHARACTERS:
-        raise Refused(f"the file has {len(text)} characters; at most {MAX_CHARACTERS} are read")
+        what = f"the text goes on after {MAX_CHARACTERS} characters; no more are read"
+        raise Refused(what, _place_at(text, MAX_CHARACTERS))
     text = text.removeprefix("\ufeff")
     try:
         return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
@@ -86,11 +87,16 @@ def read(text: str) -> Document:
         place = Place(mark.line + 1, mark.column + 1) if mark is not None else None
         raise Refused(_worded(wrong, text, place), place) from wrong
     except ReaderError as wrong:
-        before = text[: wrong.position] if isinstance(wrong.position, int) else ""
-        place = Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise Refused("this character is not text; save the file as UTF-8 text", place) from wrong
+        what = "this character is not text; save the file as UTF-8 text"
+        position = wrong.position if isinstance(wrong.position, int) else 0
+        raise Refused(what, _place_at(text, position)) from wrong
     except (YAMLError, ValueError, RecursionError) as wrong:
-        raise Refused(f"this is not YAML: {str(wrong).splitlines()[0]}") from wrong
+        raise Refused(f"this is not YAML: {str(wrong).splitlines()[0]}", Place(1, 1)) from wrong
+
+
+def _place_at(text: str, position: int) -> Place:
+    before = text[:position]
+    return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
 def _worded(wrong: MarkedYAMLError, text: str, place: Place | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from plait.frames import DEFAULT_MTU
+from plait.scenario.check_conditions import condition_mistakes
 from plait.scenario.conditions import AqmField, Bucket, JitterField, LossField
 from plait.scenario.middlebox import Middlebox
 from plait.scenario.parts import Delay, Part, Whole
@@ -55,6 +57,16 @@ class Link(Conditions):
         if own is not None:
             common |= {name: getattr(own, name) for name in own.model_fields_set}
         return Conditions.model_construct(**common)
+
+    @cached_property
+    def mistakes(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """What its conditions cannot mean together: (field below the link, what is wrong; what would be right)."""
+        met: dict[tuple[tuple[str, ...], str], None] = {}
+        for side, own in (("forward", self.forward), ("backward", self.backward)):
+            for fields, what in condition_mistakes(self.conditions(forward=side == "forward"), self.mtu):
+                given = own is not None and fields[0] in own.model_fields_set
+                met[((side, *fields) if given else fields), what] = None
+        return tuple(met)
 
 
 class SharedBucket(Bucket):

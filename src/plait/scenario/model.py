@@ -194,15 +194,31 @@ class Scenario(Part):
             raise _all_of(mistakes)
         return self
 
-    def attached(self, *, source: Source | None = None, files: dict[str, InputFile] | None = None) -> Self:
-        """Itself, told where its fields stand in a text, and of the files that it sends (see `files`)."""
+    def attached(
+        self,
+        *,
+        source: Source | None = None,
+        files: dict[str, InputFile] | None = None,
+        written: Written | None = None,
+    ) -> Self:
+        """Itself, told where its fields stand in a text, of its files (see `files`), and what generators made."""
+        self._written = written if written is not None else self._written
         self._source = source if source is not None else self._source
         self._files = files if files is not None else self._files
         return self
 
+    def without_events(self) -> Self:
+        """Return the scenario without its events."""
+        return self.model_copy(update={"events": []})
+
     def place(self, where: Sequence[str | int]) -> tuple[str | int, ...]:
         """The path of a field as a person wrote it, for a path in these fields: see generators."""
         return tuple(where) if self._written is None else self._written.place(where)
+
+    @property
+    def written(self) -> Written | None:
+        """What generators were asked for and what follows from it; None without generators."""
+        return self._written
 
     @property
     def source(self) -> Source | None:

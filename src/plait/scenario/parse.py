@@ -23,7 +23,8 @@ from plait.scenario.model import Scenario
 from plait.scenario.overrides import NAMED, assign
 from plait.scenario.published import without_unvaried
 from plait.scenario.source import Source
-from plait.scenario.vary import together, tried
+from plait.scenario.variants import NoSuchField, TooMany, Variants, WrongVariant
+from plait.scenario.vary import count_cases, together, tried
 from plait.scenario.wording import shown
 
 if TYPE_CHECKING:
@@ -67,11 +68,13 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
         if not any(where[:1] == ("figures",) for where in places.replaced):
             without_unvaried_figures(raw)
     _place_names(raw, places)
-    scenario, rest, found = _validate(raw)
+    scenario, found = _validate(raw)
     if scenario is not None:
         # Nothing that varies can be judged of a wrong program, nor of events of which one is wrong.
         wrong = [where[: _JUDGED_WHOLE.get(str(where[0]))] for where, _ in found]
-        found += _varied(rest, scenario.vary, wrong)
+        if ("events",) in wrong:
+            scenario = scenario.without_events()
+        found += _varied(scenario, wrong)
     mistakes += [places.mistake(where, what) for where, what in found]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
@@ -113,8 +116,8 @@ def _place_names(raw: dict[str, Any], places: Source) -> None:
                 places.places.setdefault((*where, str(name)), place)
 
 
-def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, dict[str, Any], list[Found]]:
-    """The scenario, the fields that it is made of, and all that is wrong: first fields, then what remains without them.
+def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
+    """The scenario, and all that is wrong: first fields, then what remains without them.
 
     With mistakes it is what is left without those; None when that cannot be made sense of.
     """
@@ -127,16 +130,16 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, dict[str, Any], lis
         except ValidationError as wrong:
             now = found_in(wrong)
             earlier = [where for where, _ in found]
-            if len(earlier) > MAX_SHOWN:
-                break
             found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
+            if len(found) > MAX_SHOWN:
+                break
             wheres = [where for where, _ in now]
             if any((where[:2] in NAMED and len(where) < 4) or where in _WITHOUT_NODES for where in wheres):
                 break  # without a node, links and flows would be called wrong that are not
             rest = _repaired(rest, [_wider(where, earlier) for where in wheres])
         else:
-            return scenario, rest, found
-    return None, rest, found
+            return scenario, found
+    return None, found
 
 
 _WITHOUT_NODES: tuple[Where, ...] = ((), ("network",), ("network", "generator"))
@@ -214,34 +217,48 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
     return found
 
 
-def _varied(raw: dict[str, Any], vary: dict[str, Any], wrong_already: Sequence[Where]) -> list[Found]:
-    """What is wrong with single values under `vary` (validated, with ranges written out).
+def _varied(scenario: Scenario, wrong_already: Sequence[Where]) -> list[Found]:
+    """What is wrong with single values under `vary` (of a range, with its ends), up to MAX_SHOWN and one mistakes.
 
-    Fields that are wrong themselves were left out of `raw`; values for them or for parts of them cannot be judged.
+    Fields that are wrong themselves were left out of the scenario; values for them or for parts of them cannot be
+    judged.
     """
     found: list[Found] = []
-    whole: tuple[str, ...] = ("vary", "baseline", "figures", "published")
-    if ("events",) in wrong_already:
-        whole += ("events",)
-    base = {key: value for key, value in raw.items() if key not in whole}
-    for here, key, values in tried(vary):
-        path = Scenario.SHORTHANDS.get(key, key)
-        if (field := path.split(".")[0]) in _NOT_VARIED:
-            found.append((here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out"))
-            continue
-        if any(_fits(path, where) for where in wrong_already):
-            continue
-        for where, value in values:
-            try:
-                wrong = _wrong(base, {path: value})
-                others = together(vary, where) if wrong is not None else {}
-                # What is wrong alone may be right with what changes at the same time.
-                if wrong is not None and (not others or _wrong(base, {**others, path: value}) is not None):
-                    field_, what = found_in(wrong)[0]
-                    found.append((where, f"{'.'.join(map(str, field_))}: {what}"))
-            except ValueError as impossible:
-                found.append((here, str(impossible)))
+    variants = Variants(scenario)
+    try:
+        variants.foresee(count_cases(scenario.vary))
+        for here, key, values in tried(scenario.vary):
+            path = Scenario.SHORTHANDS.get(key, key)
+            if (field := path.split(".")[0]) in _NOT_VARIED:
+                found.append(
+                    (here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out")
+                )
+            elif not any(_fits(path, where) for where in wrong_already):
+                found += _tried(variants, scenario.vary, here, path, values)
+            if len(found) > MAX_SHOWN:
                 break
+    except TooMany as wrong:
+        found.append((("vary",), str(wrong)))
+    return found
+
+
+def _tried(
+    variants: Variants, vary: dict[str, Any], here: Where, path: str, values: Sequence[tuple[Where, Any]]
+) -> list[Found]:
+    """What is wrong with the values of one field."""
+    found: list[Found] = []
+    for where, value in values:
+        try:
+            wrong = _wrong(variants, {path: value})
+            others = together(vary, where) if wrong is not None else {}
+            # What is wrong alone may be right with what changes at the same time.
+            if wrong is not None and (not others or _wrong(variants, {**others, path: value}) is not None):
+                field_, what = wrong
+                found.append((where, f"{'.'.join(map(str, field_))}: {what}"))
+        except NoSuchField as nowhere:
+            return [(here, str(nowhere))]
+        if len(found) > MAX_SHOWN:
+            break
     return found
 
 
@@ -250,15 +267,12 @@ def _fits(path: str, where: Where) -> bool:
     return all(fnmatchcase(str(part), name) for part, name in zip(where, path.split("."), strict=False))
 
 
-def _wrong(base: dict[str, Any], settings: dict[str, Any]) -> ValidationError | None:
-    """What is wrong with a scenario that has these values. Raises ValueError where a field cannot be set."""
-    case = deepcopy(base)
-    for path, value in settings.items():
-        assign(case, Scenario.SHORTHANDS.get(path, path), value)
+def _wrong(variants: Variants, settings: dict[str, Any]) -> Found | None:
+    """The first thing that is wrong with a scenario that has these values."""
     try:
-        Scenario.model_validate(case)
-    except ValidationError as wrong:
-        return wrong
+        variants.make(settings)
+    except WrongVariant as wrong:
+        return wrong.found[0]
     return None
 
 
@@ -270,6 +284,7 @@ def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
     once = list(dict.fromkeys(mistakes))
     once.sort(key=lambda m: (m.line or 0, m.column or 0))
     if len(once) > MAX_SHOWN:
-        more = Mistake(once[0].source, None, None, "", f"and {len(once) - MAX_SHOWN} more mistakes")
-        return [*once[:MAX_SHOWN], more]
+        cut = once[MAX_SHOWN]
+        what = f"at least {len(once) - MAX_SHOWN} more mistakes follow; mend those above first"
+        return [*once[:MAX_SHOWN], Mistake(cut.source, cut.line, cut.column, "", what)]
     return once

@@ -11,6 +11,7 @@ What cases follow is in `plait.plan.sweep`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
@@ -24,6 +25,10 @@ Where = tuple[str | int, ...]
 Found = tuple[Where, str]
 MAX_SWEEP = 1000
 """Values of one varied field, and points of a hypercube."""
+MAX_CASES = 10_000
+MAX_EXCLUSIONS = 100
+MAX_HYPERCUBE_FIELDS = 16
+MAX_ZIPPED_FIELDS = 64
 BLOCKS = ("zip", "cases", "latin_hypercube", "exclude")
 """Keys under `vary` that are no paths of fields."""
 
@@ -37,6 +42,12 @@ def read_vary(value: object) -> object:
     for key, entry in value.items():
         reader = _READERS.get(str(key), _values)
         out[str(key)] = reader(entry, ("vary", str(key)), mistakes)
+        cases = count_cases(out)
+        if cases > MAX_CASES:
+            count = f"{cases} cases" if len(out) == len(value) else f"{cases} cases and more"
+            what = f"these are {count}; a study has at most {MAX_CASES}: vary less at once"
+            mistakes.append((("vary",), what))
+            break
     if not mistakes:
         mistakes += _together(out)
     if mistakes:
@@ -49,6 +60,20 @@ def read_vary(value: object) -> object:
 def factors(vary: dict[str, Any]) -> dict[str, list[Any]]:
     """The fields that are crossed with everything, and their values."""
     return {key: values for key, values in vary.items() if key not in BLOCKS}
+
+
+def count_cases(vary: dict[str, Any]) -> int:
+    """Return the number of combinations, before any is excluded."""
+    return prod(_rows(key, entry) for key, entry in vary.items())
+
+
+def _rows(key: str, entry: Any) -> int:
+    """Return by how many an entry under `vary` multiplies the cases; 1 where it is wrong."""
+    if key == "zip":
+        return max(map(len, entry.values()), default=1) or 1
+    if key == "latin_hypercube":
+        return entry["points"] if _whole(entry["points"], 2, MAX_SWEEP) else 1
+    return 1 if key == "exclude" else len(entry) or 1
 
 
 def tried(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, Any]]]]:
@@ -94,6 +119,8 @@ def _values(entry: object, where: Where, mistakes: list[Found]) -> list[Any]:
         return []
     out: list[Any] = []
     for i, value in enumerate(entry):
+        if len(out) > MAX_SWEEP:
+            break
         if looks_like_range(value):
             try:
                 out += read_range(value).points()
@@ -103,7 +130,7 @@ def _values(entry: object, where: Where, mistakes: list[Found]) -> list[Any]:
             out.append(value)
     if not entry or len(out) > MAX_SWEEP:
         side = f"at most {MAX_SWEEP}" if entry else "at least 1"
-        mistakes.append((where, f"there are {len(out)} here; {side}"))
+        mistakes.append((where, f"there are {max(len(entry), len(out))} here; {side}"))
     return out
 
 
@@ -116,6 +143,9 @@ def _mapping(entry: object, where: Where, mistakes: list[Found]) -> dict[str, An
 
 def _zip(entry: object, where: Where, mistakes: list[Found]) -> dict[str, list[Any]]:
     given = _mapping(entry, where, mistakes)
+    if len(given) > MAX_ZIPPED_FIELDS:
+        mistakes.append((where, f"there are {len(given)} fields here; at most {MAX_ZIPPED_FIELDS}"))
+        return {}
     out = {key: _values(values, (*where, key), mistakes) for key, values in given.items()}
     lengths = {key: len(values) for key, values in out.items()}
     if len(set(lengths.values())) > 1 and not mistakes:
@@ -135,6 +165,9 @@ def _cases(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str,
 
 def _exclude(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str, list[Any]]]:
     found = _cases(entry, where, mistakes)
+    if len(found) > MAX_EXCLUSIONS:
+        what = f"there are {len(found)} here; at most {MAX_EXCLUSIONS}: give several values in one, {{FIELD: [a, b]}}"
+        mistakes.append((where, what))
     return [
         {key: list(value) if isinstance(value, (list, tuple)) else [value] for key, value in case.items()}
         for case in found
@@ -155,6 +188,9 @@ def _hypercube(entry: object, where: Where, mistakes: list[Found]) -> dict[str, 
         mistakes.append(((*where, "seed"), "a seed is a whole number from 0; write for example 1"))
     fields: dict[str, Any] = {}
     here: Where = (*where, "fields")
+    if isinstance(given.get("fields"), dict) and len(given["fields"]) > MAX_HYPERCUBE_FIELDS:
+        mistakes.append((here, f"there are {len(given['fields'])} here; at most {MAX_HYPERCUBE_FIELDS}"))
+        return {"points": points, "seed": seed, "fields": fields}
     for key, values in _mapping(given.get("fields"), here, mistakes).items():
         fields[key] = values
         if looks_like_range(values):

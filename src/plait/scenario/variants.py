@@ -1,0 +1,141 @@
+"""A scenario with other values in some of its fields: what a case is, and what is tried of each varied value. Pure.
+
+Only what changes is validated. All other parts are those of the scenario itself, which cannot change, so that a
+thousand cases take neither a thousand times its memory nor its time.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from plait.scenario.messages import found_in
+from plait.scenario.model import Scenario
+from plait.scenario.overrides import assign
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.scenario.generators.written import Written
+
+WHOLE = ("vary", "baseline", "figures", "published")
+"""Fields of the study, which a case does not have."""
+MAX_PARTS = 120_000
+"""Some 10 us each, where only they change."""
+
+
+Found = tuple[tuple[str | int, ...], str]
+
+
+class WrongVariant(Exception):  # noqa: N818  # it carries what is wrong, all of it
+    """A variant is no scenario."""
+
+    def __init__(self, found: list[Found]) -> None:
+        super().__init__(found[0][1])
+        self.found = found
+
+
+class NoSuchField(Exception):  # noqa: N818  # the same
+    """A varied path leads nowhere."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(what)
+        self.path = path
+
+
+class TooMany(Exception):  # noqa: N818  # the same
+    """The variants have more parts than a study may have."""
+
+
+class Variants:
+    """Makes variants of a scenario and bounds what they hold together."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._raw: dict[str, Any] = scenario.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, exclude=set(WHOLE)
+        )
+        self._parts = 0
+
+    def foresee(self, cases: int) -> None:
+        """Raise TooMany where so many variants will pass the bound; of generated networks only making them shows it."""
+        if self._scenario.written is None:
+            self._refuse_above(cases * _count_parts(self._scenario))
+
+    def make(self, settings: Mapping[str, Any]) -> Scenario:
+        """Return the scenario with these values by the paths of their fields.
+
+        Raises WrongVariant; NoSuchField for a path that leads nowhere; TooMany when all variants together pass
+        MAX_PARTS.
+        """
+        self._parts += len(settings)
+        paths = {key: Scenario.SHORTHANDS.get(key, key) for key in settings}
+        fields, kept = self._fields([tuple(path.split(".")) for path in paths.values()])
+        for key, path in paths.items():
+            try:
+                assign(fields, path, settings[key])
+            except ValueError as wrong:
+                raise NoSuchField(key, str(wrong)) from wrong
+        try:
+            variant = Scenario.model_validate(fields)
+        except ValidationError as wrong:
+            self._count(self._scenario)
+            found = found_in(wrong)
+            raise WrongVariant(kept.told_once(found) if kept is not None else found) from wrong
+        self._count(variant)
+        return variant.attached(source=self._scenario.source, files=self._scenario.files, written=kept)
+
+    def _count(self, scenario: Scenario) -> None:
+        self._parts += _count_parts(scenario)
+        self._refuse_above(self._parts)
+
+    @staticmethod
+    def _refuse_above(parts: int) -> None:
+        if parts > MAX_PARTS:
+            what = f"all cases together have more than {MAX_PARTS} nodes, links, flows, events, programs and values"
+            raise TooMany(f"{what}; vary less at once, or a smaller network")
+
+    def _fields(self, paths: Sequence[tuple[str, ...]]) -> tuple[dict[str, Any], Written | None]:
+        """The fields, with validated parts wherever no path leads, and what generators made of it if that is kept."""
+        written = self._scenario.written
+        asked = written.asked if written is not None else {}
+        again = any(fnmatchcase(key, path[0]) for key in asked for path in paths)
+        fields = {
+            key: deepcopy(value)
+            if again and key in asked
+            else _shared(getattr(self._scenario, key), value, _below(paths, key))
+            for key, value in self._raw.items()
+        }
+        return fields, None if again else written
+
+
+def _shared(part: Any, raw: Any, paths: Sequence[tuple[str, ...]]) -> Any:
+    """A field as its validated parts where no path leads, and as plain values on the way to the paths' ends."""
+    if isinstance(part, BaseModel) and not paths:
+        return part
+    if isinstance(part, BaseModel) and isinstance(raw, dict):
+        names = {info.alias or name: name for name, info in type(part).model_fields.items()}
+        inner: dict[Any, Any] = {key: getattr(part, names[key]) for key in raw if key in names}
+    elif isinstance(part, dict) and isinstance(raw, dict):
+        inner = part
+    elif isinstance(part, list) and isinstance(raw, list) and len(part) == len(raw):
+        return [_shared(one, raw[i], _below(paths, str(i))) for i, one in enumerate(part)]
+    else:
+        return deepcopy(raw)
+    return {
+        key: _shared(inner[key], value, _below(paths, str(key))) if key in inner else deepcopy(value)
+        for key, value in raw.items()
+    }
+
+
+def _below(paths: Sequence[tuple[str, ...]], key: str) -> list[tuple[str, ...]]:
+    return [path[1:] for path in paths if path and fnmatchcase(key, path[0])]
+
+
+def _count_parts(scenario: Scenario) -> int:
+    network = scenario.network
+    nodes = len(network.hosts) + len(network.switches) + len(network.routers)
+    return nodes + len(network.links) + len(scenario.traffic) + len(scenario.events) + len(scenario.programs)

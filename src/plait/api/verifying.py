@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.programs import with_connections
 from plait.api.explaining import Recorded
 from plait.api.perform import Options, perform
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.explain import explain_trial
 from plait.explain.effect import effect
@@ -91,7 +91,7 @@ class Bench:
         found: dict[int, float] = {}
         causes: list[Cause | None] = []
         for number in range(self._seeds):
-            trial = read_trial(out / "trials" / name / f"{number:03d}")
+            trial = read_trial(trial_folder(out, name, number))
             if trial.provenance.status == "failed":
                 continue
             # Also of flows that were cut off by the end of the trial, of which metrics tell nothing.
@@ -144,7 +144,7 @@ def suspects(
     bench: Bench, folder: Path, explained: TrialExplanation, flow: FlowExplanation
 ) -> Iterator[Effect]:
     """Yields, for the causes of a flow that can be taken away, what it changed to take them away."""
-    trial = read_trial(folder / "trials" / explained.case / f"{explained.trial:03d}")
+    trial = read_trial(trial_folder(folder, explained.case, explained.trial))
     shares = {share.cause: share for share in flow.shares}
     plan = with_connections(trial.plan, trial.tables)
     seen: set[str] = set()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DELAY_TOLERANCE_US = 10.0
 RATE_TOLERANCE = 0.005
 LOSS_SURPRISE = 1e-6
+NAMES = ("delay_us", "rate_bps", "loss_ratio")
+"""Of what is measured of a setting."""
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ def command(
     ] = False,
 ) -> int:
     """Rebuilds summary.json, figures/ and report.html from the data, and prints the comparison."""
+    from plait.files import Folder
     from plait.report import build
     from plait.report.terminal import show
 
     cautions = build(folder, width_mm=width)
     if json_output:
-        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
+        typer.echo(Folder(folder).read("summary.json").decode(), nl=False)
     else:
         show(folder, cautions)
     return 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from plait.cli.ending import say
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -80,25 +83,26 @@ def command(
         ),
         folder=out,
         watch=partial(observer, bar=not loaded.pause),
-        tell=lambda text: typer.echo(f"plait: {text}", err=True),
+        tell=say,
         ask=_ask,
     )
     _tell(outcome, folder, halted=bool(loaded.pause))
     if outcome.interrupted:
-        return 130
+        return 128 + outcome.signal
     measured = _show(folder, as_json=json_output)
     return 1 if outcome.failed or (loaded.traffic and not measured) else 0
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:
     """Makes the report and prints what was found; returns whether that is anything."""
+    from plait.files import Folder
     from plait.report import build
     from plait.report.headline import measured_cases
     from plait.report.terminal import read_summary, show
 
     cautions = build(folder)
     if as_json:
-        sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
+        sys.stdout.write(Folder(folder).read("summary.json").decode())
     else:
         show(folder, cautions)
     return bool(measured_cases(read_summary(folder)))
@@ -148,11 +152,11 @@ def engine_called(name: str, kernel: str | None, trial_timeout: float = 3600) ->
 def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
     """Says what failed, and what an interrupted study leaves, on standard error."""
     for failed in outcome.failed:
-        typer.echo(f"plait: {failed.key.folder(folder)} failed: {failed.error}", err=True)
+        say(f"{failed.key.folder(folder)} failed: {failed.error}")
     if outcome.interrupted:
-        then = "runs those anew that were halted" if halted else "goes on from there"
-        typer.echo(
-            f"plait: interrupted; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
-            f"The same command {then}.",
-            err=True,
+        then = "runs those again that were halted" if halted else "goes on from there"
+        by = "" if outcome.signal == signal.SIGINT else f" by {outcome.signal.name}"
+        say(
+            f"interrupted{by}; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
+            f"The same command {then}."
         )

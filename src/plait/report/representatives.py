@@ -13,18 +13,17 @@ from plait.analysis.judged import primary_metric
 from plait.analysis.metrics import GREEDY
 from plait.analysis.programs import with_connections, without_control
 from plait.analysis.series import TrialSeries, trial_series
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.possible import possible_of_case
 from plait.report.cases_chart import labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from plait.analysis.delays import Points
     from plait.analysis.model import Summary
-    from plait.analysis.summarise import CaseRows, TrialRow
+    from plait.analysis.summarise import TrialRow
     from plait.explain.model import FlowExplanation
     from plait.plan.model import Plan
     from plait.report.study import StudyData
@@ -62,7 +61,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     found = []
     for case in [case for case in study.cases if case.rows][:MOST]:
         row = median_row(case.rows, metric)
-        trial = read_trial(_folder(study, case, row))
+        trial = read_trial(trial_folder(study.folder, case.name, row.index))
         plan = with_connections(trial.plan, trial.tables)
         explained = explain_trial(
             plan, trial.tables, possible_of_case(study.about.scenario, case.name, trial.plan)
@@ -112,7 +111,3 @@ def median_row(rows: Sequence[TrialRow], metric: str) -> TrialRow:
     if not known:
         return rows[0]
     return sorted(known, key=lambda entry: entry[:2])[(len(known) - 1) // 2][2]
-
-
-def _folder(study: StudyData, case: CaseRows, row: TrialRow) -> Path:
-    return study.folder / "trials" / case.name / f"{row.index:03d}"

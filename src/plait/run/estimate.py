@@ -7,14 +7,14 @@ kept in the user's cache and learned anew with every study.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
+from plait.files import Folder, json_of
 from plait.plan.application import messages
 from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
 from plait.plan.seeds import trial_seed
-from plait.run.files import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,8 @@ _FRAME_BYTES = 1514
 _PAYLOAD_BYTES = 1448
 _UNLIMITED_BPS = 1e9
 _REMEMBERED = 500
+_BELIEVED = 1e15
+"""A record with a greater number is damaged."""
 _LOOKED_AT = 40
 
 
@@ -115,22 +117,23 @@ def learn(pace: Pace, study: Study, outcome: StudyOutcome) -> Pace:
 def read_pace(cache: Path, engine: str) -> Pace:
     """Returns what is known of an engine on this machine; nothing when there is no record, or a damaged one."""
     try:
-        entry = json.loads(_file(cache, engine).read_text(encoding="utf-8"))
-        return Pace(float(entry["trials"]), float(entry["frames"]), float(entry["wall_s"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        entry = json_of(Folder(cache).read(_name(engine)))
+        pace = Pace(float(entry["trials"]), float(entry["frames"]), float(entry["wall_s"]))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Pace()
+    return pace if all(0 <= value < _BELIEVED for value in astuple(pace)) else Pace()
 
 
 def keep_pace(cache: Path, engine: str, pace: Pace) -> None:
     """Keeps the pace for the next study; a cache that cannot be written is no error."""
     try:
-        write_atomically(_file(cache, engine), json.dumps(asdict(pace)).encode())
+        Folder(cache).write(_name(engine), json.dumps(asdict(pace)).encode())
     except OSError:
         return
 
 
-def _file(cache: Path, engine: str) -> Path:
-    return cache / f"pace-{engine}.json"
+def _name(engine: str) -> str:
+    return f"pace-{engine}.json"
 
 
 def _with_programs(study: Study) -> bool:

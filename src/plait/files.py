@@ -5,7 +5,7 @@ only way to read, write, list, copy or remove below such a folder. It opens one 
 to the descriptor of the one before and without following links, which is what openat2(2) does with RESOLVE_BENEATH and
 RESOLVE_NO_SYMLINKS. So a name such as `..` or `/etc`, and a link that appears in between, lead nowhere.
 
-Every refusal is an `UnfitError`, an OSError with the whole path as its `filename` and a reason in words as its `strerror`.
+Every refusal is an `UnfitError`, an OSError with the whole path as its `filename` and a reason as its `strerror`.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ class Folder:
 
         What had the name before is replaced, a link as well; what it leads to stays as it is.
         """
+        self._check(name)
         temporary = f".{name}.new"
         with self._opened(make=True) as here:
             self._check(temporary)

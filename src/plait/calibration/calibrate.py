@@ -23,6 +23,7 @@ from plait.dataset.convert import convert
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.run.engine import Job
+from plait.run.limits import remedy
 from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _measure_all(
                 yield from zip(batch, found, strict=True)
         except OSError as error:
             raise MachineError(
-                f"calibrating links in {work.path}: {error.strerror}; free some space, or set PLAIT_CACHE"
+                f"calibrating links in {work.path}: {error.strerror}; {remedy(error, 'set PLAIT_CACHE')}"
             ) from error
         finally:
             stop.set()

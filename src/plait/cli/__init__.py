@@ -29,6 +29,7 @@ from plait.cli import (
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.errors import Ended, PlaitError
+from plait.run import limits
 
 app = typer.Typer(
     name="plait",
@@ -66,7 +67,7 @@ def main() -> None:
     """Runs the command line and exits with its code."""
     try:
         ending.on_signals()
-        ending.refuse_limits()
+        limits.require(limits.FILES, limits.ADDRESSES)
         code = app(standalone_mode=False)
         ending.flush()
     except PlaitError as error:

@@ -1,17 +1,15 @@
 """How the command ends when somebody or something ends it: signals, limits of the process, a reader that went away.
 
 SIGTERM (also from systemd, a batch system, `timeout`) and SIGHUP (a terminal that is closed) do what Ctrl-C does:
-guests end, finished trials stay, the working folder goes, and the exit code is 128 and the signal's number. A second one
-leaves at once; the guests then end with plait, and the janitor removes their folder. Who ignores them already (`nohup`)
-goes on ignoring them.
+guests end, finished trials stay, the working folder goes, and the exit code is 128 and the signal's number. A second
+one leaves at once; the guests then end with plait, and the janitor removes their folder. Who ignores them already
+(`nohup`) goes on ignoring them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import resource
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -19,23 +17,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from plait.errors import Ended, MachineError, printable
+from plait.run.limits import remedy
 
 if TYPE_CHECKING:
     from types import FrameType
 
-_LEAST_FILES = 64
-_LEAST_BYTES = 4 << 30
-"""Of addresses, not of memory: the tables' library and JavaScript reserve them. 3 GiB were seen to be enough."""
 _SHOW_CURSOR = "\x1b[?25h"
 _BROKEN_PIPE = 128 + signal.SIGPIPE
-_REMEDIES = {
-    errno.EMFILE: "allow the process to open more files (ulimit -n)",
-    errno.ENFILE: "this machine may open no more files; close some",
-    errno.EAGAIN: "allow this user more processes (ulimit -u)",
-    errno.ENOMEM: "free some memory, or allow the process more (ulimit -v)",
-    errno.ENOSPC: "free some space, and run it again: what is finished is kept",
-    errno.EDQUOT: "free some space, and run it again: what is finished is kept",
-}
 
 
 def say(text: str) -> None:
@@ -65,29 +53,17 @@ def _leave(number: int, _: FrameType | None) -> None:
     os.kill(os.getpid(), number)
 
 
-def refuse_limits() -> None:
-    """Raise MachineError where the process has less than libraries need: they would abort instead of saying so."""
-    for kind, least, what, option in (
-        (resource.RLIMIT_NOFILE, _LEAST_FILES, "open files", "-n"),
-        (resource.RLIMIT_AS, _LEAST_BYTES, "bytes of addresses", "-v"),
-    ):
-        limit, _ = resource.getrlimit(kind)
-        if limit != resource.RLIM_INFINITY and limit < least:
-            amount = least >> 10 if kind == resource.RLIMIT_AS else least
-            raise MachineError(
-                f"this process may have {limit} {what}, and plait needs {least}; allow more (ulimit {option} {amount})"
-            )
-
-
 def code_of(error: BaseException) -> int | None:
     """Return the exit code for an error that the machine caused, and print what it lacks; None for other errors."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads what Python may still want to write
         return _BROKEN_PIPE
     if isinstance(error, OSError):
-        remedy = _REMEDIES.get(error.errno or 0, "check that it is there, and whose it is")
         place = f"{error.filename}: " if error.filename is not None else ""
-        say(f"{place}{error.strerror or error}; {remedy}")
+        what = remedy(error, "check that it is there, and whose it is")
+        say(f"{place}{error.strerror or error}; {what}")
+    elif isinstance(error, ImportError):
+        say(f"loading a library failed: {error}; install plait again, or allow the process more (ulimit -v)")
     elif isinstance(error, MemoryError):
         say("there is not enough memory; free some, or allow the process more (ulimit -v)")
     elif isinstance(error, RuntimeError) and "start new thread" in str(error):

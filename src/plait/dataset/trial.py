@@ -124,7 +124,7 @@ def making_sense(place: Folder | Path) -> Iterator[None]:
     """
     try:
         yield
-    except (PlaitError, MemoryError):
+    except (PlaitError, MemoryError, OSError, ImportError):  # of the machine, not of the data
         raise
     except (Exception, PanicException) as error:
         what = f"{type(error).__name__}: {first_line(error)[:200]}"

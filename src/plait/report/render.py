@@ -20,6 +20,7 @@ from plait.files import Folder
 from plait.report.paper import COLUMN_MM, PAGE_MM, in_points, scaled
 from plait.report.theme import LIGHT, config, paint
 from plait.run.files import cache_root
+from plait.run.limits import DRAWING, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -148,6 +149,7 @@ def _cached(key: str, suffix: str, make: Any) -> bytes:
         kept = folder.read(name)
         if kept[-_SUM_BYTES:] == hashlib.sha256(kept[:-_SUM_BYTES]).digest():
             return kept[:-_SUM_BYTES]
+    require(DRAWING)
     content = bytes(make())
     with contextlib.suppress(OSError):  # the next report draws it again
         folder.write(name, content + hashlib.sha256(content).digest())

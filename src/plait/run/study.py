@@ -10,7 +10,6 @@ made here (see plait.report).
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 import signal
@@ -33,6 +32,7 @@ from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.halts import Halt, Halts
+from plait.run.limits import remedy
 from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -392,8 +392,6 @@ def _unfit(error: UnfitError | DataError) -> str:
 
 
 def _cannot_write(out: Path, error: OSError) -> str:
-    remedy = (
-        "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the folder's permissions"
-    )
+    what = remedy(error, "check the folder's permissions")
     where = error.filename or out
-    return f"writing results to {where}: {error.strerror}; {remedy} and run again: finished trials are kept"
+    return f"writing results to {where}: {error.strerror}; {what} and run again: finished trials are kept"

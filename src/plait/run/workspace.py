@@ -1,8 +1,8 @@
 """The folder in which guests run, and its removal whatever happens to plait.
 
 A guest needs a directory of its own on the host, and a killed process cannot clean up. So a `sh`, the janitor, waits on
-a pipe that only plait holds open, and removes the folder when the pipe closes: at the normal end, after Ctrl-C and after
-`kill -9` alike. The janitor starts before the folder exists, so that there is never a folder without a janitor.
+a pipe that only plait holds open, and removes the folder when the pipe closes: at the normal end, after Ctrl-C and
+after `kill -9` alike. The janitor starts before the folder exists, so that there is never a folder without a janitor.
 
 Should somebody kill the janitor as well, the next workspace beside it removes the folder: whoever uses one holds a lock
 on it, which ends with the process.
@@ -11,7 +11,6 @@ on it, which ends with the process.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import itertools
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from plait.errors import MachineError
 from plait.files import Folder
+from plait.run.limits import remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,12 +36,6 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 done
 """
 _PATIENCE_S = 30
-_REMEDIES = {
-    errno.EAGAIN: "this user may have no more processes (ulimit -u)",
-    errno.EMFILE: "this process may open no more files (ulimit -n)",
-    errno.ENFILE: "this machine may open no more files",
-    errno.ENOMEM: "free some memory",
-}
 
 
 class Workspace:
@@ -66,12 +60,9 @@ class Workspace:
                 self.path.mkdir(0o700)
                 self._lock = _locked(self.path)
         except OSError as error:
-            remedy = _REMEDIES.get(
-                error.errno or 0,
-                "free some space there, or set PLAIT_CACHE to a directory that you can write to",
-            )
+            what = remedy(error, "set PLAIT_CACHE to a directory that you can write to")
             raise MachineError(
-                f"making a working folder in {self._parent}: {error.strerror}; {remedy}"
+                f"making a working folder in {self._parent}: {error.strerror}; {what}"
             ) from error
         return self
 

@@ -6,9 +6,7 @@ Everything is read and checked before anything is written; the studies themselve
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.dataset.digest import trial_digest
@@ -16,9 +14,11 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, json_of
 from plait.report.study import read_study_file
+from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from plait.report.study import StudyFile
 
@@ -51,9 +51,8 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     with making_sense(sources[0].folder):
         text = json.dumps(_description(sources, cases, chosen), indent=1) + "\n"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".merge-") as temporary:
-            folder = Path(temporary) / "study"
+        with Workspace(out.parent, ".merge-") as work:
+            folder = work.job()
             for name, trials in chosen.items():
                 for number, trial in enumerate(trials):
                     trial.copy(trial_folder(folder, name, number))

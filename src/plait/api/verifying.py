@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.programs import with_connections
@@ -19,6 +18,8 @@ from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
 from plait.plan.expand import expand
 from plait.report.study import read_study_file
+from plait.run.files import cache_root
+from plait.run.workspace import Workspace
 from plait.scenario import library, parse
 from plait.scenario.inputs import input_files
 from plait.scenario.overrides import assign
@@ -80,8 +81,8 @@ class Bench:
         """Returns the goodput of a flow by seed, and what holds it back first, in the case with these fields set."""
         key = json.dumps([fields, flow])
         if key not in self._seen:
-            with TemporaryDirectory(prefix="plait-verify-") as folder:
-                self._seen[key] = self._run(self.changed(fields), flow, Path(folder) / "study")
+            with Workspace(cache_root() / "exec", ".work-") as work:
+                self._seen[key] = self._run(self.changed(fields), flow, work.job())
         return self._seen[key]
 
     def _run(self, scenario: Scenario, flow: str, out: Path) -> tuple[dict[int, float], Cause | None]:

@@ -49,7 +49,8 @@ class Place:
         self.cache = self.root / "cache"
         self.out.parent.mkdir(parents=True)
         self.cache.mkdir()
-        (self.cache / "kernels").symlink_to(cache_root() / "kernels")
+        for shared in ("kernels", "figures"):
+            (self.cache / shared).symlink_to(cache_root() / shared)
 
     @property
     def command(self) -> list[str]:

@@ -106,12 +106,11 @@ class Folder:
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
         """Return the content of a regular file of at most `most` bytes (OSError)."""
         with self._file(name) as descriptor:
-            content = bytearray()
-            while chunk := os.read(descriptor, max(_CHUNK, os.fstat(descriptor).st_size)):
-                content += chunk
-                if len(content) > most:
-                    raise self._refused(errno.EFBIG, name, f"it has more than {most} bytes")
-            return bytes(content)
+            with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
+                content = file.read(most + 1) if os.fstat(descriptor).st_size > most else file.readall()
+            if len(content) > most:
+                raise self._refused(errno.EFBIG, name, f"it has more than {most} bytes")
+            return content
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, making folders on the way; a reader sees the old file or the new one (OSError).

@@ -15,6 +15,7 @@ from plait.dataset.model import ALL_TABLES
 from plait.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from plait.files import Folder
@@ -36,8 +37,11 @@ def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
         table: its name, a key of `ALL_TABLES`.
         path: the file it came from, for the message.
     """
+    _check_schema(frame.schema, table, path)
+
+
+def _check_schema(found: Mapping[str, object], table: str, path: Path) -> None:
     expected = ALL_TABLES[table]
-    found = frame.schema
     for column, dtype in expected.items():
         if column not in found:
             raise DataError(
@@ -71,7 +75,7 @@ def read_table(folder: Folder, table: str) -> pl.DataFrame:
     path = folder.path / f"{table}.parquet"
     try:
         content = folder.read(path.name, MOST_TABLE_BYTES)
-        check_columns(pl.DataFrame(schema=pl.read_parquet_schema(io.BytesIO(content))), table, path)
+        _check_schema(pl.read_parquet_schema(io.BytesIO(content)), table, path)
         # From bytes it takes half the time: of a path, polars asks more than these small files are worth.
         frame = pl.read_parquet(content, use_statistics=False, n_rows=most_rows(table) + 1)
     except FileNotFoundError as error:

@@ -157,14 +157,14 @@ def kills(wanted: int, trials: int) -> bool:
             if disturb(place, choose, victim):
                 hits[victim] += 1
                 if victim not in ("janitor", "plait and janitor"):  # the next study removes what these leave
-                    left[victim] += bool(place.left())
+                    left.update(place.left())
             print(f"\r{hits.total()} kills, {place.there()} trials are there ", end="", file=sys.stderr)
         same = place.finish() == digest
         page = (place.out / "report.html").read_bytes() == (undisturbed.out / "report.html").read_bytes()
         rest = place.left() + undisturbed.left()
     said = ", ".join(f"{victim} {count}" for victim, count in sorted(hits.items()))
     print(
-        f"\nkills: {hits.total()} ({said}), seed {seed}; left behind: {left.total()}, in the end {rest}; ",
+        f"\nkills: {hits.total()} ({said}), seed {seed}; left behind: {dict(left)}, in the end {rest}; ",
         end="",
     )
     print(f"same digest: {same}; same report: {page}")

@@ -1,87 +1,342 @@
-"""Kills a study with SIGKILL at random moments, and compares what it gives in the end with an undisturbed one.
+"""Disturbs studies in every way that a machine can, and compares what they give in the end with an undisturbed one.
 
-    bench/kill.py [KILLS] [TRIALS]
+    bench/kill.py kills [N] [TRIALS]   SIGKILL at N random moments, to plait, a guest, the janitor, or plait and janitor
+    bench/kill.py signals [N]          N each of SIGINT, SIGTERM and SIGHUP
+    bench/kill.py full                 a disk that is full at ten points, for the result folder and for the cache
+    bench/kill.py limits               open files, addresses, processes (as an ordinary user)
+    bench/kill.py clock                a wall clock that jumps by up to a year at each look at it
 
-The moments: some trials after the start and up to 0.3 s later; when all are there, while the report is made.
-The study is continued each time by the same command.
+The same command continues the study each time. Every line says how many attempts ended well, and how; the exit code is
+1 when any left something behind, gave other data, or showed a traceback.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import resource
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from plait.run.files import cache_root
 
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 SHORT = ("--set", "traffic.*.bulk.duration=1s", "--no-calibration")
+NOBODY = 65534
+GONE_S = 15.0
 
 
-def command(out: Path, trials: int) -> list[str]:
-    """Returns the command of the study: two cases of 1 s each."""
-    return [*PLAIT, "run", "two-paths", *SHORT, "--repeat", str(trials // 2), "--out", str(out), "--json"]
+@dataclass
+class Place:
+    """A result folder and a cache of their own, with the kernels that are built already."""
+
+    root: Path
+    trials: int = 8
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.out = self.root / "results" / "study"
+        self.cache = self.root / "cache"
+        self.out.parent.mkdir(parents=True)
+        self.cache.mkdir()
+        for shared in ("kernels", "figures"):
+            (self.cache / shared).symlink_to(cache_root() / shared)
+
+    @property
+    def command(self) -> list[str]:
+        """The study: two cases of 1 s each."""
+        repeat = str(self.trials // 2)
+        return [*PLAIT, "run", "two-paths", *SHORT, "--repeat", repeat, "--out", str(self.out), "--json"]
+
+    def start(self, **options: Any) -> subprocess.Popen[str]:
+        environment = {**os.environ, "PLAIT_CACHE": str(self.cache), **self.environment}
+        return subprocess.Popen(
+            self.command,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+
+    def finish(self) -> str:
+        """Runs the study to its end and returns its digest."""
+        study = self.start()
+        _, words = study.communicate(timeout=900)
+        if study.returncode != 0:
+            raise SystemExit(f"the study did not end well ({study.returncode}): {words[-2000:]}")
+        return str(json.loads((self.out / "summary.json").read_text())["digest"])
+
+    def there(self) -> int:
+        """How many trials are in the result folder."""
+        return len(list(self.out.glob("trials/*/*/provenance.json")))
+
+    def processes(self, *, janitors: bool) -> list[int]:
+        """The guests' processes, or the janitors', of this place."""
+        found = []
+        for process in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if not process.name.isdigit():
+                    continue
+                if janitors:
+                    line = process.joinpath("cmdline").read_bytes()
+                    mine = line.startswith(b"/bin/sh\0-c") and str(self.root).encode() in line
+                else:
+                    mine = str(process.joinpath("cwd").readlink()).startswith(str(self.root))
+                if mine:
+                    found.append(int(process.name))
+        return found
+
+    def left(self) -> list[str]:
+        """What is left behind when all processes have ended."""
+        until = time.monotonic() + GONE_S
+        while time.monotonic() < until:
+            processes = self.processes(janitors=True) + self.processes(janitors=False)
+            folders = [*self.out.glob(".*"), *(self.cache / "trials").glob(".*")]
+            if not processes and not folders:
+                return []
+            time.sleep(0.02)
+        return [*map(str, processes), *(path.name for path in folders)]
 
 
-def there(out: Path) -> int:
-    """Returns how many trials are in the result folder."""
-    return len(list(out.glob("trials/*/*/provenance.json")))
+def kill(pids: list[int]) -> bool:
+    """Kills one of the processes, and returns whether there was one."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            return True
+    return False
 
 
-def killed(out: Path, trials: int, choose: random.Random, environment: dict[str, str]) -> bool:
-    """Starts the study, kills it at some moment, and returns whether it was still running then."""
-    aim = there(out) + choose.randint(0, 6)
-    study = subprocess.Popen(
-        command(out, trials), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+def disturb(place: Place, choose: random.Random, victim: str) -> bool:
+    """Starts the study, kills the victim at some moment, then plait; returns whether the victim was there."""
+    aim = place.there() + choose.randint(0, 4)
+    study = place.start()
     until = time.monotonic() + choose.uniform(0.0, 3.0)
-    while there(out) < min(aim, trials) and study.poll() is None:
+    while place.there() < min(aim, place.trials) and study.poll() is None:
         time.sleep(0.005)
-        until = time.monotonic() + choose.uniform(0.0, 0.3 if aim < trials else 3.0)
+        until = time.monotonic() + choose.uniform(0.0, 0.3 if aim < place.trials else 3.0)
     while time.monotonic() < until and study.poll() is None:
         time.sleep(0.005)
-    running = study.poll() is None
+    hit = study.poll() is None
+    if victim in ("guest", "janitor", "plait and janitor"):
+        hit = kill(place.processes(janitors=victim != "guest")) and hit
+    if victim == "guest" and choose.random() < 0.5:
+        time.sleep(choose.uniform(0.0, 0.5))
     study.kill()
-    study.wait()
-    return running
+    study.communicate()
+    return hit
+
+
+def kills(wanted: int, trials: int) -> bool:
+    """SIGKILL at random moments; True when nothing was lost or left behind."""
+    seed = time.time_ns() % 10**6
+    choose = random.Random(seed)
+    hits: Counter[str] = Counter()
+    left: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as temporary:
+        undisturbed = Place(Path(temporary) / "undisturbed", trials)
+        place = Place(Path(temporary) / "killed", trials)
+        digest = undisturbed.finish()
+        while hits.total() < wanted:
+            if place.there() >= trials and choose.random() < 0.5:  # the report has been killed often enough
+                shutil.rmtree(place.out)
+                shutil.rmtree(place.cache / "trials")
+            victim = choose.choices(("plait", "guest", "janitor", "plait and janitor"), (5, 2, 1, 2))[0]
+            if disturb(place, choose, victim):
+                hits[victim] += 1
+                if victim not in ("janitor", "plait and janitor"):  # the next study removes what these leave
+                    left.update(place.left())
+            print(f"\r{hits.total()} kills, {place.there()} trials are there ", end="", file=sys.stderr)
+        same = place.finish() == digest
+        page = (place.out / "report.html").read_bytes() == (undisturbed.out / "report.html").read_bytes()
+        rest = place.left() + undisturbed.left()
+    said = ", ".join(f"{victim} {count}" for victim, count in sorted(hits.items()))
+    print(
+        f"\nkills: {hits.total()} ({said}), seed {seed}; left behind: {dict(left)}, in the end {rest}; ",
+        end="",
+    )
+    print(f"same digest: {same}; same report: {page}")
+    return same and page and not rest and not left.total()
+
+
+def signals(each: int) -> bool:
+    """Signals at random moments after the first trial."""
+    choose = random.Random(1)
+    good = True
+    with tempfile.TemporaryDirectory() as temporary:
+        digest = Place(Path(temporary) / "undisturbed").finish()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            codes: Counter[object] = Counter()
+            slowest = 0.0
+            for attempt in range(each):
+                place = Place(Path(temporary) / f"{number.name}-{attempt}")
+                study = place.start()
+                while not place.there() and study.poll() is None:
+                    time.sleep(0.005)
+                time.sleep(choose.uniform(0.0, 0.4))
+                began = time.monotonic()
+                study.send_signal(number)
+                _, words = study.communicate(timeout=60)
+                slowest = max(slowest, time.monotonic() - began)
+                said = (
+                    "The same command goes on" in words
+                    or f"ended by {number.name}" in words
+                    or study.returncode == 0
+                )
+                kept, left = place.there(), place.left()
+                fine = said and kept and not left and "Traceback" not in words and place.finish() == digest
+                codes[study.returncode if fine else f"{study.returncode}: {words[-200:]!r} {left}"] += 1
+            print(
+                f"{number.name}: exit codes {dict(codes)}, at most {slowest:.2f} s until plait ended",
+                flush=True,
+            )
+            good &= set(codes) <= {128 + number, 0}
+    return good
+
+
+def full() -> bool:
+    """A small file system, of ten sizes, below the results or the cache; then the same with more space."""
+    good = True
+    with tempfile.TemporaryDirectory() as temporary:
+        first = Place(Path(temporary) / "undisturbed")
+        digest = first.finish()
+        for which in ("results", "cache"):
+            size = _bytes(first.root / which)
+            ends: Counter[str] = Counter()
+            for point in range(1, 11):
+                place = Place(Path(temporary) / f"{which}-{point}")
+                ends[_on_full_disk(place, which, size * point // 11, digest)] += 1
+            print(
+                f"full disk below {which} ({size >> 10} KiB used, at 1/11 .. 10/11): {dict(ends)}", flush=True
+            )
+            good &= all(not end.startswith("BAD") for end in ends)
+    return good
+
+
+def _on_full_disk(place: Place, which: str, size: int, digest: str) -> str:
+    small = place.root / which
+    kernels = (cache_root() / "kernels").resolve()
+    link = f"ln -s {kernels} {small}/kernels; " if which == "cache" else ""
+    words = " ".join(f"'{word}'" for word in place.command)
+    inner = (
+        f"mount -t tmpfs -o size={max(size, 4096)} none {small} || exit 99; {link}"
+        f"{words} >/dev/null; echo code $? >&2; "
+        f"mount -o remount,size=1g {small}; {words} | grep digest; ls -A {small} {place.out} >&2"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", inner],
+        env={**os.environ, "PLAIT_CACHE": str(place.cache)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    code = done.stderr.split("code ")[-1].split()[0]
+    clear = code == "0" or "space" in done.stderr.split("code ")[0] or "disk is full" in done.stderr
+    sound = (
+        digest in done.stdout
+        and "Traceback" not in done.stderr
+        and ".work-" not in done.stderr.split("code ")[-1]
+    )
+    return f"exit {code}, then the same digest" if clear and sound else f"BAD {code}: {done.stderr[-900:]}"
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def limits() -> bool:
+    """Fewer and fewer open files, addresses and processes."""
+    good = True
+    with tempfile.TemporaryDirectory() as temporary:
+        Path(temporary).chmod(0o755)
+        for name, kind, amounts in (
+            ("open files", resource.RLIMIT_NOFILE, (8, 12, 16, 20, 24, 32, 48, 64, 80, 128, 256)),
+            ("GiB of addresses", resource.RLIMIT_AS, (0.2, 0.5, 1, 2, 3, 4, 8, 32, 64, 80)),
+            (
+                "processes of an ordinary user",
+                resource.RLIMIT_NPROC,
+                (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64),
+            ),
+        ):
+            ends = {}
+            for number, amount in enumerate(amounts):
+                place = Place(Path(temporary) / f"{kind}-{number}")
+                ends[amount] = _with_limit(
+                    place, kind, int(amount * (1 << 30 if kind == resource.RLIMIT_AS else 1))
+                )
+            print(f"{name}: {ends}", flush=True)
+            good &= not any("BAD" in end for end in ends.values())
+    return good
+
+
+def _with_limit(place: Place, kind: int, amount: int) -> str:
+    def limit() -> None:
+        resource.setrlimit(kind, (amount, amount))
+
+    identity: dict[str, Any] = {}
+    if kind == resource.RLIMIT_NPROC:
+        for path in (place.root, place.cache, place.out.parent):
+            os.chown(path, NOBODY, NOBODY)
+        identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    study = place.start(preexec_fn=limit, **identity)
+    _, words = study.communicate(timeout=600)
+    said = next((line for line in words.splitlines() if "ulimit" in line), "")
+    if study.returncode == 0 or (study.returncode in (1, 3) and said and "Traceback" not in words):
+        return str(study.returncode)
+    return f"BAD {study.returncode}: {words[-300:]!r}"
+
+
+def clock() -> bool:
+    """Another time at each look at the wall clock, and files from the past and the future."""
+    jumping = (
+        "import random, time, datetime\n"
+        "_choose, _time = random.Random(1), time.time\n"
+        "def _jump(): return _time() + _choose.uniform(-3e7, 3e7)\n"
+        "time.time = _jump; time.time_ns = lambda: int(_jump() * 1e9)\n"
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        digest = Place(Path(temporary) / "undisturbed").finish()
+        site = Path(temporary) / "site"
+        site.mkdir()
+        (site / "sitecustomize.py").write_text(jumping)
+        place = Place(Path(temporary) / "jumping", environment={"PYTHONPATH": str(site)})
+        same = place.finish() == digest
+        choose = random.Random(2)
+        for path in place.root.rglob("*"):
+            if not path.is_symlink():
+                moment = choose.uniform(0, 4e9)
+                os.utime(path, (moment, moment))
+        shutil.rmtree(place.out / "trials")
+        again = place.finish() == digest
+    print(f"jumping wall clock: same digest: {same}; with files of 1970 to 2096: {again}")
+    return same and again
 
 
 def main() -> None:
-    """Does it, says so, and exits with 1 when the two studies differ."""
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    trials = int(sys.argv[2]) if len(sys.argv) > 2 else 200
-    seed = time.time_ns() % 10**6
-    choose = random.Random(seed)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        found = {}
-        for name in ("undisturbed", "killed"):
-            cache = folder / f"cache-{name}"
-            cache.mkdir()
-            (cache / "kernels").symlink_to(cache_root() / "kernels")
-            (cache / "sources").symlink_to(cache_root() / "sources")
-            environment = {**os.environ, "PLAIT_CACHE": str(cache)}
-            out = folder / name / "study"
-            out.parent.mkdir()
-            hits = 0
-            while name == "killed" and hits < kills:
-                hits += killed(out, trials, choose, environment)
-                print(f"kill {hits}: {there(out)} trials are there", flush=True)
-            subprocess.run(command(out, trials), env=environment, check=True, stdout=subprocess.DEVNULL)
-            left = [path.name for path in (*out.glob(".*"), *(cache / "trials").glob(".*"))]
-            page = (out / "report.html").read_bytes()
-            found[name] = (json.loads((out / "summary.json").read_text())["digest"], page, left)
-    one, other = found["undisturbed"], found["killed"]
-    print(f"moments of seed {seed}; digests {one[0]} and {other[0]}")
-    print(
-        f"same digest: {one[0] == other[0]}; same report: {one[1] == other[1]}; left behind: {one[2] + other[2]}"
-    )
-    sys.exit(0 if one == other and not one[2] else 1)
+    """Does what the command line asks for, and exits with 1 when something did not hold."""
+    what, *numbers = sys.argv[1:] or ["kills"]
+    given = [int(number) for number in numbers]
+    good = {
+        "kills": lambda: kills(*(given or [50]), *([] if len(given) > 1 else [40])),
+        "signals": lambda: signals(*(given or [10])),
+        "full": full,
+        "limits": limits,
+        "clock": clock,
+    }[what]()
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Sequence
+
+
+def printable(text: str, keep: str = "\n\t") -> str:
+    """Return `text` with its control characters, but for those to `keep`, as escapes that a terminal only shows."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 class PlaitError(Exception):
@@ -49,8 +57,7 @@ class Mistake:
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
         line = ": ".join(part for part in (place, self.path, self.what) if part)
-        # a file's control characters must neither break the line nor reach the terminal
-        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        return printable(line, keep="")  # nothing of a file's may break the line
 
 
 class ScenarioError(RequestError):
@@ -76,6 +83,14 @@ class MachineError(PlaitError):
 
 class KernelBuildError(MachineError):
     """The laboratory kernel could not be found, patched, configured or built."""
+
+
+class Ended(SystemExit):
+    """The process was asked to end by a signal: like Ctrl-C, but no prompt goes on after it."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(128 + number)
+        self.signal = number
 
 
 class TrialError(PlaitError):

@@ -118,17 +118,50 @@ def finish(out: Path) -> dict[str, object]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def test_ctrl_c_keeps_finished_trials_and_says_so(tmp_path: Path, cache: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_study_keeps_finished_trials_and_says_so(
+    number: signal.Signals, tmp_path: Path, cache: Path
+) -> None:
     out = tmp_path / "out"
     with running(out) as study:
-        study.send_signal(signal.SIGINT)
+        study.send_signal(number)
         _, message = study.communicate(timeout=30)
-        assert study.returncode == 130
+        assert study.returncode == 128 + number
         assert "interrupted" in message
+        assert number == signal.SIGINT or f"by {number.name}" in message
         assert "The same command goes on from there" in message
     assert guests(out) == []
     assert list(out.glob(".work-*")) == []
     finish(out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_second_signal_leaves_at_once_and_nothing_behind(
+    number: signal.Signals, tmp_path: Path, cache: Path
+) -> None:
+    out = tmp_path / "out"
+    with running(out) as study:
+        left = guests(out) + janitors(out)
+        study.send_signal(signal.SIGTERM)
+        study.send_signal(number)
+        _, message = study.communicate(timeout=30)
+        codes = {code for one in (number, signal.SIGTERM) for code in (-one, 128 + one)}
+        assert study.returncode in codes
+        assert "Traceback" not in message
+    wait_until_gone(left)
+    assert guests(out) == []
+    assert list(out.glob(".work-*")) == []
+
+
+def test_nohup_is_respected(tmp_path: Path, cache: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with running(tmp_path / "out", "--repeat", "2") as study:
+            study.send_signal(signal.SIGHUP)
+            study.communicate(timeout=60)
+            assert study.returncode == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_kill_9_leaves_no_process_and_no_folder_and_a_rerun_gives_the_same_data(

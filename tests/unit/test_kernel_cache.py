@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,8 +28,9 @@ def add(kernels: Path, identity: str, version: str, *, default: bool = True, rec
     (folder / "linux").write_bytes(b"linux")
     record = BuildRecord(
         schema_version=1, identity=identity, version=version, hz=1000, recipe_sha256=recipe, chosen_by_default=default,
-        source=SourceRecord(kind="given", name="linux.tar.xz", content_sha256="c"), compiler="gcc", binary_sha256="b",
-        binary_bytes=5, built_at="2026-01-01T00:00:00+00:00", build_s=1.0, jobs=2,
+        source=SourceRecord(kind="given", name="linux.tar.xz", content_sha256="c"), compiler="gcc",
+        binary_sha256=sha256(b"linux").hexdigest(), binary_bytes=5,
+        built_at="2026-01-01T00:00:00+00:00", build_s=1.0, jobs=2,
     )  # fmt: skip
     cache.write_record(folder, record)
     return folder

@@ -53,3 +53,44 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked.write_text("x")
     with pytest.raises(MachineError, match=r"file.*PLAIT_CACHE"), Workspace(blocked, ".work-"):
         pass
+
+
+def test_the_folder_is_gone_though_its_janitor_was_killed(tmp_path: Path) -> None:
+    with Workspace(tmp_path, ".work-") as work:
+        (work.job() / "file").write_text("x")
+        assert work._janitor is not None
+        work._janitor.kill()
+        work._janitor.wait(timeout=10)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_and_its_killed_janitor_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".work-abandoned" / "00001").mkdir(parents=True)
+    (tmp_path / ".work-link").symlink_to(tmp_path / "mine")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("x")
+    with Workspace(tmp_path, ".work-") as used, Workspace(tmp_path, ".work-") as work:
+        assert used.path.is_dir(), "a folder in use is not abandoned"
+        assert sorted(tmp_path.glob(".work-*")) == sorted([used.path, work.path, tmp_path / ".work-link"])
+    assert (tmp_path / "mine" / "file").read_text() == "x"
+
+
+def test_the_janitor_waits_before_the_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[Path]] = []
+    start = subprocess.Popen
+
+    def popen(*arguments: object, **options: object) -> object:
+        seen.append(list(tmp_path.iterdir()))
+        return start(*arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with Workspace(tmp_path, ".work-"):
+        assert seen == [[]], "a process that is killed between the two leaves a folder that nobody removes"
+
+
+def test_what_a_guest_has_made_unreadable_is_removed_as_well(tmp_path: Path) -> None:
+    with Workspace(tmp_path, ".work-") as work:
+        locked = work.job() / "locked"
+        (locked / "inside").mkdir(parents=True)
+        locked.chmod(0)
+    assert list(tmp_path.iterdir()) == []

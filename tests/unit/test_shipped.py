@@ -8,6 +8,8 @@ import pytest
 
 from plait.plan.expand import expand
 from plait.plan.lint import lint
+from plait.plan.resolve import resolve
+from plait.plan.shell import to_shell
 from plait.scenario import load
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.library import shipped
@@ -52,3 +54,9 @@ def test_a_generators_scenario_uses_it(name: str) -> None:
 def test_the_readme_counts_them_right() -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     assert f"{len(NAMES)} scenarios to start from" in readme
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_scenario_can_be_written_as_commands(name: str) -> None:
+    case = expand(load(name))[0]
+    assert to_shell(resolve(case.scenario, 1)).startswith("#!/bin/sh")

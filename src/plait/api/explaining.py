@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
@@ -74,14 +74,7 @@ def explain_study(
     for name in names if case is None else [case]:
         good, bad = _trials(folder, name, trial)
         failed += bad
-        found = [
-            _Explained(
-                index,
-                one,
-                explain_trial(one.plan, one.tables, possible_of_case(about.scenario, name, one.plan)),
-            )
-            for index, one in good
-        ]
+        found = [_explained(index, one, about, name) for index, one in good]
         if found:
             cases.append(_shown(name, found, flow))
     if not cases:
@@ -92,18 +85,20 @@ def explain_study(
     return StudyExplanation(scenario=about.name or about.heading, cases=tuple(cases), failed=tuple(failed))
 
 
+def _explained(index: int, trial: Trial, about: StudyFile, case: str) -> _Explained:
+    with making_sense(trial.folder):
+        could = possible_of_case(about.scenario, case, trial.plan)
+        return _Explained(index, trial, explain_trial(trial.plan, trial.tables, could))
+
+
 def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
     """The completed trials that are looked at, evenly taken of all, and what is to be said of those that failed."""
-    parent = folder / "trials" / case
-    numbers = (
-        sorted(int(path.name) for path in parent.iterdir() if path.name.isdigit()) if parent.is_dir() else []
-    )
     good, bad = [], []
-    for number in numbers:
+    for number in trial_numbers(folder, case):
         if only is not None and number != only:
             continue
         try:
-            one = read_trial(parent / f"{number:03d}")
+            one = read_trial(trial_folder(folder, case, number))
         except DataError as error:
             bad.append(f"{case} #{number}: {error}")
             continue

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import plait
 from plait.analysis.iperf3 import exportable, iperf3_document
 from plait.analysis.translation import with_translation
-from plait.dataset.trial import read_trial
-from plait.errors import RequestError
+from plait.dataset.trial import TRIALS, making_sense, read_trial, trial_folder, trial_numbers
+from plait.errors import DataError, RequestError
+from plait.files import Folder
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
@@ -23,24 +24,27 @@ def export_flow(
     Without `case` or `flow` the only one is meant. RequestError when there is no such case, trial or flow, or several;
     DataError when the trial's files are damaged.
     """
-    parent = folder / "trials"
-    if not parent.is_dir():
+    try:
+        cases = (Folder(folder) / TRIALS).folders()
+    except OSError as error:
+        raise DataError(f"exporting from {folder}: {error.filename}: {error.strerror}") from error
+    if not cases:
         raise RequestError(
             f"exporting from {folder}: it is no result folder; give one that `plait run` has written"
         )
-    case = _one("case", case, sorted(path.name for path in parent.iterdir() if path.is_dir()))
-    place = parent / case / f"{trial:03d}"
-    if not place.is_dir():
+    case = _one("case", case, cases)
+    if trial not in trial_numbers(folder, case):
         raise RequestError(f"exporting trial {trial} of {case}: there is no such trial in {folder}")
-    found = read_trial(place)
+    found = read_trial(trial_folder(folder, case, trial))
     if found.provenance.status == "failed":
         raise RequestError(
             f"exporting trial {trial} of {case}: it failed: {found.provenance.error or 'no reason is known'}"
         )
-    plan = with_translation(found.plan, found.tables)
-    flows = {one.name: one for one in exportable(plan)}
-    chosen = _one("flow over TCP or MPTCP", flow, list(flows))
-    return iperf3_document(flows[chosen], found.tables, plait.__version__)
+    with making_sense(found.folder):
+        plan = with_translation(found.plan, found.tables)
+        flows = {one.name: one for one in exportable(plan)}
+        chosen = _one("flow over TCP or MPTCP", flow, list(flows))
+        return iperf3_document(flows[chosen], found.tables, plait.__version__)
 
 
 def _one(what: str, asked: str | None, there: list[str]) -> str:

@@ -6,19 +6,19 @@ Everything is read and checked before anything is written; the studies themselve
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.dataset.digest import trial_digest
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, MachineError, RequestError
+from plait.files import Folder, json_of
 from plait.report.study import read_study_file
+from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from plait.report.study import StudyFile
 
@@ -48,25 +48,27 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     if not mixed:
         _refuse_different(sources)
     chosen = {name: _trials(name, sources) for name in cases}
+    with making_sense(sources[0].folder):
+        text = json.dumps(_description(sources, cases, chosen), indent=1) + "\n"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".merge-") as temporary:
-            folder = Path(temporary) / "study"
+        with Workspace(out.parent, ".merge-") as work:
+            folder = work.job()
             for name, trials in chosen.items():
                 for number, trial in enumerate(trials):
-                    shutil.copytree(trial, folder / "trials" / name / f"{number:03d}")
-            text = json.dumps(_description(sources, cases, chosen), indent=1, ensure_ascii=False) + "\n"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "study.json").write_text(text, encoding="utf-8")
+                    trial.copy(trial_folder(folder, name, number))
+            Folder(folder).write("study.json", text.encode())
             folder.rename(out)
     except OSError as error:
-        raise MachineError(f"merging into {out}: {error.strerror}; check space and permissions") from error
+        raise MachineError(
+            f"merging into {out}: {error.filename}: {error.strerror}; check space and permissions"
+        ) from error
     return sum(map(len, chosen.values()))
 
 
 def _source(folder: Path) -> _Source:
     about = read_study_file(folder)
-    return _Source(folder, about, json.loads((folder / "study.json").read_text(encoding="utf-8")))
+    with making_sense(folder):
+        return _Source(folder, about, json_of(Folder(folder).read("study.json")))
 
 
 def _refuse_different(sources: Sequence[_Source]) -> None:
@@ -100,14 +102,15 @@ def _cases(sources: Sequence[_Source]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _trials(case: str, sources: Sequence[_Source]) -> list[Path]:
+def _trials(case: str, sources: Sequence[_Source]) -> list[Folder]:
     """Return the folders of a case's good trials, one for each seed, in the order of the sources.
 
     RequestError where two have a seed with different data, DataError where data are damaged.
     """
-    found: dict[int, tuple[Path, str]] = {}
+    found: dict[int, tuple[Folder, str]] = {}
     for source in sources:
-        for path in sorted((source.folder / "trials" / case).glob("[0-9]*"), key=lambda path: int(path.name)):
+        for number in trial_numbers(source.folder, case):
+            path = trial_folder(source.folder, case, number)
             trial = read_trial(path)
             if trial.provenance.status == "failed":
                 continue
@@ -116,7 +119,8 @@ def _trials(case: str, sources: Sequence[_Source]) -> list[Path]:
                     f"merging: {path} was halted for a prompt, and nobody can tell what was done there; "
                     "run it without pause"
                 )
-            digest = trial_digest(trial.tables)
+            with making_sense(path):
+                digest = trial_digest(trial.tables)
             if trial.provenance.digest not in (None, digest):
                 raise DataError(
                     f"{path}: the data have another digest than when they were made; run that trial again"
@@ -139,7 +143,7 @@ def _once(cautions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _description(
-    sources: Sequence[_Source], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Path]]
+    sources: Sequence[_Source], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
 ) -> dict[str, Any]:
     """Return study.json: that of the first, with all cases, and what was put together."""
     first = sources[0].raw

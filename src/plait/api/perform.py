@@ -119,7 +119,7 @@ def perform(
         if outcome.interrupted:
             break
     total = len(study.cases) * part.repeat
-    outcome = StudyOutcome(total, finished, outcome.interrupted)
+    outcome = StudyOutcome(total, finished, outcome.interrupted, outcome.signal)
     if not study.paused:
         keep_pace(cache, identity.engine, learn(pace, study, outcome, expected, time.monotonic() - started))
     return out, outcome

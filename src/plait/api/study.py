@@ -12,7 +12,7 @@ import polars as pl
 from plait.analysis.compare import COMPARED
 from plait.analysis.studies import StudiesComparison, compare_studies
 from plait.dataset.model import ALL_TABLES
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.report.assemble import read_partly, summary_of
 from plait.report.figures import static_figures
@@ -209,11 +209,7 @@ class Study:
     def _completed(self) -> Iterator[tuple[str, int, Trial]]:
         for case in self._data.cases:
             for row in case.rows:
-                yield (
-                    case.name,
-                    row.index,
-                    read_trial(self.folder / "trials" / case.name / f"{row.index:03d}"),
-                )
+                yield case.name, row.index, read_trial(trial_folder(self.folder, case.name, row.index))
 
     def __repr__(self) -> str:
         return f"<study {self._data.about.heading!r}: {len(self.cases)} cases in {self.folder}>"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.programs import with_connections
 from plait.api.explaining import Recorded
 from plait.api.perform import Options, perform
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.explain import explain_trial
 from plait.explain.effect import effect
@@ -19,6 +18,8 @@ from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
 from plait.plan.expand import expand
 from plait.report.study import read_study_file
+from plait.run.files import cache_root
+from plait.run.workspace import Workspace
 from plait.scenario import library, parse
 from plait.scenario.inputs import input_files
 from plait.scenario.overrides import assign
@@ -80,8 +81,8 @@ class Bench:
         """Returns the metric of a flow by seed, and what holds it back first, in the case with these fields set."""
         key = json.dumps([fields, flow, metric])
         if key not in self._seen:
-            with TemporaryDirectory(prefix="plait-verify-") as folder:
-                self._seen[key] = self._run(self.changed(fields), flow, metric, Path(folder) / "study")
+            with Workspace(cache_root() / "exec", ".work-") as work:
+                self._seen[key] = self._run(self.changed(fields), flow, metric, work.job())
         return self._seen[key]
 
     def _run(
@@ -93,7 +94,7 @@ class Bench:
         found: dict[int, float] = {}
         causes: list[Cause | None] = []
         for number in range(self._seeds):
-            trial = read_trial(out / "trials" / name / f"{number:03d}")
+            trial = read_trial(trial_folder(out, name, number))
             if trial.provenance.status == "failed":
                 continue
             # Also of flows that were cut off by the end of the trial, of which metrics tell nothing.
@@ -148,7 +149,7 @@ def suspects(
     bench: Bench, folder: Path, explained: TrialExplanation, flow: FlowExplanation
 ) -> Iterator[Effect]:
     """Yields, for the causes of a flow that can be taken away, what it changed to take them away."""
-    trial = read_trial(folder / "trials" / explained.case / f"{explained.trial:03d}")
+    trial = read_trial(trial_folder(folder, explained.case, explained.trial))
     shares = {share.cause: share for share in flow.shares}
     plan = with_connections(trial.plan, trial.tables)
     seen: set[str] = set()

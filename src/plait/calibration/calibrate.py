@@ -5,13 +5,15 @@ What was found is kept below the user's cache by setting, kernel and agent: a se
 
 from __future__ import annotations
 
+import contextlib
 import json
-import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from plait.calibration import verdict, words
 from plait.calibration.probes import AT_ONCE, probing
@@ -19,11 +21,14 @@ from plait.calibration.settings import settings_of
 from plait.calibration.verdict import Figure
 from plait.dataset.convert import convert
 from plait.errors import MachineError
+from plait.files import Folder
 from plait.run.engine import Job
-from plait.run.files import write_atomically
+from plait.run.limits import remedy
+from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from plait.calibration.settings import Setting, Users
     from plait.plan.model import Plan
@@ -35,6 +40,7 @@ METHOD = 2
 FILE = "calibration.json"
 _SHOWN = 8
 _SHOWN_USERS = 3
+_FIGURES = TypeAdapter(list[Figure])
 
 
 @dataclass(frozen=True)
@@ -86,10 +92,11 @@ class Calibration:
 def keep(calibration: Calibration | None, folder: Path) -> None:
     """Writes calibration.json into a result folder; without a calibration there is none."""
     if calibration is None:
-        (folder / FILE).unlink(missing_ok=True)
+        if Folder(folder).has(FILE):
+            Folder(folder).remove(FILE)
     else:
         text = json.dumps(calibration.as_json(), indent=1) + "\n"
-        write_atomically(folder / FILE, text.encode())
+        Folder(folder).write(FILE, text.encode())
 
 
 def calibrate(
@@ -108,26 +115,40 @@ def calibrate(
     settings = settings_of(plans)
     figures = {} if fresh else {s: f for s in settings if (f := _recall(cache, s, identity)) is not None}
     unknown = [setting for setting in settings if setting not in figures]
-    batches = [unknown[i : i + AT_ONCE] for i in range(0, len(unknown), AT_ONCE)]
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        for batch, found in zip(
-            batches, pool.map(lambda batch: _measure(batch, engine), batches), strict=True
-        ):
-            for setting, measured in zip(batch, found, strict=True):
-                figures[setting] = measured
-                _keep(cache, setting, identity, measured)
+    for setting, measured in _measure_all(unknown, engine, cache, jobs) if unknown else ():
+        figures[setting] = measured
+        _keep(cache, setting, identity, measured)
     calibration = Calibration(settings, figures, len(unknown))
     refuse(calibration)
     return calibration
 
 
-def _measure(settings: Sequence[Setting], engine: Engine) -> list[list[Figure]]:
+def _measure_all(
+    settings: Sequence[Setting], engine: Engine, cache: Path, jobs: int
+) -> Iterator[tuple[Setting, list[Figure]]]:
+    """Yields each setting with what was measured of it; an interrupt ends the guests (OSError: no room to work in)."""
+    stop = threading.Event()
+    batches = [settings[i : i + AT_ONCE] for i in range(0, len(settings), AT_ONCE)]
+    with Workspace(cache / "exec", ".work-") as work, ThreadPoolExecutor(max(1, jobs)) as pool:
+        try:
+            measured = pool.map(lambda batch: _measure(batch, engine, work, stop), batches)
+            for batch, found in zip(batches, measured, strict=True):
+                yield from zip(batch, found, strict=True)
+        except OSError as error:
+            raise MachineError(
+                f"calibrating links in {work.path}: {error.strerror}; {remedy(error, 'set PLAIT_CACHE')}"
+            ) from error
+        finally:
+            stop.set()
+
+
+def _measure(
+    settings: Sequence[Setting], engine: Engine, work: Workspace, stop: threading.Event
+) -> list[list[Figure]]:
     plan, found = probing(settings)
-    with tempfile.TemporaryDirectory(prefix="plait-calibration-") as place:
-        folder = Path(place) / "job"
-        folder.mkdir()
-        engine.execute(Job(plan, {}, folder))
-        messages = convert(folder / "data", Path(place) / "tables")["messages"]
+    folder = work.job()
+    engine.execute(Job(plan, {}, folder, stop))
+    messages = convert(folder / "data", work.job())["messages"]
     return [verdict.figures(one, messages) for one in found]
 
 
@@ -162,25 +183,28 @@ def _used(users: Users) -> str:
     return f"{links} in case {cases[0]}{others}"
 
 
-def _place(cache: Path, setting: Setting, identity: EngineIdentity) -> Path:
+def _place(cache: Path, setting: Setting, identity: EngineIdentity) -> tuple[Folder, str]:
+    """The folder and the name of the file that has what was found of a setting."""
     parts = (str(METHOD), setting.identity, identity.engine, identity.kernel, identity.agent_sha256)
     name = sha256("\0".join(parts).encode()).hexdigest()
-    return cache / "calibration" / name[:2] / f"{name}.json"
+    return Folder(cache) / "calibration" / name[:2], f"{name}.json"
 
 
 def _recall(cache: Path, setting: Setting, identity: EngineIdentity) -> list[Figure] | None:
-    """What was found before; None when nothing was, or when it cannot be read."""
+    """What was found before; None when nothing was, or when its file is damaged."""
+    folder, name = _place(cache, setting, identity)
     try:
-        found = json.loads(_place(cache, setting, identity).read_bytes())
-        return [Figure(**figure) for figure in found]
-    except (OSError, ValueError, TypeError):
+        found = _FIGURES.validate_json(folder.read(name))
+    except (OSError, ValidationError):
         return None
+    sound = tuple(figure.name for figure in found) == verdict.NAMES and all(figure.good for figure in found)
+    return found if sound else None
 
 
 def _keep(cache: Path, setting: Setting, identity: EngineIdentity, found: list[Figure]) -> None:
     """Only what is good: what is not may be better next time."""
     if not all(figure.good for figure in found):
         return
-    path = _place(cache, setting, identity)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps([vars(figure) for figure in found]).encode())
+    folder, name = _place(cache, setting, identity)
+    with contextlib.suppress(OSError):  # without a cache it is only measured again next time
+        folder.write(name, json.dumps([vars(figure) for figure in found]).encode())

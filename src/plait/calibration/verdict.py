@@ -42,6 +42,8 @@ SURPRISE = 1e-6
 """The probability with which a valid link would be outside of a bound on something random."""
 MOST_LOST = 0.9
 """A link that loses more may let nothing arrive whose delay could be measured."""
+NAMES = ("delay_us", "rate_bps", "loss_ratio")
+"""Of what is measured of a setting."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The command `plait`: one file per verb; this one only lists the verbs and turns errors into exit codes.
 
 Exit codes: 0 done; 1 some trials failed, or part of the report is missing; 2 the request was wrong and nothing was run;
-3 this machine cannot run it; 130 interrupted.
+3 this machine cannot run it; 130 interrupted (129, 143: by SIGHUP, by SIGTERM).
 """
 
 from __future__ import annotations
@@ -11,10 +11,25 @@ import sys
 import typer
 
 import plait
-from plait.cli import compare, doctor, explain, export, import_, kernel, lint, merge, plan, report, run, shell
+from plait.cli import (
+    compare,
+    doctor,
+    ending,
+    explain,
+    export,
+    import_,
+    kernel,
+    lint,
+    merge,
+    plan,
+    report,
+    run,
+    shell,
+)
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
-from plait.errors import PlaitError
+from plait.errors import Ended, PlaitError
+from plait.run import limits
 
 app = typer.Typer(
     name="plait",
@@ -51,18 +66,28 @@ def _options(version: bool = typer.Option(False, "--version", help="Print the ve
 def main() -> None:
     """Runs the command line and exits with its code."""
     try:
+        ending.on_signals()
+        limits.require(limits.FILES, limits.ADDRESSES)
         code = app(standalone_mode=False)
+        ending.flush()
     except PlaitError as error:
-        typer.echo(f"plait: {error}", err=True)
+        ending.say(str(error))
         sys.exit(error.exit_code)
     except typer.TyperException as error:
         if error.format_message():  # `plait` alone has shown its help already
-            typer.echo(
-                f"plait: {error.format_message()}\n`plait --help` lists the verbs, `plait VERB --help` the options.",
-                err=True,
+            ending.say(
+                f"{error.format_message()}\n`plait --help` lists the verbs, `plait VERB --help` the options."
             )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        typer.echo("plait: interrupted", err=True)
+        ending.say("interrupted")
         sys.exit(130)
+    except Ended as end:
+        ending.say(f"ended by {end.signal.name}")
+        raise
+    except BaseException as error:
+        machine = ending.code_of(error)
+        if machine is None:
+            raise
+        sys.exit(machine)
     sys.exit(code if isinstance(code, int) else 0)

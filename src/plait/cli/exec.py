@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.cli.ending import say
+
 if TYPE_CHECKING:
     from plait.plan.model import Plan
     from plait.run.session import First, Start
@@ -106,7 +108,7 @@ def _boot(kernel: str | None, plan: Plan, first: First, wall_s: float, *, real_t
 
 def _tell(text: str) -> None:
     sys.stdout.flush()
-    typer.echo(f"plait: {text}", err=True)
+    say(text)
 
 
 def plan_of(seed: int, memory_mib: int) -> Plan:

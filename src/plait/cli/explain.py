@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.cli.ending import say
+
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
@@ -67,5 +69,5 @@ def _tried(
         what_ifs=[one.split(";") for one in asked],
         verify=verify,
         seeds=seeds,
-        tell=lambda text: typer.echo(f"plait: {text}", err=True),
+        tell=say,
     )

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from plait.cli.ending import say
+
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 
@@ -24,7 +26,7 @@ def command(
     from plait.report.terminal import show
 
     count = merge(out, folders, mixed=mixed)
-    typer.echo(f"plait: {count} trials of {len(folders)} studies", err=True)
+    say(f"{count} trials of {len(folders)} studies")
     cautions = build(out)
     show(out, cautions)
     return 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from plait.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +52,7 @@ class _Bar:
     def trial_ended(self, outcome: TrialOutcome) -> None:
         self._show(outcome.key, outcome.virtual_s, steps=1)
         if outcome.error is not None:
-            first = outcome.error.splitlines()[0]
+            first = printable(outcome.error.splitlines()[0])
             self._progress.console.print(
                 f"{outcome.key.case} #{outcome.key.index} failed: {first}", markup=False
             )
@@ -81,6 +83,9 @@ class _Lines:
         with self._lock:
             self._ended += 1
             key = outcome.key
-            sys.stderr.write(
-                f"[{self._ended}/{self._total}] {key.case} #{key.index} {how} ({outcome.wall_s:.2f} s)\n"
-            )
+            with suppress(
+                OSError
+            ):  # a terminal that was closed, or a reader who went away: the study goes on
+                sys.stderr.write(
+                    f"[{self._ended}/{self._total}] {key.case} #{key.index} {how} ({outcome.wall_s:.2f} s)\n"
+                )

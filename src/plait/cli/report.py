@@ -25,13 +25,14 @@ def command(
 
     Exit code 1: an analysis raised an error, and part of the report is missing.
     """
+    from plait.files import Folder
     from plait.report import build
     from plait.report.terminal import show
     from plait.warnings import is_complete
 
     cautions = build(folder, width_mm=width)
     if json_output:
-        typer.echo((folder / "summary.json").read_text(encoding="utf-8"), nl=False)
+        typer.echo(Folder(folder).read("summary.json").decode(), nl=False)
     else:
         show(folder, cautions)
     return 0 if is_complete(cautions) else 1

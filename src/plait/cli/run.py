@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from plait.cli.ending import say
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -80,18 +83,19 @@ def command(
         ),
         folder=out,
         watch=partial(observer, bar=not loaded.pause),
-        tell=lambda text: typer.echo(f"plait: {text}", err=True),
+        tell=say,
         ask=_ask,
     )
     _tell(outcome, folder, halted=bool(loaded.pause))
     if outcome.interrupted:
-        return 130
+        return 128 + outcome.signal
     measured = _show(folder, as_json=json_output)
     return 1 if outcome.failed or (loaded.traffic and not measured) else 0
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:
     """Makes the report and prints what was found; returns whether that is anything, and nothing of it is missing."""
+    from plait.files import Folder
     from plait.report import build
     from plait.report.headline import measured_cases
     from plait.report.terminal import read_summary, show
@@ -99,7 +103,7 @@ def _show(folder: Path, *, as_json: bool) -> bool:
 
     cautions = build(folder)
     if as_json:
-        sys.stdout.write((folder / "summary.json").read_text(encoding="utf-8"))
+        sys.stdout.write(Folder(folder).read("summary.json").decode())
     else:
         show(folder, cautions)
     return bool(measured_cases(read_summary(folder))) and is_complete(cautions)
@@ -153,14 +157,14 @@ def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
     failed = [(one.key.folder(folder), one.error or "") for one in outcome.failed]
     for trials, error in failed_alike(failed):
         more = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
-        typer.echo(f"plait: {trials[0]}{more} failed: {error}", err=True)
+        say(f"{trials[0]}{more} failed: {error}")
         console = trials[0] / "logs" / "console.log"
         if console.is_file():
-            typer.echo(f"  the guest's console: {console}", err=True)
+            say(f"  the guest's console: {console}")
     if outcome.interrupted:
-        then = "runs those anew that were halted" if halted else "goes on from there"
-        typer.echo(
-            f"plait: interrupted; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
-            f"The same command {then}.",
-            err=True,
+        then = "runs those again that were halted" if halted else "goes on from there"
+        by = "" if outcome.signal == signal.SIGINT else f" by {outcome.signal.name}"
+        say(
+            f"interrupted{by}; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
+            f"The same command {then}."
         )

@@ -5,6 +5,7 @@ Knows of files and columns only; what the columns mean is `plait.dataset.model`.
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,7 +15,14 @@ from plait.dataset.model import ALL_TABLES
 from plait.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from plait.files import Folder
+
+MOST_TABLE_BYTES = 1 << 30
+MOST_CELLS = 1 << 29
+"""Rows times columns of one table: 4 GiB in memory. Some kilobytes of Parquet can claim any number of rows."""
 
 # polars reports damage as its own errors, as OSError, and now and then as a panic of its Rust core.
 READ_ERRORS = (PolarsError, PanicException, OSError, ValueError)
@@ -29,8 +37,11 @@ def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
         table: its name, a key of `ALL_TABLES`.
         path: the file it came from, for the message.
     """
+    _check_schema(frame.schema, table, path)
+
+
+def _check_schema(found: Mapping[str, object], table: str, path: Path) -> None:
     expected = ALL_TABLES[table]
-    found = frame.schema
     for column, dtype in expected.items():
         if column not in found:
             raise DataError(
@@ -55,43 +66,62 @@ def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
         )
 
 
-def read_table(folder: Path, table: str) -> pl.DataFrame:
+def read_table(folder: Folder, table: str) -> pl.DataFrame:
     """Return one table of the trial in `folder`, checked against the contract.
 
     Raises:
-        DataError: the file is missing, damaged, or has other columns.
+        DataError: the file is missing, damaged, has other columns, or is larger than any trial of plait makes.
     """
-    path = folder / f"{table}.parquet"
+    path = folder.path / f"{table}.parquet"
     try:
+        content = folder.read(path.name, MOST_TABLE_BYTES)
+        _check_schema(pl.read_parquet_schema(io.BytesIO(content)), table, path)
         # From bytes it takes half the time: of a path, polars asks more than these small files are worth.
-        frame = pl.read_parquet(path.read_bytes(), use_statistics=False)
+        frame = pl.read_parquet(content, use_statistics=False, n_rows=most_rows(table) + 1)
     except FileNotFoundError as error:
         raise DataError(f"{path}: the table `{table}` is missing; {RERUN}") from error
     except READ_ERRORS as error:
         raise DataError(
-            f"{path}: this is not a readable Parquet file ({_first_line(error)}); {RERUN}"
+            f"{path}: this is not a readable Parquet file ({first_line(error)}); {RERUN}"
         ) from error
-    check_columns(frame, table, path)
+    _check_height(frame, table, path)
     return frame
+
+
+def _check_height(frame: pl.DataFrame, table: str, path: Path) -> None:
+    most = most_rows(table)
+    if frame.height > most:
+        raise DataError(
+            f"{path}: the table `{table}` has more than {most} rows, which is as many as plait reads; "
+            "make the trial shorter, or sample less often"
+        )
+
+
+def most_rows(table: str) -> int:
+    """Return how many rows of a table plait writes and reads."""
+    return MOST_CELLS // len(ALL_TABLES[table])
 
 
 def write_table(frame: pl.DataFrame, folder: Path, table: str) -> None:
     """Write one table of a trial to `folder`/TABLE.parquet.
 
     Raises:
-        DataError: the columns are not those of the contract, or the file cannot be written.
+        DataError: the columns are not those of the contract, there are too many rows, or the file cannot be written.
     """
     path = folder / f"{table}.parquet"
     check_columns(frame, table, path)
+    _check_height(frame, table, path)
     try:
         # Statistics serve queries over many files; these are small and read whole.
         frame.write_parquet(path, compression="zstd", compression_level=3, statistics=False)
     except READ_ERRORS as error:
         raise DataError(
-            f"{path}: cannot write the table ({_first_line(error)}); check space and permissions"
+            f"{path}: cannot write the table ({first_line(error)}); check space and permissions"
         ) from error
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's text: the readers below add pages of context."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error).splitlines()[0] if str(error) else type(error).__name__

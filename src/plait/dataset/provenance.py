@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.errors import DataError
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,15 +44,16 @@ class Provenance(BaseModel):
     """Facts about the machine that ran it, for a person to read."""
 
 
-def read_provenance(folder: Path) -> Provenance:
+def read_provenance(folder: Folder | Path) -> Provenance:
     """Return the provenance of the trial in `folder`.
 
     Raises:
         DataError: the file is missing or is not what it should be.
     """
-    path = folder / FILE
+    place = Folder.of(folder)
+    path = place.path / FILE
     try:
-        return Provenance.model_validate_json(path.read_bytes())
+        return Provenance.model_validate_json(place.read(FILE))
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read ({error.strerror}); the trial was interrupted: run the study again"

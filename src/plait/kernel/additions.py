@@ -3,7 +3,7 @@
 additions/<sha256 of the source>/
     NAME.c           as it was given
     addition.json    what it brings, by the names under which it is chosen
-    <kernel>.ko      built for the kernel of that identity
+    <kernel>.ko      built for the kernel of that identity, with its SHA-256 beside it
 
 The content of the source, not of the module, is what a trial's identity has: with the kernel's identity it decides
 what runs, and two machines with two compilers agree on it.
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.errors import KernelBuildError, RequestError
+from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel.build import check_tools
 from plait.kernel.recipe import PINNED
@@ -153,16 +154,48 @@ def object_of(kernel: Kernel, module: Module) -> Path:
     folder = _root() / module.sha256
     target = folder / f"{kernel.identity}.ko"
     with _building:
-        if target.is_file():
+        if _is_sound(target):
             return target
         record = _read(folder)
         if record is None:
             raise KernelBuildError(
                 f"the module {module.name} is not among those added here; `plait kernel add FILE.c` adds its source"
             )
-        source = Source(record.file, (folder / record.file).read_bytes())
-        write_atomically(target, compile_module(kernel, source).content)
+        source = _source(folder, record)
+        _write_object(target, compile_module(kernel, source).content)
     return target
+
+
+def _source(folder: Path, record: Record) -> Source:
+    """Returns the source that was added; KernelBuildError when it is not what it was."""
+    try:
+        source = Source(record.file, Folder(folder).read(record.file, _MOST_BYTES))
+    except OSError as error:
+        raise KernelBuildError(
+            f"reading {error.filename}: {error.strerror}; add its source again (`plait kernel add FILE.c`)"
+        ) from error
+    if source.sha256 != record.sha256:
+        raise KernelBuildError(
+            f"{folder / record.file}: it is not what was added; add its source again (`plait kernel add FILE.c`)"
+        )
+    return source
+
+
+def _write_object(target: Path, content: bytes) -> None:
+    """Writes a module, and its SHA-256 before it."""
+    folder = Folder(target.parent)
+    folder.write(f"{target.name}.sha256", hashlib.sha256(content).hexdigest().encode())
+    folder.write(target.name, content)
+
+
+def _is_sound(target: Path) -> bool:
+    """Returns whether a module is there, and is the one that was built."""
+    folder = Folder(target.parent)
+    try:
+        content, digest = folder.read(target.name), folder.read(f"{target.name}.sha256")
+    except OSError:
+        return False
+    return hashlib.sha256(content).hexdigest().encode() == digest
 
 
 def keep(kernel: Kernel, source: Source, built: Built, record: Record) -> list[Record]:
@@ -172,7 +205,7 @@ def keep(kernel: Kernel, source: Source, built: Built, record: Record) -> list[R
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / record.file, source.content)
-        write_atomically(folder / f"{kernel.identity}.ko", built.content)
+        _write_object(folder / f"{kernel.identity}.ko", built.content)
         write_atomically(folder / _RECORD, record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
         for old in replaced:
             shutil.rmtree(_root() / old.sha256)
@@ -216,15 +249,16 @@ def _root() -> Path:
 
 
 def _records() -> Iterator[Record]:
-    folders = _root().iterdir() if _root().is_dir() else ()
-    yield from (record for folder in folders if (record := _read(folder)) is not None)
+    names = Folder(_root()).names()
+    yield from (record for name in names if (record := _read(_root() / name)) is not None)
 
 
 def _read(folder: Path) -> Record | None:
     try:
-        return Record.model_validate_json((folder / _RECORD).read_bytes())
+        record = Record.model_validate_json(Folder(folder).read(_RECORD))
     except (OSError, ValidationError):
         return None
+    return record if record.sha256 == folder.name else None
 
 
 def _in_users_words(said: str, inside: Path, path: str) -> str:

@@ -14,14 +14,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from plait.errors import KernelBuildError, RequestError
+from plait.files import Folder
 from plait.kernel.model import BuildRecord, Kernel
 from plait.run.files import cache_root, write_atomically
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from plait.kernel.model import Progress
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
 SHORTEST_PREFIX = 4
 """Characters of an identity that are enough to ask for a kernel."""
 
@@ -54,6 +58,11 @@ def find(name: str) -> Kernel:
     built = [kernel for kernel, _ in list_built()]
     matching = [kernel for kernel in built if _is_called(kernel, name)]
     if len(matching) == 1:
+        if not _is_sound(matching[0]):
+            raise RequestError(
+                f"the kernel {name!r}: {matching[0].binary} is not the file that was built; remove its folder and "
+                "build it again (`plait kernel build`)"
+            )
         return matching[0]
     if matching:
         names = ", ".join(kernel.name for kernel in matching)
@@ -65,21 +74,22 @@ def find(name: str) -> Kernel:
 def default(recipe_sha256: str) -> Kernel | None:
     """Returns the kernel of that recipe that `ensure()` uses when no source is given, or None."""
     for kernel, record in list_built():
-        if record.chosen_by_default and record.recipe_sha256 == recipe_sha256:
+        if record.chosen_by_default and record.recipe_sha256 == recipe_sha256 and _is_sound(kernel):
             return kernel
     return None
 
 
 def of_recipe(recipe_sha256: str) -> Kernel | None:
     """Returns the newest kernel of that recipe, whatever source it was built from, or None."""
-    return next((kernel for kernel, record in list_built() if record.recipe_sha256 == recipe_sha256), None)
+    built = (kernel for kernel, record in list_built() if record.recipe_sha256 == recipe_sha256)
+    return next((kernel for kernel in built if _is_sound(kernel)), None)
 
 
 def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
     """Returns the kernel of that identity, or None; `by_default` makes it the one for those who give no source."""
     folder = kernels_root() / identity
     entry = _read(folder)
-    if entry is None:
+    if entry is None or not _is_sound(entry[0]):
         return None
     kernel, record = entry
     if by_default and not record.chosen_by_default:
@@ -157,13 +167,23 @@ def _folders() -> list[Path]:
 def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
     """Returns the kernel in `folder`, or None when there is no complete one."""
     try:
-        record = BuildRecord.model_validate_json((folder / "build.json").read_bytes())
+        record = BuildRecord.model_validate_json(Folder(folder).read("build.json"))
         binary = folder / "linux"
-        if binary.stat().st_size != record.binary_bytes:
+        if binary.stat().st_size != record.binary_bytes or record.identity != folder.name:
             return None
     except (OSError, ValidationError):
         return None
     return Kernel(record.identity, record.version, binary, record.binary_sha256, record.hz), record
+
+
+def _is_sound(kernel: Kernel) -> bool:
+    """Returns whether the kernel's file is still the one that was built (some 20 ms); who asks for one wants it so."""
+    try:
+        return (
+            sha256(Folder(kernel.binary.parent).read(kernel.binary.name)).hexdigest() == kernel.binary_sha256
+        )
+    except OSError:
+        return False
 
 
 def _is_called(kernel: Kernel, name: str) -> bool:
@@ -172,4 +192,5 @@ def _is_called(kernel: Kernel, name: str) -> bool:
 
 
 def _natural(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdigit() else -1 for part in version.replace("-", ".").split("."))
+    parts = version.replace("-", ".").split(".")
+    return tuple(int(part) if _NUMBER.fullmatch(part) else -1 for part in parts)

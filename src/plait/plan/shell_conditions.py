@@ -1,14 +1,15 @@
 """What links do to packets, as commands of tc. Pure.
 
 Three things differ from what the agent makes: a `tc` without netem's `seed` argument cannot set it, tc computes by
-itself how red's average decays while the queue is empty, and no tc knows plait_red: there the script fails.
+itself how red's average decays while the queue is empty, and no tc knows plait_red
+and plait_trace: there the script fails.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, PlaitRed, Red, Tbf
+from plait.plan.qdiscs import Bfifo, Codel, FqCodel, Netem, Pfifo, PlaitRed, PlaitTrace, Red, Tbf
 from plait.plan.shell_command import command_in
 from plait.units import Duration, Rate
 
@@ -63,17 +64,19 @@ def _lines(values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def qdisc_command(verb: str, qdisc: Qdisc) -> Iterator[str]:
     """The command that adds or changes a qdisc."""
-    if isinstance(qdisc.options, PlaitRed):
-        what = f"{qdisc.ifname} in {qdisc.netns} needs the qdisc plait_red, which is in plait's kernel and no tc knows"
+    options = qdisc.options
+    if isinstance(options, (PlaitRed, PlaitTrace)):
+        kind = f"the qdisc {options.kind}, which is in plait's kernel and no tc knows"
+        what = f"{qdisc.ifname} in {qdisc.netns} needs {kind}"
         yield f"# {what}"
         yield f'echo "{what}; stopping here" >&2; exit 1'
         return
     parent = ("root",) if qdisc.parent == "root" else ("parent", qdisc.parent)
     where = ("dev", qdisc.ifname, *parent, "handle", qdisc.handle)
-    yield command_in(qdisc.netns, "tc", "qdisc", verb, *where, *_options(qdisc.options))
+    yield command_in(qdisc.netns, "tc", "qdisc", verb, *where, *_options(options))
 
 
-def _options(options: object) -> tuple[object, ...]:
+def _options(options: Netem | Tbf | Red | Codel | FqCodel | Pfifo | Bfifo) -> tuple[object, ...]:
     if isinstance(options, Netem):
         return _netem(options)
     if isinstance(options, Tbf):
@@ -84,7 +87,6 @@ def _options(options: object) -> tuple[object, ...]:
         return _codel(options)
     if isinstance(options, Pfifo):
         return ("pfifo", "limit", options.limit_packets)
-    assert isinstance(options, Bfifo)  # there is no other kind
     return ("bfifo", "limit", options.limit_bytes)
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.gaps import collected, noted, part
 from plait.analysis.summarise import summarise
+from plait.dataset.trial import making_sense
 from plait.errors import DataError
+from plait.files import Folder
 from plait.report.case_figures import case_figures
 from plait.report.figure_data import figure_data
 from plait.report.figures import static_figures
@@ -32,33 +34,48 @@ if TYPE_CHECKING:
 
 def assemble(study_dir: Path, width_mm: float = PAGE_MM) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
-    with collected() as gaps:
-        study = read_study(study_dir)
-        summary = summary_of(study)
-        write(study_dir / "summary.json", summary_text(summary).encode())
-        shown = representatives(study, summary)
-        asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
-        narrow = [one.name for one in asked if one.column]
-        drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
-        data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
-        empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
-        study = replace(study, cautions=(*study.cautions, *empty))
-        write(study_dir / "report.html", page(study, summary, shown, script()).encode())
-    _write_figures(study_dir / "figures", drawings, data)
-    return (*gaps.cautions, *study.cautions)
+    study = read_study(study_dir)
+    with making_sense(study_dir), collected() as gaps:
+        return (*_write_all(study, width_mm), *gaps.cautions)
 
 
-def _write_figures(folder: Path, drawings: Mapping[str, Drawing], data: Mapping[str, str]) -> None:
+def _write_all(study: StudyData, width_mm: float) -> tuple[Caution, ...]:
+    summary = summary_of(study)
+    out = Folder(study.folder)
+    write(out, "summary.json", summary_text(summary).encode())
+    shown = representatives(study, summary)
+    asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
+    narrow = [one.name for one in asked if one.column]
+    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
+    data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
+    empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
+    study = replace(study, cautions=(*study.cautions, *empty))
+    write(out, "report.html", page(study, summary, shown, script()).encode())
+    _write_figures(out / "figures", drawings, data)
+    return study.cautions
+
+
+def _write_figures(figures: Folder, drawings: Mapping[str, Drawing], data: Mapping[str, str]) -> None:
     for name, drawing in drawings.items():
-        write(folder / f"{name}.svg", drawing.svg.encode())
-        write(folder / f"{name}.png", drawing.png)
-        write(folder / f"{name}.pdf", drawing.pdf)
+        write(figures, f"{name}.svg", drawing.svg.encode())
+        write(figures, f"{name}.png", drawing.png)
+        write(figures, f"{name}.pdf", drawing.pdf)
     for name, text in data.items():
-        write(folder / f"{name}.csv", text.encode())
-    # A figure of an earlier state of the data would contradict the report beside it.
-    for old in folder.glob("*.*"):
-        if old.suffix in {".svg", ".png", ".pdf", ".csv"} and old.stem not in drawings:
-            old.unlink(missing_ok=True)
+        write(figures, f"{name}.csv", text.encode())
+    _remove_others(figures, set(drawings))
+
+
+def _remove_others(figures: Folder, drawn: set[str]) -> None:
+    """Remove figures of an earlier state of the data: they would contradict the report beside them."""
+    try:
+        for name in figures.names():
+            stem, _, suffix = name.rpartition(".")
+            if suffix in {"svg", "png", "pdf", "csv"} and stem and stem not in drawn:
+                figures.remove(name)
+    except OSError as error:
+        raise DataError(
+            f"{error.filename}: cannot be removed ({error.strerror}); remove it by hand"
+        ) from error
 
 
 def _empty(
@@ -106,19 +123,15 @@ def summary_text(summary: Summary) -> str:
     return summary.model_dump_json(indent=1) + "\n"
 
 
-def write(path: Path, content: bytes) -> None:
+def write(folder: Folder, name: str, content: bytes) -> None:
     """Write one file of the report; a reader sees the old one or the new one, never a half.
 
     Raises:
         DataError: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        folder.write(name, content)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise DataError(
-            f"{path}: cannot be written ({error.strerror}); check space and permissions, then `plait report`"
+            f"{folder}/{name}: cannot be written ({error.strerror}); check space and permissions, then `plait report`"
         ) from error

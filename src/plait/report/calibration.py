@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import MISSING, micros, percent, plain, rate
+from plait.dataset.files import first_line
 from plait.errors import DataError
+from plait.files import Folder, json_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,16 +24,17 @@ def calibration(folder: Path) -> str:
     Raises DataError when calibration.json is damaged.
     """
     path = folder / "calibration.json"
-    if not path.exists():
+    if not Folder(folder).has(path.name):
         return ""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json_of(Folder(folder).read(path.name))
         settings = found["settings"]
         rows = "".join(_row(entry) for entry in settings[:MOST_ROWS])
         tolerance = found["tolerance"]
         limits = f"{tolerance['delay_us']:g} us and {tolerance['rate_ratio'] * 100:g} %"
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: not a calibration: {error}; remove it, or run the study again") from error
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        why = first_line(error)
+        raise DataError(f"{path}: not a calibration: {why}; remove it, or run the study again") from error
     more = (
         f"<p>{len(settings) - MOST_ROWS} more are in calibration.json.</p>"
         if len(settings) > MOST_ROWS

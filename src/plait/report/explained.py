@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import IO, TYPE_CHECKING
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from plait.analysis.wording import MISSING, percent, rate
 from plait.explain.causes import CAUSES, HARMLESS
-from plait.report.terminal import PLAIN, WIDTH
+from plait.report.terminal import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,19 +25,19 @@ INDENT = (0, 0, 0, 2)
 
 def show_explanation(found: StudyExplanation, file: IO[str] | None = None) -> None:
     """Prints an explanation to `file` (standard output); colours on a terminal only."""
-    console = Console(file=file or sys.stdout, highlight=False)
-    console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
-    plain = not console.encoding.lower().startswith("utf")
+    screen = Screen(file)
+    console = screen.console
     several = len(found.cases) > 1
     for number, case in enumerate(found.cases):
         if number:
             console.print()
         for text in _case(case, named=several):
-            words = Text(text.plain.translate(PLAIN).replace("\N{FULL BLOCK}", "#")) if plain else text
+            shown = screen.text(text.plain)
+            words = text if shown == text.plain else Text(shown.replace("\N{FULL BLOCK}", "#"))
             indent = len(words.plain) - len(words.plain.lstrip())
             console.print(Padding(words[indent:], (0, 0, 0, indent)) if indent else words)
     for line in found.failed:
-        console.print(Text(f"Not explained, because it failed: {line}", style="yellow"))
+        screen.line(f"Not explained, because it failed: {line}", style="yellow")
 
 
 def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:

@@ -7,6 +7,7 @@ of it is spent, and the renderer not even loaded, when all figures are in the ca
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
+from plait.files import Folder
 from plait.report.paper import COLUMN_MM, PAGE_MM, in_points, scaled
 from plait.report.theme import LIGHT, config, paint
-from plait.run.files import cache_root, write_atomically
+from plait.run.files import cache_root
+from plait.run.limits import DRAWING, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -30,6 +33,7 @@ FORM = 4
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
 _PATH = re.compile(r' d="[^"]*"')
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
+_SUM_BYTES = 32
 KEPT = 900
 """Files that the cache holds at most; the oldest go first."""
 
@@ -137,17 +141,19 @@ def _key(content: str) -> str:
 
 
 def _cached(key: str, suffix: str, make: Any) -> bytes:
-    """Return what is in the cache, or make it and put it there; a cache that cannot be written is no error."""
-    path = cache_root() / "figures" / f"{key}{suffix}"
-    try:
-        return path.read_bytes()
-    except OSError:
-        content = bytes(make())
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
-    except OSError:
-        pass  # the next report draws it again
+    """Return what is in the cache, or make it and put it there, with its SHA-256 behind it.
+
+    A damaged entry is made again; a cache that cannot be written is no error.
+    """
+    folder, name = Folder(cache_root()) / "figures", f"{key}{suffix}"
+    with contextlib.suppress(OSError):  # it was never drawn
+        kept = folder.read(name)
+        if kept[-_SUM_BYTES:] == hashlib.sha256(kept[:-_SUM_BYTES]).digest():
+            return kept[:-_SUM_BYTES]
+    require(DRAWING)
+    content = bytes(make())
+    with contextlib.suppress(OSError):  # the next report draws it again
+        folder.write(name, content + hashlib.sha256(content).digest())
     return content
 
 

@@ -15,14 +15,13 @@ from plait.analysis.judged import primary_metric
 from plait.analysis.metrics import GREEDY
 from plait.analysis.programs import with_connections, without_control
 from plait.analysis.series import TrialSeries, trial_series
-from plait.dataset.trial import read_trial
+from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.possible import possible_of_case
 from plait.report.cases_chart import labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from plait.analysis.delays import Points
     from plait.analysis.model import Summary
@@ -77,7 +76,7 @@ def _representative(
     study: StudyData, summary: Summary, case: CaseRows, row: TrialRow, label: str
 ) -> Representative:
     """Return the representative of a case by one of its trials."""
-    trial = read_trial(_folder(study, case, row))
+    trial = read_trial(trial_folder(study.folder, case.name, row.index))
     plan = with_connections(trial.plan, trial.tables)
     explained = _explained(study, case.name, trial)
     return Representative(
@@ -134,7 +133,3 @@ def median_row(rows: Sequence[TrialRow], metric: str) -> TrialRow:
     if not known:
         return rows[0]
     return sorted(known, key=lambda entry: entry[:2])[(len(known) - 1) // 2][2]
-
-
-def _folder(study: StudyData, case: CaseRows, row: TrialRow) -> Path:
-    return study.folder / "trials" / case.name / f"{row.index:03d}"

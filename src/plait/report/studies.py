@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from typing import IO, TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from plait.analysis.significance import ASSUMES
 from plait.analysis.studies import HIGHER_IS_BETTER, StudiesComparison, compare_studies
 from plait.analysis.wording import MISSING, change, show
+from plait.dataset.trial import making_sense
 from plait.errors import RequestError
 from plait.report.study import StudyFile, read_study
-from plait.report.terminal import PLAIN, WIDTH
+from plait.report.terminal import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,14 +40,16 @@ def compare_folders(
                 f"--metric {metric}: it cannot be judged; these can: {', '.join(HIGHER_IS_BETTER)}"
             )
     before, after = read_study(first), read_study(second)
-    found = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
+    with making_sense(second):
+        found = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
     if not found.cases:
         both = len(before.cases) > len(found.only_first)
         what = (
             f"neither measured {', '.join(metrics)}" if both else "they have no case with the same settings"
         )
         raise RequestError(f"comparing {first} with {second}: {what}; choose studies of the same scenario")
-    return found, differences(before.about, after.about)
+    with making_sense(second):
+        return found, differences(before.about, after.about)
 
 
 def differences(before: StudyFile, after: StudyFile) -> list[str]:
@@ -96,14 +97,8 @@ def _kernel(about: StudyFile) -> str:
 
 def show_comparison(found: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
     """Print the comparison to `file` (standard output); colours on a terminal only."""
-    console = Console(file=file or sys.stdout, highlight=False)
-    console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
-    plain = not console.encoding.lower().startswith("utf")
-
-    def text(words: str) -> str:
-        return words.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if plain else words
-
-    table = Table(box=box.ASCII2 if plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    screen = Screen(file)
+    table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("case", overflow="fold")
     for name in ("metric", "before", "after", "change", "verdict"):
         table.add_column(name, justify="left" if name in {"metric", "verdict"} else "right")
@@ -117,19 +112,17 @@ def show_comparison(found: StudiesComparison, lines: Sequence[str], file: IO[str
             changed,
         ]
         verdict = Text(row.verdict, style=_COLOURS.get(row.verdict, ""))
-        table.add_row(*(Text(text(cell)) for cell in cells), verdict)
-    console.print(table)
-    console.print()
+        table.add_row(*(Text(screen.text(cell)) for cell in cells), verdict)
+    screen.console.print(table)
+    screen.console.print()
     telling = [row for row in found.cases if row.verdict != "same"]
     for row in sorted(telling, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
-        console.print(Text(text(row.sentence)))
+        screen.line(row.sentence)
     for test in dict.fromkeys(row.test for row in found.cases if row.test is not None):
-        console.print(Text(f"{test[0].upper()}{test[1:]} assumes: {ASSUMES[test]}.", style="dim"))
+        screen.line(f"{test[0].upper()}{test[1:]} assumes: {ASSUMES[test]}.", style="dim")
     for side, names in (("first", found.only_first), ("second", found.only_second)):
         if names:
-            console.print(
-                Text(f"Only in the {side} study: {', '.join(names[:5])}{', ..' * (len(names) > 5)}")
-            )
+            screen.line(f"Only in the {side} study: {', '.join(names[:5])}{', ..' * (len(names) > 5)}")
     for line in lines:
-        console.print(Text(text(line)))
-    console.print(Text(text(found.sentence), style="bold"))
+        screen.line(line)
+    screen.line(found.sentence, style="bold")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.observe import REMEDIES, Observation, cautions, observe
@@ -16,12 +16,12 @@ from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import percent
 from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.provenance import explain
-from plait.dataset.trial import Trial, read_trial
+from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError
+from plait.files import Folder, wrong_name
 from plait.warnings import LOUD, Caution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -41,7 +41,16 @@ class CaseEntry(_Part):
     """One case as study.json lists it."""
 
     name: str
+    """Also that of its folder."""
     settings: dict[str, Any]
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        why = wrong_name(name)
+        if why is not None:
+            raise ValueError(f"{name[:80]!r} cannot be the name of a folder: {why}")
+        return name
 
 
 class StudyFile(_Part):
@@ -67,6 +76,13 @@ class StudyFile(_Part):
     baseline: str | None = None
     cases: tuple[CaseEntry, ...]
     cautions: tuple[Caution, ...] = ()
+
+    @field_validator("cases")
+    @classmethod
+    def _cases_differ(cls, cases: tuple[CaseEntry, ...]) -> tuple[CaseEntry, ...]:
+        if len({case.name for case in cases}) < len(cases):
+            raise ValueError("two cases have one name")
+        return cases
 
     @property
     def heading(self) -> str:
@@ -145,7 +161,8 @@ def _read_case(
     rows: list[TrialRow] = []
     failed: list[FailedTrial] = []
     seen: dict[Observation, list[tuple[int, int | None]]] = {}
-    for index, trial in _trials(folder, entry.name):
+    for index in trial_numbers(folder, entry.name):
+        trial = read_trial(trial_folder(folder, entry.name, index))
         if trial.provenance.status == "failed":
             failed.append(FailedTrial(index, trial.provenance.error or "no reason was recorded"))
             continue
@@ -158,12 +175,15 @@ def _read_case(
 
 def _reduce(index: int, trial: Trial) -> tuple[TrialRow, list[Observation]]:
     """Return a trial's row of metrics, and what its data say against trusting them."""
-    digest = trial_digest(trial.tables)
-    plan = with_connections(trial.plan, trial.tables)
-    observed = observe(plan, trial.tables)
-    if trial.provenance.digest not in (None, digest):
-        observed.append(Observation("DATA_CHANGED", "the data have another digest than when they were made"))
-    metrics = trial_metrics(plan, trial.tables)
+    with making_sense(trial.folder):
+        digest = trial_digest(trial.tables)
+        plan = with_connections(trial.plan, trial.tables)
+        observed = observe(plan, trial.tables)
+        if trial.provenance.digest not in (None, digest):
+            observed.append(
+                Observation("DATA_CHANGED", "the data have another digest than when they were made")
+            )
+        metrics = trial_metrics(plan, trial.tables)
     return TrialRow(index, trial.provenance.seed, digest, metrics), observed
 
 
@@ -171,20 +191,10 @@ def read_study_file(folder: Path) -> StudyFile:
     """Return study.json of a result folder (DataError when it is missing or is not what it should be)."""
     path = folder / "study.json"
     try:
-        return StudyFile.model_validate_json(path.read_bytes())
+        return StudyFile.model_validate_json(Folder(folder).read(path.name))
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read ({error.strerror}); give the folder that `plait run` wrote"
         ) from error
     except ValidationError as error:
         raise DataError(f"{path}: not the description of a study: {explain(error)}") from error
-
-
-def _trials(folder: Path, case: str) -> Iterator[tuple[int, Trial]]:
-    """Yield the trials of a case that are there, by their number."""
-    parent = folder / "trials" / case
-    if not parent.is_dir():
-        return
-    for path in sorted(parent.iterdir(), key=lambda child: (len(child.name), child.name)):
-        if path.name.isdigit() and path.is_dir():
-            yield int(path.name), read_trial(path)

@@ -14,7 +14,9 @@ from rich.text import Text
 from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING
 from plait.dataset.provenance import explain
-from plait.errors import DataError
+from plait.dataset.trial import making_sense
+from plait.errors import DataError, printable
+from plait.files import Folder
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.table import Row, rows
 from plait.warnings import LOUD
@@ -37,6 +39,27 @@ PLAIN = str.maketrans({"\N{EN DASH}": "-", "\N{MINUS SIGN}": "-", "\N{MULTIPLICA
 """For terminals without Unicode; the plus-minus sign takes two letters and is replaced apart."""
 
 
+class Screen:
+    """Where results are shown to a person: of files it shows control characters, and never sends them.
+
+    `plain` says that it has no Unicode. Colours are on a terminal only.
+    """
+
+    def __init__(self, file: IO[str] | None = None) -> None:
+        console = Console(file=file or sys.stdout, highlight=False)
+        self.console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
+        self.plain = not console.encoding.lower().startswith("utf")
+
+    def text(self, words: str) -> str:
+        """Return the words as they can be shown."""
+        shown = printable(words)
+        return shown.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if self.plain else shown
+
+    def line(self, words: str, style: str = "", *, soft_wrap: bool | None = None) -> None:
+        """Show words in lines of their own."""
+        self.console.print(Text(self.text(words), style=style), soft_wrap=soft_wrap)
+
+
 def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None = None) -> None:
     """Print the summary of a result folder, and `cautions`, to `file` (standard output); colours on a terminal only.
 
@@ -44,40 +67,34 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
         DataError: there is no summary.json in the folder, or it is damaged.
     """
     summary = read_summary(study_dir)
-    console = Console(file=file or sys.stdout, highlight=False, soft_wrap=False)
-    console = Console(file=file or sys.stdout, highlight=False, width=min(console.width, WIDTH))
-    plain = not console.encoding.lower().startswith("utf")
-
-    def text(words: str) -> str:
-        return words.translate(PLAIN).replace("\N{PLUS-MINUS SIGN}", "+-") if plain else words
-
-    found = rows(summary)
-    columns = _columns(found)
-    console.print(_table(found, columns, text, ascii_only=plain))
-    console.print()
-    line = Text()
-    for words, strong in headline(summary, path_counts(summary)):
-        line.append(text(words), style="bold" if strong else "")
-    console.print(line)
-    for sentence in sentences(summary):
-        console.print(Text(text(sentence)))
-    if summary.published_source is not None:
-        for left_out in _left_out(found, columns):
-            console.print(Text(text(left_out)))
-        console.print(Text(text(f"Published: {summary.published_source}."), style="dim"))
-    for caution in cautions[:MOST_CAUTIONS]:
-        style = "bold red" if caution.code in LOUD else "yellow"
-        console.print(Text(text(f"Caution: {caution.told}"), style=style))
-    if len(cautions) > MOST_CAUTIONS:
-        console.print(Text(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report."))
-    console.print(Text(f"Report: {study_dir / 'report.html'}"), soft_wrap=True)
+    with making_sense(study_dir):
+        screen = Screen(file)
+        found = rows(summary)
+        columns = _columns(found)
+        screen.console.print(_table(found, columns, screen.text, ascii_only=screen.plain))
+        screen.console.print()
+        line = Text()
+        for words, strong in headline(summary, path_counts(summary)):
+            line.append(screen.text(words), style="bold" if strong else "")
+        screen.console.print(line)
+        for sentence in sentences(summary):
+            screen.line(sentence)
+        if summary.published_source is not None:
+            for left_out in _left_out(found, columns):
+                screen.line(left_out)
+            screen.line(f"Published: {summary.published_source}.", style="dim")
+        for caution in cautions[:MOST_CAUTIONS]:
+            screen.line(f"Caution: {caution.told}", style="bold red" if caution.code in LOUD else "yellow")
+        if len(cautions) > MOST_CAUTIONS:
+            screen.line(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report.")
+        screen.line(f"Report: {study_dir / 'report.html'}", soft_wrap=True)
 
 
 def read_summary(study_dir: Path) -> Summary:
     """Return summary.json of a result folder (DataError when it is missing or not what it should be)."""
     path = study_dir / "summary.json"
     try:
-        return Summary.model_validate_json(path.read_bytes())
+        return Summary.model_validate_json(Folder(study_dir).read(path.name))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); make it with `plait report`") from error
     except ValidationError as error:

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
+from plait.files import Folder, json_of
 from plait.plan.seeds import trial_seed
-from plait.run.files import write_atomically
 from plait.run.work import work_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ UNKNOWN = math.log(3)
 _LEAST_KNOWN = 9
 """Fewer errors than these have no value below which nine of ten are."""
 _REMEMBERED = 40
+_BELIEVED = math.log(1e6)
+"""A record with a greater number, or one that is none, is damaged."""
 _LOOKED_AT = 40
 
 
@@ -151,22 +153,23 @@ def learn(pace: Pace, study: Study, outcome: StudyOutcome, expected: Estimate, t
 def read_pace(cache: Path, engine: str) -> Pace:
     """Returns what is known of an engine on this machine; nothing when there is no record, or a damaged one."""
     try:
-        entry = json.loads(_file(cache, engine).read_text(encoding="utf-8"))
-        return Pace(tuple(map(float, entry["trials"])), tuple(map(float, entry["errors"])))
-    except (OSError, ValueError, KeyError, TypeError):
+        entry = json_of(Folder(cache).read(_name(engine)))
+        pace = Pace(tuple(map(float, entry["trials"])), tuple(map(float, entry["errors"])))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Pace()
+    return pace if all(abs(value) < _BELIEVED for value in (*pace.trials, *pace.errors)) else Pace()
 
 
 def keep_pace(cache: Path, engine: str, pace: Pace) -> None:
     """Keeps the pace for the next study; a cache that cannot be written is no error."""
     try:
-        write_atomically(_file(cache, engine), json.dumps(asdict(pace)).encode())
+        Folder(cache).write(_name(engine), json.dumps(asdict(pace)).encode())
     except OSError:
         return
 
 
-def _file(cache: Path, engine: str) -> Path:
-    return cache / f"pace-{engine}.json"
+def _name(engine: str) -> str:
+    return f"pace-{engine}.json"
 
 
 def _trial_s(work: Work) -> float:

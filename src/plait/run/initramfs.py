@@ -9,7 +9,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
-from plait.run.files import write_atomically
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,10 +58,15 @@ def archive(agent: bytes) -> bytes:
 
 
 def ensure(agent: bytes, agent_sha256: str, cache: Path) -> Path:
-    """Returns the path of the archive for this agent below `cache`, made on first use (OSError when it cannot)."""
-    path = cache / "initramfs" / f"{agent_sha256}.cpio"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, archive(agent))
-    os.utime(path)
-    return path
+    """Returns the path of the archive for this agent below `cache`, made when it is missing or damaged (OSError)."""
+    folder = Folder(cache) / "initramfs"
+    name = f"{agent_sha256}.cpio"
+    content = archive(agent)
+    try:
+        sound = folder.read(name) == content
+    except OSError:
+        sound = False
+    if not sound:
+        folder.write(name, content)
+    os.utime(folder.path / name)
+    return folder.path / name

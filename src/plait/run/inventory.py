@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.errors import MachineError, TrialError
-from plait.run.files import cache_root, write_atomically
+from plait.files import Folder
+from plait.run.files import cache_root
+from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     Boot = Callable[[Path], None]
 
@@ -72,22 +73,21 @@ def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:
     """
     tried = sorted(set(settings))
     name = sha256(json.dumps([identity, tried]).encode()).hexdigest()
-    path = cache_root() / "inventories" / f"{name}.json"
-    with contextlib.suppress(OSError, ValidationError):  # not there, or not whole: it is taken anew
-        return Inventory.model_validate_json(path.read_bytes())
+    kept = Folder(cache_root()) / "inventories"
+    with contextlib.suppress(OSError, ValidationError):  # not there, or damaged: the kernel is asked again
+        return Inventory.model_validate_json(kept.read(f"{name}.json"))
     answer = _ask(tried, boot)
     with contextlib.suppress(OSError):  # without a cache it is only asked again next time
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, answer.model_dump_json().encode())
+        kept.write(f"{name}.json", answer.model_dump_json().encode())
     return answer
 
 
 def _ask(settings: list[Setting], boot: Boot) -> Inventory:
     try:
-        with tempfile.TemporaryDirectory(prefix="plait-inventory-") as name:
-            folder = Path(name)
+        with Workspace(cache_root() / "exec", ".work-") as work:
+            folder = work.job()
             (folder / REQUEST).write_text(json.dumps({"settings": settings}), encoding="utf-8")
             boot(folder)
-            return Inventory.model_validate_json((folder / ANSWER).read_bytes())
+            return Inventory.model_validate_json(Folder(folder).read(ANSWER))
     except (OSError, ValidationError, TrialError) as error:
         raise MachineError(f"asking the kernel what it has, in a guest booted for that: {error}") from error

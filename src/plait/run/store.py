@@ -2,20 +2,29 @@
 
 An entry is a folder named by the trial's identity (plan, kernel, agent), below the user's cache. It holds the
 trial's files and `manifest.json` with the SHA-256 of each; an entry that does not match its manifest is removed
-and the trial runs again. Entries appear by rename, so a killed process cannot leave half of one.
+and the trial runs again. Entries appear by rename, so a killed process cannot leave half of one. Names in a manifest
+lead nowhere but into the entry, and links in an entry are not followed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
-import shutil
 from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from plait.files import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST = "manifest.json"
+_MANIFEST = TypeAdapter(dict[str, str])
+_MOST_BYTES = 1 << 32
+"""Of a single file of a trial (a capture may be long)."""
 
 
 class Store:
@@ -30,22 +39,17 @@ class Store:
         Returns False when there is no such entry, or when it was damaged (it is removed then). Raises OSError when
         `target` cannot be written.
         """
-        entry = self._entry(identity)
+        group = Folder(self._root) / identity[:2]
         try:
-            manifest: dict[str, str] = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
-            contents = {name: (entry / name).read_bytes() for name in manifest}
+            contents = _contents(group / identity)
         except FileNotFoundError:
             return False
-        except (OSError, ValueError):
-            shutil.rmtree(entry, ignore_errors=True)
-            return False
-        if any(_sha256(content) != manifest[name] for name, content in contents.items()):
-            shutil.rmtree(entry, ignore_errors=True)
+        except (OSError, ValidationError, ValueError):
+            self._remove(identity)
             return False
         for name, content in contents.items():
-            path = target / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            *folders, file = name.split("/")
+            Folder(target, tuple(folders)).write(file, content)
         return True
 
     def put(self, identity: str, source: Path, staging: Path) -> None:
@@ -55,27 +59,42 @@ class Store:
         entry is replaced. Raises OSError when it cannot write.
         """
         manifest: dict[str, str] = {}
-        for path in sorted(source.rglob("*")):
-            if path.is_file():
-                name = path.relative_to(source).as_posix()
-                content = path.read_bytes()
-                copy = staging / name
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_bytes(content)
-                manifest[name] = _sha256(content)
-        (staging / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True), encoding="utf-8")
-        entry = self._entry(identity)
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        if entry.is_dir():
-            shutil.rmtree(entry, ignore_errors=True)
+        for *folders, file in Folder(source).files():
+            content = Folder(source, tuple(folders)).read(file, _MOST_BYTES)
+            Folder(staging, tuple(folders)).write(file, content)
+            manifest["/".join((*folders, file))] = _sha256(content)
+        text = json.dumps(manifest, indent=1, sort_keys=True)
+        Folder(staging).write(MANIFEST, text.encode())
+        self._remove(identity)
+        group = Folder(self._root) / identity[:2]
         try:
-            staging.rename(entry)
+            group.take(staging, identity)
         except OSError:
-            if not (entry / MANIFEST).is_file():  # else another process was faster, with the same bytes
+            if not (group / identity).has(MANIFEST):  # else another process was faster, with the same bytes
                 raise
 
-    def _entry(self, identity: str) -> Path:
-        return self._root / identity[:2] / identity
+    def _remove(self, identity: str) -> None:
+        """Removes an entry, and what is where the folder of its group should be."""
+        root = Folder(self._root)
+        with contextlib.suppress(OSError):
+            try:
+                (root / identity[:2]).remove(identity)
+            except OSError as error:
+                if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                    root.remove(identity[:2])
+
+
+def _contents(entry: Folder) -> dict[str, bytes]:
+    """Return the files of an entry by their names; ValueError or OSError where it is damaged."""
+    manifest = _MANIFEST.validate_json(entry.read(MANIFEST))
+    contents = {}
+    for name, digest in manifest.items():
+        *folders, file = name.split("/")
+        content = Folder(entry.root, (*entry.inside, *folders)).read(file, _MOST_BYTES)
+        if _sha256(content) != digest:
+            raise ValueError(name)
+        contents[name] = content
+    return contents
 
 
 def _sha256(content: bytes) -> str:

@@ -10,9 +10,9 @@ made here (see plait.report).
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
+import signal
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -23,13 +23,16 @@ import plait
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
-from plait.errors import DataError, MachineError, RequestError, TrialError
+from plait.dataset.trial import TRIALS, trial_folder, trial_numbers
+from plait.errors import DataError, Ended, MachineError, RequestError, TrialError
+from plait.files import Folder, UnfitError, json_of
 from plait.plan.applications import Transfer
 from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.halts import Halt, Halts
+from plait.run.limits import remedy
 from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class TrialKey:
 
     def folder(self, out: Path) -> Path:
         """Returns the trial's folder in the result folder `out`."""
-        return out / "trials" / self.case / f"{self.index:03d}"
+        return trial_folder(out, self.case, self.index).path
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,8 @@ class StudyOutcome:
     total: int
     finished: list[TrialOutcome]
     interrupted: bool
+    signal: signal.Signals = signal.SIGINT
+    """What interrupted it."""
 
     @property
     def failed(self) -> list[TrialOutcome]:
@@ -159,13 +164,13 @@ class Runner:
         Raises MachineError when results cannot be written, RequestError when `out` holds something else.
         """
         keys = list(study.keys())
-        everything = list(replace(study, start=0).keys())
-        open_result_folder(out, description, {key.folder(out) for _, key in everything})
+        everything = replace(study, start=0)
+        open_result_folder(out, description, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
         identity = self._engine.identity()
         halts = Halts(self._ask if study.paused else None, len(keys))
         finished: list[TrialOutcome] = []
         futures: list[Future[TrialOutcome]] = []
-        interrupted = False
+        interrupted: signal.Signals | None = None
         with (
             Workspace(out, ".work-") as work,
             Workspace(self._staging, ".stage-") as stage,
@@ -181,8 +186,8 @@ class Runner:
                 futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
                 for future in as_completed(futures):
                     future.result()
-            except KeyboardInterrupt:
-                interrupted = True
+            except (KeyboardInterrupt, Ended) as end:
+                interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
                 self._stop_all(futures)
             except OSError as error:
                 self._stop_all(futures)
@@ -192,7 +197,7 @@ class Runner:
                 raise
         ended = [future for future in futures if not future.cancelled()]
         finished += [future.result() for future in ended if future.exception() is None]
-        return StudyOutcome(halts.total, finished, interrupted)
+        return StudyOutcome(halts.total, finished, interrupted is not None, interrupted or signal.SIGINT)
 
     def _stop_all(self, futures: list[Future[TrialOutcome]]) -> None:
         """Ends running trials, and drops waiting ones."""
@@ -227,13 +232,13 @@ class _TrialRunner:
         result = self.work.job()
         disturbed = bool(plan.pause)  # by what is done at the prompt: it is nobody else's trial
         if not fresh and not disturbed and self.store.fetch(identity, result):
-            _publish(result, key.folder(self.out))
+            _publish(result, key, self.out)
             outcome = TrialOutcome(key, None, True, time.monotonic() - started, None)
         else:
             provenance = self._execute(plan, key, identity, result)
             if provenance.error is None and not disturbed:
                 self.store.put(identity, result, self.stage.job())
-            _publish(result, key.folder(self.out))
+            _publish(result, key, self.out)
             wall_s = time.monotonic() - started
             outcome = TrialOutcome(key, provenance.error, False, wall_s, provenance.virtual_s)
         self.observer.trial_ended(outcome)
@@ -260,8 +265,10 @@ class _TrialRunner:
         except (TrialError, DataError) as failure:
             error = str(failure)
         wall_s = time.monotonic() - started
-        (result / "plan.json").write_bytes(plan_bytes(plan))
-        _keep_files(folder, result)
+        kept = Folder(result)
+        kept.write("plan.json", plan_bytes(plan))
+        for unfit in _keep_files(Folder(folder), kept):
+            error = error or f"the guest left what plait does not keep: {unfit.filename}: {unfit.strerror}"
         provenance = Provenance(
             status="ok" if error is None else "failed",
             error=error,
@@ -274,9 +281,9 @@ class _TrialRunner:
             agent_sha256=self.identity.agent_sha256,
             plait_version=plait.__version__,
             wall_s=round(wall_s, 4),
-            virtual_s=_virtual_s(folder),
+            virtual_s=_virtual_s(Folder(folder)),
         )
-        (result / "provenance.json").write_text(provenance.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        kept.write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
         shutil.rmtree(folder)
         return provenance
 
@@ -289,24 +296,28 @@ class _TrialRunner:
         return {name: self.study.inputs[name] for name in names}
 
 
-def open_result_folder(out: Path, description: dict[str, object], keep: set[Path]) -> None:
+def open_result_folder(out: Path, description: dict[str, object], keep: set[TrialKey]) -> None:
     """Makes `out` the result folder of the study that `description` (study.json) tells of.
 
-    Trials that are not among `keep` are left-overs of an earlier form of the same study, and removed. Raises
-    RequestError when `out` holds anything that is not a study of the same name, MachineError when it cannot be
-    written.
+    Trials that are not among `keep` are left-overs of an earlier form of the same study, and removed; what is no trial
+    stays. Raises RequestError when `out` holds anything that is not a study of the same name, or links, MachineError
+    when it cannot be written.
     """
+    folder = Folder(out)
     try:
         _refuse_foreign(out, str(description["name"]), description["schema"])
         out.mkdir(parents=True, exist_ok=True)
-        for trial in out.glob("trials/*/*"):
-            if trial not in keep:
-                shutil.rmtree(trial)
-        for case in out.glob("trials/*"):
-            if not any(case.iterdir()):
-                case.rmdir()
+        for case in (folder / TRIALS).folders():
+            there = folder / TRIALS / case
+            for index in trial_numbers(out, case):
+                if TrialKey(case, index) not in keep:
+                    there.remove(f"{index:03d}")
+            if not there.names():
+                (folder / TRIALS).remove(case)
         text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
-        (out / "study.json").write_text(text, encoding="utf-8")
+        folder.write("study.json", text.encode())
+    except (UnfitError, DataError) as error:
+        raise RequestError(f"writing results to {out}: {_unfit(error)}; give another --out") from error
     except OSError as error:
         raise MachineError(_cannot_write(out, error)) from error
 
@@ -316,10 +327,9 @@ def _refuse_foreign(out: Path, name: str, schema: object) -> None:
         return
     if not out.is_dir():
         raise RequestError(f"writing results to {out}: it is a file; give another --out")
-    study = out / "study.json"
-    if study.exists():
+    if Folder(out).has("study.json"):
         try:
-            found = json.loads(study.read_text(encoding="utf-8"))
+            found = json_of(Folder(out).read("study.json"))
             previous, written = found["name"], found["schema"]
         except (ValueError, KeyError, TypeError) as error:
             raise RequestError(
@@ -338,42 +348,50 @@ def _refuse_foreign(out: Path, name: str, schema: object) -> None:
             raise RequestError(
                 f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
             )
-    elif any(not path.name.startswith(".work-") for path in out.iterdir()):
+    elif any(not name.startswith(".work-") for name in Folder(out).names()):
         raise RequestError(
             f"writing results to {out}: it holds files that are not a study; give another --out"
         )
 
 
-def _publish(result: Path, target: Path) -> None:
-    """Moves a finished trial into the result folder, in one step."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        target.rename(result.with_suffix(".old"))  # the workspace removes it
-    result.rename(target)
+def _publish(result: Path, key: TrialKey, out: Path) -> None:
+    """Moves a finished trial into the result folder, in one step (OSError)."""
+    *above, name = trial_folder(out, key.case, key.index).inside
+    target = Folder(out, tuple(above))
+    if target.has(name):
+        target.give(name, result.with_suffix(".old"))  # the workspace removes it
+    target.take(result, name)
 
 
-def _keep_files(folder: Path, result: Path) -> None:
-    logs = result / "logs"
-    logs.mkdir(exist_ok=True)
-    for name in ("console.log", "status.json"):
-        if (folder / name).exists():
-            shutil.copyfile(folder / name, logs / name)
-    for name in ("pcap", "programs"):
-        if (folder / name).is_dir():
-            (folder / name).rename(result / name)
+def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
+    """Keeps what a trial leaves beside its tables, and returns what of it is not fit to be kept (OSError)."""
+    unfit = []
+    for name in ("console.log", "status.json", "pcap", "programs"):
+        try:
+            if not job.has(name):
+                continue
+            if name.endswith((".log", ".json")):
+                job.copy_file(name, result / "logs")
+            else:
+                (job / name).files()  # refuses links, devices and too much
+                result.take(job.path / name, name)
+        except UnfitError as error:
+            unfit.append(error)
+    return unfit
 
 
-def _virtual_s(folder: Path) -> float | None:
+def _virtual_s(job: Folder) -> float | None:
     try:
-        status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return float(status["virtual_us"]) / 1e6
+        return float(json_of(job.read("status.json"))["virtual_us"]) / 1e6
+    except (OSError, ValueError, LookupError, TypeError, OverflowError):
+        return None  # the trial ended before the guest could say
+
+
+def _unfit(error: UnfitError | DataError) -> str:
+    return f"{error.filename}: {error.strerror}" if isinstance(error, UnfitError) else str(error)
 
 
 def _cannot_write(out: Path, error: OSError) -> str:
-    remedy = (
-        "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check the folder's permissions"
-    )
+    what = remedy(error, "check the folder's permissions")
     where = error.filename or out
-    return f"writing results to {where}: {error.strerror}; {remedy} and run again: finished trials are kept"
+    return f"writing results to {where}: {error.strerror}; {what} and run again: finished trials are kept"

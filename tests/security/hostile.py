@@ -1,0 +1,146 @@
+"""Result folders as a stranger could send them: ways to damage a file, and what plait does with a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from plait.api.explaining import explain_study
+from plait.api.export import export_flow
+from plait.api.merge import merge
+from plait.report import build
+from plait.report.explained import show_explanation
+from plait.report.studies import compare_folders
+from plait.report.terminal import show
+from plait.run.store import Store
+from plait.run.study import Runner, Study
+from plait.testing.engine import FakeEngine
+from plait.testing.folders import two_paths, write_study
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def study(folder: Path, repeat: int = 2) -> Path:
+    """Makes a result folder with its report, and returns it."""
+    write_study(folder, two_paths(), repeat=repeat)
+    build(folder)
+    return folder
+
+
+def _replaced(content: bytes) -> Callable[[Path, random.Random], None]:
+    def damage(path: Path, _: random.Random) -> None:
+        path.write_bytes(content)
+
+    return damage
+
+
+def _cut(path: Path, choose: random.Random) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: choose.randrange(len(content))])
+
+
+def _flipped(path: Path, choose: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    for _ in range(choose.choice((1, 1, 1, 8, 64))):
+        content[choose.randrange(len(content))] ^= 1 << choose.randrange(8)
+    path.write_bytes(content)
+
+
+def _swapped(path: Path, choose: random.Random) -> None:
+    """Another value where a number or a text stands: what is read is still JSON."""
+    text = path.read_text(encoding="latin-1")
+    places = [i for i, c in enumerate(text) if c.isdigit() or c == '"']
+    if places:
+        at = choose.choice(places)
+        new = choose.choice(("9" * 400, "-1", "1e999", "null", '"', '"x"', "{}", "\\u001b[2J", "..", "/"))
+        path.write_text(text[:at] + new + text[at + 1 :], encoding="latin-1")
+
+
+def _folder(path: Path, _: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "inside").write_text("x")
+
+
+def _fifo(path: Path, _: random.Random) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _link(path: Path, _: random.Random) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def _gone(path: Path, _: random.Random) -> None:
+    path.unlink()
+
+
+DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
+    "cut": _cut,
+    "flipped": _flipped,
+    "swapped": _swapped,
+    "empty": _replaced(b""),
+    "null": _replaced(b"null"),
+    "list": _replaced(b"[1, 2]"),
+    "numbers": _replaced(b'{"a": 1, "schema": 1e999}'),
+    "deep": _replaced(b"[" * 200_000),
+    "long": _replaced(b"9" * 5000),
+    "zeros": _replaced(bytes(4096)),
+    "not text": _replaced(bytes(range(256))),
+    "folder": _folder,
+    "fifo": _fifo,
+    "link": _link,
+    "gone": _gone,
+}
+
+
+def use_everywhere(folder: Path, other: Path, scratch: Path) -> dict[str, Exception]:
+    """Does everything with a result folder that plait can do, and returns what was raised by what."""
+    raised: dict[str, Exception] = {}
+
+    def attempt(what: str, do: Callable[[], object]) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            try:
+                do()
+            except Exception as error:  # noqa: BLE001 - the tests look at each
+                raised[what] = error
+
+    attempt("report", lambda: build(folder))
+    attempt("show", lambda: show(folder))
+    attempt("explain", lambda: show_explanation(explain_study(folder)))
+    attempt("export", lambda: export_flow(folder, case="transport=tcp"))
+    attempt("compare", lambda: compare_folders(other, folder, metrics=("goodput_bps",), tolerance=0.0))
+    attempt("merge", lambda: merge(scratch / "merged", [folder, other]))
+    attempt("continue", lambda: go_on(folder, scratch))
+    shutil.rmtree(scratch / "merged", ignore_errors=True)
+    return raised
+
+
+class _Unwatched:
+    def trial_advanced(self, key: object, virtual_us: int) -> None: ...
+
+    def trial_ended(self, outcome: object) -> None: ...
+
+
+def go_on(folder: Path, scratch: Path) -> object:
+    """Runs a study of the same name into the folder, as `plait run` does."""
+    from plait.plan.expand import expand
+    from plait.plan.resolve import resolve
+    from plait.scenario import load
+
+    asked = Study(
+        name="two-paths",
+        cases=expand(load("two-paths")),
+        seed=1,
+        repeat=1,
+        resolve=lambda case, seed: resolve(case.scenario, seed),
+    )
+    runner = Runner(FakeEngine(), Store(scratch / "trials"), scratch / "trials", jobs=1)
+    return runner.run(asked, folder, {"name": "two-paths", "schema": 1}, _Unwatched())  # type: ignore[arg-type]

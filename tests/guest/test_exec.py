@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -82,6 +84,20 @@ def test_nothing_of_the_host_can_be_changed_but_what_is_given_not_even_by_mounti
     assert (after.st_mode, after.st_mtime, list(here.iterdir())) == (before.st_mode, before.st_mtime, [])
     assert not any(Path(place, "plait-probe").exists() for place in ("/etc", "/usr", "/root", "/dev"))
     assert not Path("/run/probe").exists()
+
+
+def test_programs_stay_root_whoever_owns_a_file_with_the_set_user_id_bit(tmp_path: Path) -> None:
+    """Where an ordinary user runs the guest, the owner of `mount` is not root there; `mount` has to work even so."""
+    own = Path(shutil.copy("/usr/bin/id", tmp_path))
+    if os.geteuid() == 0:
+        os.chown(own, 65534, 65534)
+    own.chmod(0o6755)
+    words = (
+        f"{own} -u; {own} -g; mkdir /tmp/a; mount --bind /tmp/a /etc/network; touch /etc/network/b; ls /tmp/a"
+    )
+    for options in ((), ("--rw", str(tmp_path))):
+        done = run(*options, "--", "sh", "-c", words)
+        assert (done.stdout.split(), done.stderr) == (["0", "0", "b"], "")
 
 
 def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:

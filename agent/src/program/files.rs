@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rustix::mount::{MountFlags, mount_bind, mount_remount};
+
 use super::root::ROOT;
 use crate::boot::JOB;
 use crate::error::{Attempt, Error, Result};
@@ -10,6 +12,13 @@ use crate::plan::{HostName, Program, ProgramFile};
 
 /// What is collected of one file.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// Ignores the set-user-ID bits of the host's files. Programs are root already, and where an ordinary user runs the
+/// guest, the host's files belong to user 65534 here: without this, `mount` would run as that user and be refused.
+pub fn ignore_set_user_id() -> Result<()> {
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
+    mount_remount(ROOT, flags, c"").attempt(|| format!("ignoring set-user-ID bits below {ROOT}"))
+}
 
 /// Makes the program's directory and files.
 pub fn write(plan: &Program) -> Result<()> {
@@ -60,7 +69,7 @@ pub fn mount_packages() -> Result<()> {
     let what = || format!("mounting {} on /mnt/npm", packages.display());
     let target = format!("{ROOT}/mnt/npm");
     std::fs::create_dir(&target).attempt(what)?;
-    rustix::mount::mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
+    mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
 }
 
 /// Puts the names of nodes where programs look for them.
@@ -71,5 +80,5 @@ pub fn name_hosts(names: &[HostName]) -> Result<()> {
     }
     let what = || "naming the nodes in /etc/hosts";
     std::fs::write("/run/hosts", text).attempt(what)?;
-    rustix::mount::mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(what)
+    mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(what)
 }

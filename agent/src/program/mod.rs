@@ -6,7 +6,7 @@
 mod confine;
 pub mod devices;
 mod figures;
-mod files;
+pub mod files;
 mod log;
 mod ready;
 pub mod root;
@@ -47,6 +47,7 @@ pub fn prepare() -> Result<()> {
         return Ok(());
     }
     root::prepare()?;
+    files::ignore_set_user_id()?;
     confine::prepare()
 }
 

@@ -13,6 +13,7 @@ use super::orders::First;
 use crate::apply;
 use crate::boot::mount_at;
 use crate::error::{Attempt, Error, Result};
+use crate::program::files;
 use crate::program::root::{self, ROOT};
 use crate::sys;
 
@@ -35,6 +36,7 @@ pub struct Place {
 pub fn prepare(first: &First) -> Result<Place> {
     apply::bring_up_loopback()?;
     root::mount_host()?;
+    files::ignore_set_user_id()?;
     layers()?;
     mount_at("tmpfs", "tmpfs", &format!("{ROOT}/run"), c"mode=0755,size=10%")?;
     root::mount_kernel()?;
@@ -44,7 +46,7 @@ pub fn prepare(first: &First) -> Result<Place> {
     for folder in &first.writable {
         let options = CString::new(root::host_path(folder));
         let options = options.map_err(|error| Error::because(format!("mounting {folder}"), error))?;
-        mount("none", format!("{ROOT}{folder}"), "hostfs", MountFlags::empty(), options.as_c_str())
+        mount("none", format!("{ROOT}{folder}"), "hostfs", MountFlags::NOSUID, options.as_c_str())
             .attempt(|| format!("mounting {folder}"))?;
     }
     root::seal()?;

@@ -66,7 +66,8 @@ fn layers() -> Result<()> {
         )?;
         let options =
             CString::new(format!("lowerdir={lower},upperdir={upper},workdir={work}")).unwrap_or_default();
-        mount_at("overlay", "overlay", &lower, &options)?;
+        mount("overlay", &lower, "overlay", MountFlags::NOSUID, options.as_c_str())
+            .attempt(|| format!("mounting an overlay on {lower}"))?;
     }
     Ok(())
 }

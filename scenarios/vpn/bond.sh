@@ -27,6 +27,7 @@ softether_server() { # PORT WRAPPER...: each server has state and log folders of
   port=$1; shift
   mkdir -p /run/softether "log-$port"
   LOG=$PWD/log-$port PORT=$port unshare --mount sh -c '
+    set -e
     for folder in /var/lib /var/log /run/softether; do mount -t tmpfs tmpfs $folder; mkdir -p $folder/softether; done
     mount --bind "$LOG" /var/log/softether
     cat > /var/lib/softether/vpn_server.config <<CONFIG
@@ -52,7 +53,8 @@ declare root
 	}
 }
 CONFIG
-    exec "$@"' - "$@" /usr/libexec/softether/vpnserver/vpnserver start > "start-$port" 2>&1
+    exec "$@"' - "$@" /usr/libexec/softether/vpnserver/vpnserver start > "start-$port" 2>&1 ||
+    softether_failed "$port" "does not start"
   wait_for listening "$port" || softether_failed "$port" "does not listen"
 }
 softether_failed() { # PORT WHAT

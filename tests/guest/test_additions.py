@@ -22,7 +22,7 @@ from plait.scenario import load
 if TYPE_CHECKING:
     from plait.run.virtual import VirtualEngine
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.users]
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -22,10 +24,12 @@ from plait.run.session import END, First, Session, Start
 if TYPE_CHECKING:
     from plait.run.virtual import VirtualEngine
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.users]
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 HOSTS_ROOT = "../" * 64
+HOME = Path.home()
+"""What the tests' user may write to outside a guest."""
 
 
 def test_output_errors_and_the_exit_code_are_those_of_the_program() -> None:
@@ -58,9 +62,9 @@ WRITES = f"""
 echo own > /tmp/probe && cat /tmp/probe; echo own > /run/probe && cat /run/probe
 echo own > /var/tmp/probe && cat /var/tmp/probe; echo own > /dev/shm/probe && cat /dev/shm/probe
 echo kept > "$GIVEN/kept"
-for place in /etc /usr /root; do echo changed > $place/plait-probe && echo CHANGED $place; done
+for place in /etc /usr {HOME}; do echo changed > $place/plait-probe && echo CHANGED $place; done
 mkdir /tmp/root; mount -t hostfs none /tmp/root -o {HOSTS_ROOT} && echo MOUNTED
-for place in etc usr root dev "$HERE"; do echo changed > /tmp/root/$place/plait-probe && echo CHANGED $place; done
+for place in etc usr {HOME} dev "$HERE"; do echo changed > /tmp/root/$place/plait-probe && echo CHANGED $place; done
 chmod 777 "/tmp/root/$HERE" && echo CHANGED mode; touch -d 2001-01-01 "/tmp/root/$HERE" && echo CHANGED time
 mount -o remount,rw / && echo changed > /etc/plait-probe && echo CHANGED remounted
 echo 1 > /tmp/root/proc/sys/net/ipv4/ip_forward && echo CHANGED sysctl
@@ -81,8 +85,22 @@ def test_nothing_of_the_host_can_be_changed_but_what_is_given_not_even_by_mounti
     assert (given / "kept").read_text() == "kept\n"
     after = here.stat()
     assert (after.st_mode, after.st_mtime, list(here.iterdir())) == (before.st_mode, before.st_mtime, [])
-    assert not any(Path(place, "plait-probe").exists() for place in ("/etc", "/usr", "/root", "/dev"))
+    assert not any(Path(place, "plait-probe").exists() for place in ("/etc", "/usr", HOME, "/dev"))
     assert not Path("/run/probe").exists()
+
+
+def test_programs_stay_root_whoever_owns_a_file_with_the_set_user_id_bit(tmp_path: Path) -> None:
+    """Where an ordinary user runs the guest, the owner of `mount` is not root there; `mount` has to work even so."""
+    own = Path(shutil.copy("/usr/bin/id", tmp_path))
+    if os.geteuid() == 0:
+        os.chown(own, 65534, 65534)
+    own.chmod(0o6755)
+    words = (
+        f"{own} -u; {own} -g; mkdir /tmp/a; mount --bind /tmp/a /etc/network; touch /etc/network/b; ls /tmp/a"
+    )
+    for options in ((), ("--rw", str(tmp_path))):
+        done = run(*options, "--", "sh", "-c", words)
+        assert (done.stdout.split(), done.stderr) == (["0", "0", "b"], "")
 
 
 def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from plait.run.virtual import VirtualEngine
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.users]
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 WAYS = r"""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from conftest import Ran
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.users]
 
 NETWORK = """\
 title: Programs

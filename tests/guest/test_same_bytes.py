@@ -17,7 +17,7 @@ import pytest
 import plait
 from plait import kernel as kernels
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.users]
 
 PLAIT = Path(sys.executable).parent / "plait"
 GOLDEN = Path(__file__).parents[1] / "data" / "golden-digests.json"

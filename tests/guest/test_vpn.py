@@ -28,6 +28,7 @@ PROGRAMS = ("vpncmd", "vpnserver", "wg", "openvpn", "mptcpize", "iperf3", "ping"
 missing = [name for name in PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
 pytestmark = [
     pytest.mark.guest,
+    pytest.mark.users,
     pytest.mark.skipif(
         bool(missing), reason=f"needs {', '.join(missing)}: `tools/system-packages test` installs them"
     ),

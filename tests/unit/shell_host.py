@@ -1,7 +1,7 @@
 """Runs an exported plan on this host's kernel and tells what came of it.
 
-Called by test_shell_host.py, as root, in mount, network and process namespaces of its own:
-`shell_host.py PLAN.json SCRIPT.sh`; prints JSON.
+Called by test_shell_host.py, as root (for an ordinary user: of a user namespace), in mount, network and process
+namespaces of its own: `shell_host.py PLAN.json SCRIPT.sh`; prints JSON.
 
 What the kernel lacks is left out of the script (netem) or done in another way (u32 for matchall), and told.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,6 +88,16 @@ def test_a_damaged_kit_is_told_from_a_missing_one_and_leaves_nothing(tree: Path,
     with pytest.raises(KernelBuildError, match="unpacking"):
         kit.unpacked(kernel)
     assert list((tmp_path / "kernels" / ".kits").iterdir()) == []
+
+
+def test_a_kit_writes_nowhere_but_in_its_folder(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernels" / "identity"
+    kernel.mkdir(parents=True)
+    with tarfile.open(kernel / kit.ARCHIVE, "w:xz") as archive:
+        archive.addfile(tarfile.TarInfo("../../../outside"))
+    with pytest.raises(KernelBuildError, match="unpacking"):
+        kit.unpacked(kernel)
+    assert not list(tmp_path.rglob("outside"))
 
 
 def test_a_kit_is_unpacked_once(tree: Path, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The exported commands, run on this host's kernel, lead to what the plan says. Needs root and some of the kernel."""
+"""The exported commands, run on this host's kernel, lead to what the plan says.
+
+Needs some of that kernel, and no root.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,10 @@ from plait.plan.shell import to_shell
 if TYPE_CHECKING:
     from plait.plan.model import Plan, Route
 
+ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+"""In which an ordinary user finds `tc`."""
+HOW: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 120, "env": ENVIRONMENT}
+UNSHARE = ("unshare",) if os.geteuid() == 0 else ("unshare", "--map-root-user")
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 FULLMESH = ", ".join(f"{{link: '{link}', flags: [subflow, fullmesh]}}" for link in ("c-r", "c-r#2"))
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -39,16 +46,18 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def missing() -> str | None:
     """What this host lacks to run the test at all."""
-    if os.geteuid() != 0:
-        return "needs root, to make network namespaces"
-    tools = [tool for tool in ("ip", "tc", "ss", "unshare", "sysctl", "mount") if shutil.which(tool) is None]
+    tools = [
+        tool
+        for tool in ("ip", "tc", "ss", "unshare", "sysctl", "mount")
+        if not shutil.which(tool, path=ENVIRONMENT["PATH"])
+    ]
     if tools:
         return f"needs {', '.join(tools)}"
     if not Path("/proc/sys/net/mptcp/enabled").exists():
         return "needs a kernel with MPTCP"
     probe = "ip link add p0 type veth peer name p1 && tc qdisc add dev p0 root tbf rate 1mbit burst 3028 limit 9000"
-    done = subprocess.run(["unshare", "-n", "sh", "-c", probe], capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else f"needs veth and tbf: {done.stderr.strip()}"
+    done = subprocess.run([*UNSHARE, "-n", "sh", "-c", probe], check=False, **HOW)
+    return None if done.returncode == 0 else f"needs network namespaces, veth and tbf: {done.stderr.strip()}"
 
 
 LACKS = missing()
@@ -63,8 +72,8 @@ class Applied:
         (folder / "plan.json").write_bytes(plan_bytes(plan))
         (folder / "network.sh").write_text(to_shell(plan), encoding="utf-8")
         inner = [sys.executable, str(Path(__file__).with_name("shell_host.py")), str(folder / "plan.json")]
-        command = ["unshare", "-m", "-n", "-p", "-f", "--mount-proc", *inner, str(folder / "network.sh")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        command = [*UNSHARE, "-m", "-n", "-p", "-f", "--mount-proc", *inner, str(folder / "network.sh")]
+        done = subprocess.run(command, check=False, **HOW)
         assert done.returncode == 0, done.stderr
         self.told: dict[str, Any] = json.loads(done.stdout)
 

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rustix::mount::mount_bind;
+
 use super::root::ROOT;
 use crate::boot::JOB;
 use crate::error::{Attempt, Error, Result};
@@ -60,7 +62,7 @@ pub fn mount_packages() -> Result<()> {
     let what = || format!("mounting {} on /mnt/npm", packages.display());
     let target = format!("{ROOT}/mnt/npm");
     std::fs::create_dir(&target).attempt(what)?;
-    rustix::mount::mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
+    mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
 }
 
 /// Puts the names of nodes where programs look for them.
@@ -71,5 +73,5 @@ pub fn name_hosts(names: &[HostName]) -> Result<()> {
     }
     let what = || "naming the nodes in /etc/hosts";
     std::fs::write("/run/hosts", text).attempt(what)?;
-    rustix::mount::mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(what)
+    mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(what)
 }

@@ -57,10 +57,12 @@ pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()
         .attempt(what)
 }
 
-/// Mounts the host's files, read-only.
+/// Mounts the host's files, read-only, and ignores their set-user-ID bits. Programs are root already, and where an
+/// ordinary user runs the guest, the host's files belong to user 65534 here: without this, `mount` would run as that
+/// user and be refused.
 pub fn mount_host() -> Result<()> {
     rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("making {ROOT}"))?;
-    mount_host_path("/", ROOT, MountFlags::RDONLY)
+    mount_host_path("/", ROOT, MountFlags::RDONLY | MountFlags::NOSUID)
 }
 
 /// Mounts what the guest's kernel offers, in place of what the host's does.

@@ -42,7 +42,7 @@ pub fn prepare(first: &First) -> Result<Place> {
     devices()?;
     groups(first.processes_max)?;
     for folder in &first.writable {
-        root::mount_host_path(folder, &format!("{ROOT}{folder}"), MountFlags::empty())?;
+        root::mount_host_path(folder, &format!("{ROOT}{folder}"), MountFlags::NOSUID)?;
     }
     root::seal()?;
     enter()
@@ -61,7 +61,8 @@ fn layers() -> Result<()> {
         )?;
         let options =
             CString::new(format!("lowerdir={lower},upperdir={upper},workdir={work}")).unwrap_or_default();
-        mount_at("overlay", "overlay", &lower, &options)?;
+        mount("overlay", &lower, "overlay", MountFlags::NOSUID, options.as_c_str())
+            .attempt(|| format!("mounting an overlay on {lower}"))?;
     }
     Ok(())
 }

@@ -7,13 +7,13 @@ kernel in the cache. The tree itself, 2 GB of it, is not kept.
 from __future__ import annotations
 
 import contextlib
-import lzma
 import tarfile
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import KernelBuildError
+from plait.kernel.unpack import extract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,18 +69,17 @@ def unpacked(kernel: Path) -> Path:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    try:
-        with tarfile.open(archive, "r:xz") as kit:
-            kit.extractall(folder, filter="tar")
-    except FileNotFoundError as error:
+    if not archive.is_file():
         raise KernelBuildError(
             f"{archive.parent.name[:12]}: this kernel was built without a kit to build modules against; "
             "`plait kernel build` makes one that has it"
-        ) from error
-    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
-        raise KernelBuildError(
-            f"unpacking {archive}: {error}; remove {archive.parent} and build the kernel again"
-        ) from error
+        )
+    folder.mkdir()
+    try:
+        extract(archive, folder)
+    except KernelBuildError as error:
+        remedy = f"if the archive is damaged, remove {archive.parent} and build the kernel again"
+        raise KernelBuildError(f"{error}; {remedy}") from error
 
 
 def _kept(tree: Path) -> Iterator[Path]:

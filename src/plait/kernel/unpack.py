@@ -49,7 +49,18 @@ def archive(path: Path, target: Path) -> None:
     Raises:
         KernelBuildError: it cannot be read, or the disk is full.
     """
-    _tar(["--extract", f"--file={path}", "--strip-components=1", *_patterns(LEFT_OUT)], target, path)
+    extract(path, target, "--strip-components=1", *_patterns(LEFT_OUT))
+
+
+def extract(path: Path, target: Path, *options: str) -> None:
+    """Extracts the archive `path` (tar, compressed or not) into the existing folder `target`, and nowhere else.
+
+    GNU tar does it: `TarFile.extractall` is only safe with `filter`, which Debian 12's Python 3.11.2 does not have.
+
+    Raises:
+        KernelBuildError: the archive cannot be read, or the disk is full.
+    """
+    _tar(["--extract", f"--file={path}", *options], target, path)
 
 
 def tree(path: Path, target: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from plait.errors import TrialError
@@ -45,6 +46,8 @@ class PausingGuest(Talking):
         self.stuck: str | None = None
         """Why it was given up."""
         self._given = self._forgotten = 0
+        self._awaited = deque([0])
+        """How many orders had been given when each READY that is still to come was asked for."""
         self._passing = 1  # until the first pause
         self._since = self._due = time.monotonic()
         self._held = False
@@ -90,6 +93,7 @@ class PausingGuest(Talking):
         """Ends the pause: the trial goes on, to the next one or to its end."""
         self._passing += 1
         self._order({"do": "leave"})
+        self._awaited.append(self._given)
         self._release()
 
     def turn(self, *, wanted: bool) -> float:
@@ -116,6 +120,7 @@ class PausingGuest(Talking):
         self._passing += 1
         self._since = time.monotonic()
         self._order({"do": "pass", "us": microseconds})
+        self._awaited.append(self._given)
         self._release()
 
     def _release(self) -> None:
@@ -124,8 +129,9 @@ class PausingGuest(Talking):
             self._held = False
 
     def _forget_orders(self) -> None:
-        """Removes the orders that it has carried out: all of them, when it rests."""
-        while self.rests and self._forgotten < self._given:
+        """Removes the orders up to the one that its latest READY answers; later ones it may still have to read."""
+        answered = self._awaited.popleft() if self._awaited else self._forgotten
+        while self._forgotten < answered:
             (self.folder / "input" / f"order-{self._forgotten}").unlink()
             self._forgotten += 1
 

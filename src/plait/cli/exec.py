@@ -15,8 +15,14 @@ from plait.cli.ending import say
 if TYPE_CHECKING:
     from plait.plan.model import Plan
     from plait.run.session import First, Start
+    from plait.units import Duration
 
 CLOCKS = ("virtual", "real")
+SYSTEM_CALL_NS = 7000
+"""What a system call takes of the virtual clock: measured in a guest whose clock is real (`getppid`, least of many).
+
+What programs compute takes no time, so that switches that ask a controller answer too soon with less.
+"""
 _READ_AHEAD_BYTES = 256 << 20
 _BROKEN_PIPE = 141
 """What a shell gives a program that SIGPIPE has ended."""
@@ -42,6 +48,9 @@ def command(
         str, typer.Option(metavar="TIME", help="Of the guest's clock; `none` for no end.")
     ] = "1h",
     wall_timeout: Annotated[str, typer.Option(metavar="TIME", help="Of this machine's clock.")] = "1h",
+    system_call: Annotated[
+        str, typer.Option(metavar="TIME", help="Of the virtual clock, for each system call.")
+    ] = f"{SYSTEM_CALL_NS}ns",
     processes: Annotated[int, typer.Option(min=1, help="No more than so many at once.")] = 2000,
     env: Annotated[
         list[str] | None,
@@ -66,6 +75,7 @@ def command(
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
     memory_mib = _mebibytes(memory)
     wall_us = _micros("--wall-timeout", wall_timeout)
+    plan = plan_of(seed, memory_mib, system_call_ns=_duration("--system-call", system_call))
     first = First(
         start=_start(program, environment, real_time=real_time),
         writable=[_writable(folder) for folder in rw or []],
@@ -74,7 +84,7 @@ def command(
         time_limit_us=_micros("--timeout", timeout),
     )
     wall_s = float("inf") if wall_us is None else wall_us / 1e6
-    return _boot(kernel, plan_of(seed, memory_mib), first, wall_s, real_time=real_time)
+    return _boot(kernel, plan, first, wall_s, real_time=real_time)
 
 
 def _boot(kernel: str | None, plan: Plan, first: First, wall_s: float, *, real_time: bool) -> int:
@@ -111,12 +121,11 @@ def _tell(text: str) -> None:
     say(text)
 
 
-def plan_of(seed: int, memory_mib: int) -> Plan:
-    """Returns the plan of a guest without any network, in which programs run."""
-    from plait.plan.programs import SYSTEM_CALL_NS
+def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:
+    """Returns the plan of a guest without any network, in which programs run at this virtual cost of system calls."""
     from plait.run.virtual import NOTHING
 
-    machine = NOTHING.machine.model_copy(update={"memory_mib": memory_mib, "syscall_ns": SYSTEM_CALL_NS})
+    machine = NOTHING.machine.model_copy(update={"memory_mib": memory_mib, "syscall_ns": int(system_call_ns)})
     return NOTHING.model_copy(update={"seed": seed, "machine": machine})
 
 
@@ -201,13 +210,14 @@ def _mebibytes(text: str) -> int:
 
 
 def _micros(option: str, text: str) -> int | None:
+    return None if text == "none" else _duration(option, text).us
+
+
+def _duration(option: str, text: str) -> Duration:
     from plait.errors import RequestError
     from plait.units import Duration
 
-    if text == "none":
-        return None
     try:
-        time = Duration.parse(text)
+        return Duration.parse(text)
     except ValueError as error:
         raise RequestError(f"{option} {text}: {error}") from error
-    return int(time.us)

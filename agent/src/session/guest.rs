@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use rustix::fs::{FileType, Mode, OFlags};
-use rustix::mount::{MountFlags, mount_move};
+use rustix::mount::{MountFlags, mount, mount_move};
 
 use super::orders::First;
 use crate::apply;

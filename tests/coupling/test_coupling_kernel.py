@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from coupling_kernel import path_groups, user_groups
-from coupling_networks import Group, Run, empty, lossy, scenario_c
+from coupling_networks import Group, Groups, Run, empty, lossy, scenario_c
 from coupling_rules import BALIA, LIA, OLIA, Rule
 from coupling_sender import LINUX
 from coupling_vegas import VegasConnection
@@ -28,11 +28,15 @@ tcp: {congestion_control: CC}
 sample: 100ms
 """
 LOSSY = """
-title: Random loss
-network: {generator: n-paths, rates: 1gbit, delays: 20ms, losses: [LOSSES]}
+title: Random loss of data, not of ACKs
+network:
+  hosts: [h1, h2]
+  links:
+    h1-h2: {rate: 1gbit, delay: 20ms, forward: {loss: LOSS0}}
+    h1-h2#2: {rate: 1gbit, delay: 20ms, forward: {loss: LOSS1}}
 mptcp: {scheduler: minrtt}
 tcp: {receive_buffer_max: 16MiB, send_buffer_max: 16MiB, congestion_control: CC}
-traffic: [{bulk: {from: h1, to: h2, duration: 61s}}]
+traffic: [{bulk: {from: h1, to: h2, duration: 101s}}]
 sample: 100ms
 """
 EMPTY = """
@@ -59,14 +63,28 @@ def test_many_users_on_a_congested_queue(run_trial, rule: Rule) -> None:  # type
         assert_alike(kernel[group], model[group], 0.12)
 
 
+def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float]) -> Groups:  # type: ignore[no-untyped-def]
+    text = LOSSY.replace("CC", rule.name)
+    for number, loss in enumerate(losses):
+        text = text.replace(f"LOSS{number}", f"{100 * loss:g}%")
+    return path_groups(run_trial(text).tables, 10, 100)
+
+
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
-@pytest.mark.parametrize("losses", [(0.002, 0.002), (0.03, 0.1)], ids=str)
-def test_one_user_with_random_loss(run_trial, rule: Rule, losses: tuple[float, ...]) -> None:  # type: ignore[no-untyped-def]
-    text = LOSSY.replace("CC", rule.name).replace("LOSSES", ", ".join(f"{100 * loss:g}%" for loss in losses))
-    kernel = path_groups(run_trial(text).tables, 10, 60)
-    model = lossy(rule, Run(10, 60, behaviour=LINUX, delay=0.02), losses)
-    total = [sum(path.cwnd for path in paths.values()) for paths in (kernel, model)]
-    assert total[0] == pytest.approx(total[1], rel=0.2), (kernel, model)
+def test_one_user_with_tens_of_segments(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+    kernel = lossy_kernel(run_trial, rule, (0.002, 0.002))
+    model = lossy(rule, Run(10, 60, behaviour=LINUX, delay=0.02), (0.002, 0.002))
+    totals = [sum(path.cwnd for path in paths.values()) for paths in (kernel, model)]
+    assert totals[0] == pytest.approx(totals[1], rel=0.2), (kernel, model)
+
+
+@pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
+def test_a_path_that_waits_for_a_timeout_still_holds_the_other_back(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+    losses = (0.05, 0.2)
+    kernel = lossy_kernel(run_trial, rule, losses)
+    model = lossy(rule, Run(10, 100, behaviour=LINUX, delay=0.02), losses)
+    for path in ("path0", "path1"):
+        assert kernel[path].cwnd == pytest.approx(model[path].cwnd, rel=0.2), (path, kernel, model)
 
 
 def test_wvegas_without_other_users(run_trial) -> None:  # type: ignore[no-untyped-def]

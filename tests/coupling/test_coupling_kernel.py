@@ -73,7 +73,7 @@ def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float]) -> Groups: 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
 def test_one_user_with_tens_of_segments(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
     kernel = lossy_kernel(run_trial, rule, (0.002, 0.002))
-    model = lossy(rule, Run(10, 60, behaviour=LINUX, delay=0.02), (0.002, 0.002))
+    model = lossy(rule, Run(10, 130, behaviour=LINUX, delay=0.02), (0.002, 0.002))
     totals = [sum(path.cwnd for path in paths.values()) for paths in (kernel, model)]
     assert totals[0] == pytest.approx(totals[1], rel=0.2), (kernel, model)
 

@@ -9,9 +9,11 @@
  * dereferenced: it may be gone while a subflow lingers. Its address may be reused by then, so the token (which
  * MPTCP keeps unique among living connections) is part of the key.
  *
- * A path takes part while it carries data: a slot that has published nothing for longer than its own retransmission
- * timeout (idle, a backup, or dead) is left out of snapshots. Otherwise an idle path would count with a rate that
- * nobody sends, and hold the others back.
+ * A path takes part while it carries data: a snapshot omits a slot that has published nothing for PLAIT_SILENT of its
+ * own retransmission timeouts (idle, or a backup). It would count with a rate that it does not send, and hold the
+ * others back. A path that waits for an answer takes part: a lone lost segment is silent for up to two timeouts (a tail
+ * loss probe, then the retransmission), each further timeout is twice as long as the last published one, and the others
+ * must not grow as if they were alone meanwhile.
  */
 
 #include <linux/hash.h>
@@ -23,6 +25,7 @@
 #include "plait_coupled.h"
 
 #define PLAIT_HASH_BITS	8
+#define PLAIT_SILENT	3	/* retransmission timeouts: more than two, and a round trip */
 
 struct plait_group {
 	struct hlist_node node;
@@ -177,7 +180,7 @@ int plait_coupled_snapshot(struct sock *sk, struct plait_path paths[PLAIT_PATHS]
 	list_for_each_entry_rcu(slot, &own->group->slots, node) {
 		s64 silent = now - READ_ONCE(slot->seen_us);
 
-		if (slot == own || silent > READ_ONCE(slot->rto_us))
+		if (slot == own || silent > PLAIT_SILENT * (s64)READ_ONCE(slot->rto_us))
 			continue;
 		if (plait_slot_read(slot, &paths[n]) && ++n == PLAIT_PATHS)
 			break;

@@ -151,7 +151,7 @@ fn host_files(writable: &[String]) -> Result<Vec<(OwnedFd, String)>, Failure> {
     Ok(trees)
 }
 
-/// Where a line of mountinfo says that a file system is mounted, and its kind (proc_pid_mountinfo(5)).
+/// Where a line of mountinfo says that a file system is mounted, and its kind (`proc_pid_mountinfo(5)`).
 fn place_and_kind(line: &str) -> Option<(String, &str)> {
     let (mount, file_system) = line.split_once(" - ")?;
     let place = mount.split(' ').nth(4)?;

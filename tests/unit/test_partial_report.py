@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RAISERS: dict[str, tuple[str, str]] = {
     "a metric": ("plait.analysis.metrics.share_metrics", "metrics of the split over paths"),
     "the findings": ("plait.analysis.observe.findings", "findings of MPTCP"),
-    "the connections of programs": ("plait.analysis.programs._with_connections", "connections of programs"),
+    "the connections of programs": ("plait.analysis.programs._with_programs", "connections of programs"),
     "a statistic": ("plait.analysis.summarise.describe", "statistics of goodput_bps"),
     "the comparison": ("plait.analysis.summarise.compare", "comparisons of cases"),
     "an explanation": ("plait.report.representatives.explain_trial", "explanation of case transport=tcp"),

@@ -84,7 +84,7 @@ def test_everything_that_was_promised_is_written(study: Path) -> None:
     assert {path.stem for path in (study / "figures").glob("*.svg")} == FIGURES
     assert {path.stem for path in (study / "figures").glob("*.png")} == FIGURES
     summary = json.loads((study / "summary.json").read_text())
-    assert list(summary) == ["schema", "scenario", "digest", "cases", "comparisons"]
+    assert list(summary) == ["schema", "scenario", "digest", "cases", "comparisons", "published_source"]
     assert summary["schema"] == 1
     assert summary["scenario"] == "two-paths"
     assert summary["digest"].startswith("sha256:")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from plait.plan.expand import Case
     from plait.run.engine import Engine
     from plait.run.halts import Halt
     from plait.run.study import Observer, Study, TrialOutcome
@@ -78,11 +79,7 @@ def perform(
     """
     from pathlib import Path
 
-    if scenario.pause and ask is None:
-        raise RequestError(
-            f"pause: {', '.join(scenario.pause)}: trials are halted for a prompt, which only `plait run` gives; leave "
-            "pause out here"
-        )
+    _refuse_pauses_without_prompt(scenario, ask)
     # Counted before ten thousand cases are made, and a kernel is built for them.
     repeat = scenario.repeat if options.repeat is None else options.repeat
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
@@ -95,11 +92,7 @@ def perform(
     identity = place.identity()
     calibration = None
     if options.calibrate and place.emulates_links:
-        several = len(study.cases) > 1
-        plans = (
-            (case.name if several else "", study.resolve(case, trial_seed(study.seed, 0)))
-            for case in study.cases
-        )
+        plans = ((name, study.resolve(case, trial_seed(study.seed, 0))) for name, case in _named_cases(study))
         calibration = calibrate(plans, place, identity, cache, jobs=jobs, fresh=options.fresh)
         tell(calibration.sentence)
     steady = options.repeat is None and study.repeat > CHECKED and is_steady(study)
@@ -123,6 +116,20 @@ def perform(
     if not study.paused:
         keep_pace(cache, identity.engine, learn(pace, study, outcome, expected, time.monotonic() - started))
     return out, outcome
+
+
+def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[Halt], bool] | None) -> None:
+    if scenario.pause and ask is None:
+        raise RequestError(
+            f"pause: {', '.join(scenario.pause)}: trials are halted for a prompt, which only `plait run` gives; leave "
+            "pause out here"
+        )
+
+
+def _named_cases(study: Study) -> Iterator[tuple[str, Case]]:
+    """Yields each case with the name by which messages call it: none where it is the only one."""
+    for case in study.cases:
+        yield case.name if len(study.cases) > 1 else "", case
 
 
 def is_steady(study: Study) -> bool:

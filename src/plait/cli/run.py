@@ -157,10 +157,9 @@ def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
     failed = [(one.key.folder(folder), one.error or "") for one in outcome.failed]
     for trials, error in failed_alike(failed):
         more = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
-        say(f"{trials[0]}{more} failed: {error}")
         console = trials[0] / "logs" / "console.log"
-        if console.is_file():
-            say(f"  the guest's console: {console}")
+        where = f"\n  the guest's console: {console}" if console.is_file() else ""
+        say(f"{trials[0]}{more} failed: {error}{where}")
     if outcome.interrupted:
         then = "runs those again that were halted" if halted else "goes on from there"
         by = "" if outcome.signal == signal.SIGINT else f" by {outcome.signal.name}"

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 def assemble(study_dir: Path, width_mm: float = PAGE_MM) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
-    study = read_study(study_dir)
     with making_sense(study_dir), collected() as gaps:
-        return (*_write_all(study, width_mm), *gaps.cautions)
+        cautions = _write_all(read_study(study_dir), width_mm)
+        return (*gaps.cautions, *cautions)
 
 
 def _write_all(study: StudyData, width_mm: float) -> tuple[Caution, ...]:

@@ -89,13 +89,14 @@ class Place:
             with contextlib.suppress(OSError):
                 if not process.name.isdigit():
                     continue
-                if janitors:
-                    line = process.joinpath("cmdline").read_bytes()
-                    mine = line.startswith(b"/bin/sh\0-c") and str(self.root).encode() in line
-                else:
-                    mine = str(process.joinpath("cwd").readlink()).startswith(str(self.root))
-                if mine:
+                line = process.joinpath("cmdline").read_bytes()
+                of_guests = b"plait-contain" in line.split(b"\0")[0]
+                wanted = line.startswith(b"/bin/sh\0-c") if janitors else of_guests
+                if wanted and str(self.root).encode() in line:
                     found.append(int(process.name))
+                    if of_guests:
+                        children = process.joinpath("task", process.name, "children").read_text()
+                        found += [int(pid) for pid in children.split()]
         return found
 
     def left(self) -> list[str]:

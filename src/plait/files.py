@@ -112,6 +112,11 @@ class Folder:
                 raise self._refused(errno.EFBIG, name, f"it has more than {most} bytes")
             return content
 
+    def tail(self, name: str, most: int) -> bytes:
+        """Return the last bytes of a regular file, at most `most` (OSError)."""
+        with self._file(name) as descriptor:
+            return os.pread(descriptor, most, max(0, os.fstat(descriptor).st_size - most))
+
     def write(self, name: str, content: bytes) -> None:
         """Write a file, making folders on the way; a reader sees the old file or the new one (OSError).
 

@@ -54,16 +54,25 @@ def running(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def guests(out: Path) -> list[int]:
-    """Processes that run in a working folder below `out`."""
-    found = []
+    """The supervisors of sandboxes whose job folder is below `out`, and the guests in them."""
+    found = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
-                if str(process.joinpath("cwd").readlink()).startswith(str(out)):
-                    found.append(int(process.name))
+                command = process.joinpath("cmdline").read_bytes().split(b"\0")
+                if command[0].endswith(b"plait-contain") and str(out).encode() in command[1]:
+                    found.add(int(process.name))
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue  # it ended, or is not ours
-    return found
+    return sorted(found | {pid for supervisor in found for pid in children(supervisor)})
+
+
+def children(parent: int) -> list[int]:
+    """The processes that `parent` started and that are still there."""
+    try:
+        return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def running_kernel(out: Path) -> int:
@@ -72,8 +81,7 @@ def running_kernel(out: Path) -> int:
     while time.monotonic() < deadline:
         for pid in guests(out):
             try:
-                # The kernel leads its group; processes of the guest are in it too.
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "linux" and os.getpgid(pid) == pid:
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "linux":
                     return pid
             except (FileNotFoundError, ProcessLookupError):
                 continue
@@ -193,7 +201,7 @@ def test_a_killed_guest_fails_its_trial_alone(tmp_path: Path, cache: Path) -> No
         os.kill(running_kernel(out), signal.SIGKILL)
         _, message = study.communicate(timeout=120)
     assert study.returncode == 1
-    assert "without a report (exit code -9)" in message
+    assert "without a report (exit code 137)" in message
     summary = json.loads((out / "summary.json").read_text())
     assert sum(case["failed"] for case in summary["cases"]) == 1
 

@@ -232,7 +232,7 @@ def test_the_end_of_input_goes_on_and_abort_ends_the_study(scenario: Path) -> No
     done = run(scenario, "exit\nabort\n")
     assert done.returncode == 130
     assert (
-        "1 of 3 trials are finished and kept. The same command runs those anew that were halted"
+        "1 of 3 trials are finished and kept. The same command runs those again that were halted"
         in done.stderr
     )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.run.containment import GUEST, LAYERS, Sandbox, start
+from plait.run.containment import GUEST, LAYERS, Policy, Sandbox, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +90,9 @@ def attacked(attack: Path, folder: Path, wanted: str, without: tuple[str, ...]) 
     """The number of the error that the attack met; 0: it succeeded."""
     place = Path(tempfile.mkdtemp(dir=folder))
     (place / GUEST).mkdir()
-    sandbox = Sandbox(attack, [wanted], place, host_files=True, disk_bytes=1 << 20, without=without)
+    sandbox = Sandbox(
+        attack, [wanted], place, host_files=True, policy=Policy(disk_bytes=1 << 20, without=without)
+    )
     with (place / "console.log").open("wb") as console:
         guest = start(sandbox, console)
         try:

@@ -66,9 +66,7 @@ def test_nothing_outside_has_a_way_in_but_answers_find_back() -> None:
 
 def test_a_connection_from_outside_to_what_is_hidden_is_refused() -> None:
     text = NAT.replace("from: inside, to: server", "from: server, to: inside")
-    with pytest.raises(
-        ScenarioError, match=r"inside is behind nat, which .* only answers"
-    ):
+    with pytest.raises(ScenarioError, match=r"inside is behind nat, which .* only answers"):
         plan_of(text)
 
 

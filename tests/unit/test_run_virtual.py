@@ -13,6 +13,7 @@ import pytest
 
 from plait.errors import TrialError
 from plait.kernel import Kernel
+from plait.run.containment import Policy
 from plait.run.engine import Interrupted, Job
 from plait.run.virtual import Limits, VirtualEngine, kernel_parameters
 from plait.testing.plans import fake_plan
@@ -36,7 +37,7 @@ def guest(tmp_path: Path, script: str, limits: Limits | None = None) -> tuple[Vi
     folder.mkdir()
     kernel = Kernel(identity="0" * 64, version="0", binary=binary, binary_sha256="", hz=1000)
     without = ("minimal_root", "landlock", "seccomp")
-    return VirtualEngine(kernel, agent, limits, without=without), Job(fake_plan(), {}, folder)
+    return VirtualEngine(kernel, agent, limits, policy=Policy(without=without)), Job(fake_plan(), {}, folder)
 
 
 def failure(tmp_path: Path, script: str, limits: Limits | None = None) -> str:

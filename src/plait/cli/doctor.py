@@ -27,7 +27,7 @@ _TRIAL_MIB = 300
 def command() -> int:
     """Checks this machine for the virtual engine, and runs a small trial on it. Exit code 3: it cannot run."""
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
-        ("programs", _programs),
+        ("sandbox", _sandbox),
         ("memory", _memory),
         ("agent", _agent),
         ("kernel", lambda: _kernel().name),
@@ -42,13 +42,19 @@ def command() -> int:
     return 0
 
 
-def _programs() -> str:
-    from plait.run.containment import program
+def _sandbox() -> str:
+    from plait.run.containment import LAYERS, probe, words
 
-    path = program()
-    if not path.is_file():
-        raise MachineError(f"there is no plait-contain at {path}; run `make setup`")
-    return f"{path.stat().st_size >> 10} KiB"
+    lines = []
+    missing = 0
+    for layer, reason in probe().items():
+        missing += reason is not None
+        state = "holds" if reason is None else f"MISSING ({reason}): {LAYERS[layer]}"
+        lines.append(f"\n{'':<10}   {words(layer):<18} {state}")
+    said = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of containment hold"
+    if missing:
+        said += "; what runs others' code needs all but Landlock, or --unconfined"
+    return said + "".join(lines)
 
 
 def _memory() -> str:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.ending import say
+from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
     from plait.plan.model import Plan
+    from plait.run.containment import Policy
+    from plait.run.foreground import Bounds
     from plait.run.session import First, Start
     from plait.units import Duration
 
@@ -62,9 +65,15 @@ def command(
         list[str] | None, typer.Option("--with", metavar="SERVICE", help="ovs: Open vSwitch, started before.")
     ] = None,
     kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+    output: Annotated[
+        str, typer.Option("--output-limit", metavar="SIZE", help="Most that the program may print.")
+    ] = "1GiB",
+    disk: DiskOption = DISK,
+    unconfined: UnconfinedOption = False,
 ) -> int:
     """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
     from plait.errors import RequestError
+    from plait.run.foreground import Bounds
     from plait.run.services import iperf_settings, services
     from plait.run.session import First
 
@@ -84,28 +93,33 @@ def command(
         time_limit_us=_micros("--timeout", timeout),
     )
     wall_s = float("inf") if wall_us is None else wall_us / 1e6
-    return _boot(kernel, plan, first, wall_s, real_time=real_time)
+    bounds = Bounds(wall_s, memory_mib, processes, real_time, bytes_of("--output-limit", output))
+    return _boot(kernel, plan, first, bounds, policy(disk, unconfined=unconfined))
 
 
-def _boot(kernel: str | None, plan: Plan, first: First, wall_s: float, *, real_time: bool) -> int:
+def _boot(kernel: str | None, plan: Plan, first: First, bounds: Bounds, allowed: Policy) -> int:
     """Boots the guest, follows its program to its end, and returns its exit code."""
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
     from plait.kernel import find
     from plait.run import foreground
+    from plait.run.containment import caution
     from plait.run.files import cache_root
     from plait.run.session import Session
     from plait.run.workspace import Workspace
 
     assert first.start is not None
     chosen = find(kernel) if kernel else build_with_progress(None)
-    bounds = foreground.Bounds(wall_s, plan.machine.memory_mib, first.processes_max, real_time)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
         if first.start.input == "file":
             (folder / "input").mkdir()
             foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _tell)
-        with Session(chosen, agent_path(), folder, plan, first, real_time=real_time) as session:
+        with Session(
+            chosen, agent_path(), folder, plan, first, real_time=bounds.real_time, policy=allowed
+        ) as session:
+            if session.guest.missing:
+                _tell(caution(session.guest.missing))
             typed, terminal = first.start.input == "orders", first.start.terminal is not None
             try:
                 return foreground.follow(session, bounds, _tell, typed=typed, terminal=terminal)

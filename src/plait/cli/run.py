@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.ending import say
+from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
+    from plait.run.containment import Policy
     from plait.run.engine import Engine
     from plait.run.halts import Halt
     from plait.run.study import StudyOutcome
@@ -56,6 +58,8 @@ def command(
     trial_timeout: Annotated[
         float, typer.Option(min=1, help="Wall seconds after which one trial ends.")
     ] = 3600,
+    disk: DiskOption = DISK,
+    unconfined: UnconfinedOption = False,
     confirmed: Annotated[bool, typer.Option("--yes", help="Run however many trials there are.")] = False,
     calibration: Annotated[
         bool, typer.Option(help="Measure the settings of links first, and refuse what is not as it is meant.")
@@ -70,6 +74,7 @@ def command(
     from plait.cli.progress import observer
     from plait.errors import RequestError
 
+    allowed = policy(disk, unconfined=unconfined)
     overrides = _with_pauses(overrides, pause)
     loaded = scenarios.load(scenario, tuple(overrides))
     if loaded.pause and json_output:
@@ -77,7 +82,7 @@ def command(
     folder, outcome = perform(
         loaded,
         Path(scenario).stem,
-        lambda: engine_called(engine, kernel, trial_timeout),
+        lambda: engine_called(engine, kernel, trial_timeout, allowed),
         Options(
             seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)
         ),
@@ -137,17 +142,22 @@ def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: l
     return shlex.join(words)
 
 
-def engine_called(name: str, kernel: str | None, trial_timeout: float = 3600) -> Engine:
+def engine_called(
+    name: str, kernel: str | None, trial_timeout: float = 3600, allowed: Policy | None = None
+) -> Engine:
     """Returns the engine called `name` (RequestError when there is none, MachineError when it cannot run here)."""
     from plait.cli.kernel import build_with_progress
     from plait.errors import RequestError
     from plait.kernel import find
+    from plait.run.containment import USUAL
     from plait.run.virtual import Limits, VirtualEngine
 
     if name not in ENGINES:
         raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")
     chosen = find(kernel) if kernel else build_with_progress(None)
-    return VirtualEngine(chosen, agent_path(), Limits(total_s=trial_timeout))
+    return VirtualEngine(
+        chosen, agent_path(), Limits(total_s=trial_timeout), policy=allowed or USUAL, warn=say
+    )
 
 
 def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.cli.ending import say
+from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.plan.model import Plan
     from plait.prompt.loop import Prompt
+    from plait.run.containment import Policy
 
 
 def command(
@@ -33,6 +37,8 @@ def command(
         str | None, typer.Option(metavar="NAME", help="Which case. Default: the first (the baseline).")
     ] = None,
     kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+    disk: DiskOption = DISK,
+    unconfined: UnconfinedOption = False,
 ) -> int:
     """Open a prompt in the running network of a scenario. A second one, elsewhere, joins the first."""
     from plait.cli.exec import environment_of
@@ -49,7 +55,8 @@ def command(
     if _is_served(path):
         typer.echo("plait: joined the network that runs already", err=True)
         return _use(prompt, node)
-    return _serve(plan, kernel, path, prompt, node)
+    allowed = policy(disk, unconfined=unconfined)
+    return _serve(plan, kernel, allowed, path=path, prompt=prompt, node=node)
 
 
 def _use(prompt: Prompt, node: str | None) -> int:
@@ -60,12 +67,15 @@ def _use(prompt: Prompt, node: str | None) -> int:
     return prompt.shell(node)
 
 
-def _serve(plan: Plan, kernel: str | None, path: Path, prompt: Prompt, node: str | None) -> int:
+def _serve(
+    plan: Plan, kernel: str | None, allowed: Policy, *, path: Path, prompt: Prompt, node: str | None
+) -> int:
     """Boots the network, serves it, and uses it; it ends with this prompt."""
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
     from plait.kernel import find
     from plait.prompt.live import Live
+    from plait.run.containment import caution
     from plait.run.files import cache_root
     from plait.run.session import First, Session
     from plait.run.workspace import Workspace
@@ -73,9 +83,14 @@ def _serve(plan: Plan, kernel: str | None, path: Path, prompt: Prompt, node: str
     chosen = find(kernel) if kernel else build_with_progress(None)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
-        with Session(chosen, agent_path(), folder, plan, First(network=True), real_time=True) as session:
-            with Live(session, path):
+        first = First(network=True)
+        with Session(chosen, agent_path(), folder, plan, first, real_time=True, policy=allowed) as session:
+            if session.guest.missing:
+                say(caution(session.guest.missing))
+            with Live(session, path) as live:
                 code = _use(prompt, node)
+            if live.failure is not None:
+                raise live.failure
             if session.guest.process.poll() is not None:
                 session.explain_end()
     return code

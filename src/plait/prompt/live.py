@@ -47,6 +47,8 @@ class Live:
     session: Talking
     path: Path
     _clients: dict[int, _Client] = field(default_factory=dict)
+    failure: TrialError | None = None
+    """Why the guest was ended, if it was."""
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
@@ -65,7 +67,17 @@ class Live:
         self._server.close()
 
     def _serve(self) -> None:
+        try:
+            self._until_over()
+        except TrialError as error:  # the guest did what no guest of plait does
+            self.failure = error
+            self.session.guest.end()
+        for client in list(self._clients.values()):
+            self._drop(client)
+
+    def _until_over(self) -> None:
         while not self._over.is_set():
+            self.session.check_disk()
             wanted = any(client.run and not client.behind for client in self._clients.values())
             most_s = self.session.turn(wanted=wanted)
             readable = self.session.wait([self._server.fileno(), *self._clients], most_s)
@@ -80,8 +92,6 @@ class Live:
                 self._pass_on(frame.run, frame.kind, frame.content)
             if self.session.has_ended():
                 break
-        for client in list(self._clients.values()):
-            self._drop(client)
 
     def _read(self, client: _Client) -> None:
         data = b""

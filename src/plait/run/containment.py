@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -56,6 +57,21 @@ def program() -> Path:
 
 
 @dataclass(frozen=True)
+class Policy:
+    """What the user allows a guest."""
+
+    unconfined: bool = False
+    """Code of strangers runs even where layers are missing."""
+    disk_bytes: int = DISK_BYTES
+    """What a guest may write to its folder."""
+    without: Sequence[str] = ()
+    """Layers to leave out (only tests do, to show what each of them stops)."""
+
+
+USUAL = Policy()
+
+
+@dataclass(frozen=True)
 class Sandbox:
     """What one guest gets of this machine."""
 
@@ -68,11 +84,7 @@ class Sandbox:
     writable: Sequence[Path] = ()
     strangers: bool = False
     """Whether code that is neither plait's nor its kernel's runs in the guest."""
-    unconfined: bool = False
-    """Start it even where layers are missing."""
-    disk_bytes: int = DISK_BYTES
-    without: Sequence[str] = ()
-    """Layers to leave out (only tests do, to show what each of them stops)."""
+    policy: Policy = USUAL
 
     def specification(self, report: int) -> Mapping[str, object]:
         """Return what plait-contain reads (mirrored by contain/src/spec.rs)."""
@@ -87,12 +99,12 @@ class Sandbox:
             "host_files": self.host_files,
             "writable": [str(path.resolve()) for path in self.writable],
             "limits": {
-                "file_bytes": self.disk_bytes,
+                "file_bytes": self.policy.disk_bytes,
                 "descriptors": max(hard, _DESCRIPTORS),
                 "processes": _PROCESSES,
             },
-            "required": list(REQUIRED) if self.strangers and not self.unconfined else [],
-            "without": list(self.without),
+            "required": list(REQUIRED) if self.strangers and not self.policy.unconfined else [],
+            "without": list(self.policy.without),
         }
 
 
@@ -189,6 +201,21 @@ def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
         f"{LAYERS[layer]}; a guest that runs code of others is started only with it. Allow it (in a container: allow "
         "user namespaces), or add --unconfined if you trust all that runs in the guest"
     )
+
+
+def probe() -> dict[str, str | None]:
+    """Return for each layer why this machine does not offer it; None where it does.
+
+    Raises MachineError or TrialError where no sandbox can be started at all.
+    """
+    with tempfile.TemporaryDirectory(prefix="plait-probe-") as name:
+        folder = Path(name)
+        (folder / GUEST).mkdir()
+        with (folder / "console.log").open("wb") as console:
+            guest = start(Sandbox(program(), (), folder), console)  # as a kernel it only says how to call it
+            guest.process.wait(_START_S)
+            guest.end()
+    return {layer: guest.missing.get(layer) for layer in LAYERS}
 
 
 def words(layer: str) -> str:

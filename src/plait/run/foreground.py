@@ -41,6 +41,10 @@ _ENOENT, _EACCES = errno.ENOENT, errno.EACCES
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _STALL_S = 120.0
 _INPUT_BYTES = 1 << 20
+OUTPUT_BYTES = 1 << 30
+"""How much a program may write to its streams, unless the user sets another bound."""
+_GRACE_S = 10.0
+"""How long a program may go on after SIGTERM or SIGHUP."""
 _FED_S, _QUIET_S = 0.005, 0.25
 """How often is looked after what tells nothing by itself: whether the guest has taken its input; whether time is up."""
 
@@ -53,6 +57,7 @@ class Bounds:
     memory_mib: int
     processes_max: int
     real_time: bool
+    output_bytes: int = OUTPUT_BYTES
 
 
 def terminal_size(descriptor: int) -> Size:
@@ -88,6 +93,9 @@ class _Follower:
         self._interrupts = 0
         self._began = self._advanced = time.monotonic()
         self._virtual_us = -1
+        self._written = 0
+        self._leave: tuple[float, int] | None = None
+        """When the guest is left, and with which exit code, unless the program ends before."""
 
     def until_end(self) -> int:
         while True:
@@ -103,7 +111,9 @@ class _Follower:
                 if frame.kind == END:
                     return self._judge(json.loads(frame.content))
                 if frame.kind in (STDOUT, STDERR):
-                    self._write(1 if frame.kind == STDOUT else 2, frame.content)
+                    code = self._write(1 if frame.kind == STDOUT else 2, frame.content)
+                    if code is not None:
+                        return code
             if gone:
                 self._session.explain_end()
                 last = "".join(self._session.console()[-1:])
@@ -111,7 +121,16 @@ class _Follower:
                     "the guest ended, and with it the program, without saying how, after "
                     f"{self._session.told} bytes of output; the last line of its console: {last}"
                 )
+            if (code := self._overdue()) is not None:
+                return code
             self._check_bounds()
+
+    def _overdue(self) -> int | None:
+        """Returns an exit code when the program went on for too long after it was asked to end."""
+        if self._leave is None or time.monotonic() < self._leave[0]:
+            return None
+        self._tell(f"the program went on for {_GRACE_S:.0f} s after it was asked to end: the guest was ended")
+        return self._leave[1]
 
     def _pass_signals(self) -> int | None:
         """Passes signals on. Returns an exit code when the guest is to be left at once."""
@@ -124,6 +143,8 @@ class _Follower:
             if self._interrupts > 1:
                 self._tell("interrupted twice: the guest was ended")
                 return _SIGNALLED + number
+            if number in {signal.SIGTERM, signal.SIGHUP} and self._leave is None:
+                self._leave = time.monotonic() + _GRACE_S, _SIGNALLED + number
             self._session.tell({"do": "signal", "run": RUN, "number": number})
         return None
 
@@ -134,17 +155,42 @@ class _Follower:
         if not data:
             self._input = None
 
-    def _write(self, descriptor: int, data: bytes) -> None:
-        """Writes all of `data`; while nobody reads it the guest stands still."""
+    def _write(self, descriptor: int, data: bytes) -> int | None:
+        """Writes all of `data`; while nobody reads it the guest stands still. Returns a code when it is to be left."""
+        self._written += len(data)
+        if self._written > self._bounds.output_bytes:
+            raise TrialError(
+                f"the program wrote more than {self._bounds.output_bytes >> 20} MiB; --output-limit SIZE allows more"
+            )
         while data:
             if not select.select([], [descriptor], [], 0)[1]:
-                self._session.guest.hold_still()
-                select.select([], [descriptor], [])
-                self._session.guest.go_on()
-                self._advanced = time.monotonic()
-            data = data[os.write(descriptor, data) :]
+                code = self._wait_for_reader(descriptor)
+                if code is not None:
+                    return code
+            try:
+                data = data[os.write(descriptor, data) :]
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                return _SIGNALLED + signal.SIGHUP  # the terminal was closed
+        return None
+
+    def _wait_for_reader(self, descriptor: int) -> int | None:
+        """Waits until `descriptor` takes more. Returns an exit code when the guest is to be left meanwhile."""
+        self._session.guest.hold_still()
+        try:
+            while not select.select([], [descriptor], [], _QUIET_S)[1]:
+                signalled = select.select([self._signals], [], [], 0)[0]
+                code = self._pass_signals() if signalled else self._overdue()
+                if code is not None:
+                    return code
+        finally:
+            self._session.guest.go_on()
+            self._advanced = time.monotonic()
+        return None
 
     def _check_bounds(self) -> None:
+        self._session.check_disk()
         now = time.monotonic()
         if now - self._began > self._bounds.wall_s:
             raise TrialError(

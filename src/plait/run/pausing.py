@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from plait.kernel import Kernel
     from plait.plan.model import Plan
+    from plait.run.containment import Policy
     from plait.run.engine import Job
 
 _SLICE_US, _TYPED_US, _SETTLED_US = 1_000_000, 100_000, 10_000
@@ -37,12 +38,10 @@ _ROUND_S = 0.25
 class PausingGuest(Talking):
     """The guest of a trial that has pauses."""
 
-    def __init__(
-        self, kernel: Kernel, folder: Path, plan: Plan, *, unconfined: bool, disk_bytes: int
-    ) -> None:
+    def __init__(self, kernel: Kernel, folder: Path, plan: Plan, policy: Policy) -> None:
         """Boots it in `folder`, which has all that a trial's guest reads (TrialError when it cannot be started)."""
         self._count = (folder / "input" / "orders").open("wb", buffering=0)
-        super().__init__(kernel, folder, plan, orders=False, unconfined=unconfined, disk_bytes=disk_bytes)
+        super().__init__(kernel, folder, plan, orders=False, policy=policy)
         self.stuck: str | None = None
         """Why it was given up."""
         self._given = self._forgotten = 0
@@ -143,16 +142,14 @@ class PausingGuest(Talking):
         self._count.write(b".")
 
 
-def execute(kernel: Kernel, job: Job, limits: Limits, *, unconfined: bool) -> None:
+def execute(kernel: Kernel, job: Job, limits: Limits, policy: Policy) -> None:
     """Runs a trial with pauses to its end; `job.folder` is filled already (see Engine.execute)."""
     if job.prompt is None:
         raise TrialError("the plan has a pause, and there is nobody to give a prompt to")
-    with PausingGuest(
-        kernel, job.folder, job.plan, unconfined=unconfined, disk_bytes=limits.disk_bytes
-    ) as guest:
+    with PausingGuest(kernel, job.folder, job.plan, policy) as guest:
         verdict = None
         for at in job.plan.pause:
-            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
+            verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
             if not guest.rests:
                 break
             try:
@@ -164,6 +161,6 @@ def execute(kernel: Kernel, job: Job, limits: Limits, *, unconfined: bool) -> No
                 break
             guest.leave()
         else:
-            verdict = Watch(job, limits, time.monotonic()).until_exit(guest.guest, guest)
+            verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
         guest.guest.end()
         guest.explain_end(verdict)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
-from plait.run.containment import DISK_BYTES, GUEST, Sandbox, start
+from plait.run.containment import GUEST, USUAL, Policy, Sandbox, start
 from plait.run.virtual import (
     console_lines,
     disk_is_full,
@@ -137,8 +137,7 @@ class Talking:
         writable: Sequence[Path] = (),
         real_time: bool = False,
         orders: bool = True,
-        unconfined: bool = False,
-        disk_bytes: int = DISK_BYTES,
+        policy: Policy = USUAL,
     ) -> None:
         """Boots the guest in `folder`, which has what its agent reads.
 
@@ -150,7 +149,7 @@ class Talking:
         """For the runs of those who share it."""
         self._fed = 0
         self._taken = 0
-        self._disk_bytes = disk_bytes
+        self._disk_bytes = policy.disk_bytes
         self._measured = 0.0
         (folder / GUEST).mkdir(exist_ok=True)
         output = folder / GUEST / "output"
@@ -169,8 +168,7 @@ class Talking:
             host_files=True,
             writable=writable,
             strangers=True,
-            unconfined=unconfined,
-            disk_bytes=disk_bytes,
+            policy=policy,
         )
         with (folder / "console.log").open("wb") as console, inside:
             self.guest = start(sandbox, console, inside.fileno())
@@ -314,8 +312,7 @@ class Session(Talking):
         first: First,
         *,
         real_time: bool = False,
-        unconfined: bool = False,
-        disk_bytes: int = DISK_BYTES,
+        policy: Policy = USUAL,
     ) -> None:
         """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
 
@@ -332,8 +329,7 @@ class Session(Talking):
             plan,
             writable=first.writable,
             real_time=real_time,
-            unconfined=unconfined,
-            disk_bytes=disk_bytes,
+            policy=policy,
         )
 
 

@@ -30,18 +30,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plait.errors import MachineError, RequestError, TrialError
+from plait.errors import MachineError, RequestError, TrialError, printable
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model import Machine, Network, Plan
 from plait.run import crash, initramfs, inventory
-from plait.run.containment import DISK_BYTES, GUEST, Guest, Sandbox, start
+from plait.run.containment import GUEST, USUAL, Guest, Policy, Sandbox, caution, start
 from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.run.files import cache_root
-from plait.run.guest_folder import GuestFolder, plain
+from plait.run.guest_folder import GuestFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from plait.kernel import Kernel
     from plait.plan.model import Module
@@ -76,8 +76,6 @@ class Limits:
 
     total_s: float = 3600.0
     """The whole trial."""
-    disk_bytes: int = DISK_BYTES
-    """What the guest may write to its folder."""
     stall_s: float = 120.0
     """Since virtual time last advanced by a second (the grain at which the agent reports it)."""
     node_s: float = 0.1
@@ -100,22 +98,20 @@ class VirtualEngine:
         limits: Limits | None = None,
         build: Callable[[Module], Path] | None = None,
         *,
-        unconfined: bool = False,
-        without: Sequence[str] = (),
+        policy: Policy = USUAL,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are.
 
-        `unconfined`: code of strangers runs even where layers of containment are missing. `without`: layers to leave
-        out (see Sandbox).
+        `warn` is called once with the layers of containment that this machine lacks, and what that means.
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
         self._limits = limits or Limits()
-        self._unconfined = unconfined
-        self._without = without
+        self._policy = policy
+        self._warn = warn
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
-        self.missing_layers: dict[str, str] = {}
-        """Layers of containment that this machine did not offer so far, and why."""
+        self._warned = False
 
     def identity(self) -> EngineIdentity:
         """Returns the kernel's and the agent's identities."""
@@ -130,7 +126,7 @@ class VirtualEngine:
             if job.plan.pause:
                 from plait.run import pausing
 
-                pausing.execute(self._kernel, job, self._limits, unconfined=self._unconfined)
+                pausing.execute(self._kernel, job, self._limits, self._policy)
             else:
                 self._run(job)
         finally:
@@ -145,16 +141,16 @@ class VirtualEngine:
             present_inputs(job.folder),
             host_files=bool(job.plan.programs),
             strangers=bool(job.plan.programs or job.plan.machine.modules),
-            unconfined=self._unconfined,
-            disk_bytes=self._limits.disk_bytes,
-            without=self._without,
+            policy=self._policy,
         )
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:
             guest = start(sandbox, console)
-            self.missing_layers.update(guest.missing)
+            if guest.missing and not self._warned:
+                self._warned = True
+                self._warn(caution(guest.missing))
             try:
-                verdict = Watch(job, self._limits, started).until_exit(guest)
+                verdict = Watch(job, self._limits, started, self._policy.disk_bytes).until_exit(guest)
             finally:
                 guest.end()
         judge(job.folder, guest.process.returncode, verdict)
@@ -215,9 +211,10 @@ def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = Fal
 class Watch:
     """Waits for the guest's end, its stall, its time limit, or the user's interrupt, whichever comes first."""
 
-    def __init__(self, job: Job, limits: Limits, started: float) -> None:
+    def __init__(self, job: Job, limits: Limits, started: float, disk_bytes: int) -> None:
         self._job = job
         self._limits = limits
+        self._disk_bytes = disk_bytes
         self._started = started
         self._virtual_us = -1
         self._advanced = started
@@ -248,9 +245,8 @@ class Watch:
         if reached_us > self._virtual_us:
             self._virtual_us, self._advanced = reached_us, now
             self._job.progress(reached_us)
-        used = disk_used(self._job.folder)
-        if used > self._limits.disk_bytes:
-            return disk_is_full(self._limits.disk_bytes)
+        if disk_used(self._job.folder) > self._disk_bytes:
+            return disk_is_full(self._disk_bytes)
         stalled = now - self._advanced
         namespaces = len(self._job.plan.network.namespaces)
         if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
@@ -325,7 +321,7 @@ def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
             "reading the guest's status.json: it is not what the agent writes; see the trial's console log"
         ) from error
     if not report.ok:
-        raise TrialError(plain("\n".join([f"{report.phase}: {report.error}", *_short(folder)])))
+        raise TrialError(printable("\n".join([f"{report.phase}: {report.error}", *_short(folder)])))
 
 
 def _short(folder: Path) -> Iterator[str]:
@@ -343,7 +339,7 @@ def _printed(folder: Path) -> Iterator[str]:
     plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
     for program in plan.programs:
         log = GuestFolder(folder / GUEST).tail(f"programs/{program.name}.log", 1 << 16)
-        lines = plain(log.decode("utf-8", errors="replace")).splitlines()[-_CONSOLE_LINES:]
+        lines = printable(log.decode("utf-8", errors="replace")).splitlines()[-_CONSOLE_LINES:]
         if lines:
             yield "\n".join([f"last lines of {program.name}.log:", *(f"  {line[:200]}" for line in lines)])
 
@@ -365,7 +361,7 @@ def console_lines(folder: Path) -> list[str]:
     """Returns what the guest's kernel said last, without control characters."""
     with (folder / "console.log").open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _CONSOLE_BYTES))
-        return plain(file.read(_CONSOLE_BYTES).decode("utf-8", errors="replace")).splitlines()
+        return printable(file.read(_CONSOLE_BYTES).decode("utf-8", errors="replace")).splitlines()
 
 
 def _console_tail(folder: Path) -> str:

@@ -1,0 +1,42 @@
+"""The options by which the user bounds a guest, the same for every verb that boots one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from plait.run.containment import Policy
+
+UnconfinedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unconfined", help="Run others' code even where a layer of containment is missing (`plait doctor`)."
+    ),
+]
+DiskOption = Annotated[
+    str, typer.Option("--disk-limit", metavar="SIZE", help="Most that a guest may write to its folder.")
+]
+DISK = "4GiB"
+
+
+def policy(disk: str, *, unconfined: bool) -> Policy:
+    """Return what the user allows (RequestError for a limit that is no size)."""
+    from plait.run.containment import Policy
+
+    return Policy(unconfined=unconfined, disk_bytes=bytes_of("--disk-limit", disk))
+
+
+def bytes_of(option: str, text: str) -> int:
+    """Return a size in bytes, at least 1 MiB (RequestError)."""
+    from plait.errors import RequestError
+    from plait.units import Size
+
+    try:
+        size = int(Size.parse(text))
+    except ValueError as error:
+        raise RequestError(f"{option} {text}: {error}") from error
+    if size < 1 << 20:
+        raise RequestError(f"{option} {text}: give at least 1MiB")
+    return size

@@ -82,9 +82,7 @@ def command(
     real_time = clock == "real"
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
-    memory_mib = _mebibytes(memory)
-    wall_us = _micros("--wall-timeout", wall_timeout)
-    plan = plan_of(seed, memory_mib, system_call_ns=_duration("--system-call", system_call))
+    plan = plan_of(seed, _mebibytes(memory), system_call_ns=_duration("--system-call", system_call))
     first = First(
         start=_start(program, environment, real_time=real_time),
         writable=[_writable(folder) for folder in rw or []],
@@ -92,9 +90,14 @@ def command(
         before=services(with_, program, environment),
         time_limit_us=_micros("--timeout", timeout),
     )
-    wall_s = float("inf") if wall_us is None else wall_us / 1e6
-    bounds = Bounds(wall_s, memory_mib, processes, real_time, bytes_of("--output-limit", output))
+    most = bytes_of("--output-limit", output)
+    bounds = Bounds(_wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, most)
     return _boot(kernel, plan, first, bounds, policy(disk, unconfined=unconfined))
+
+
+def _wall_s(text: str) -> float:
+    wall_us = _micros("--wall-timeout", text)
+    return float("inf") if wall_us is None else wall_us / 1e6
 
 
 def _boot(kernel: str | None, plan: Plan, first: First, bounds: Bounds, allowed: Policy) -> int:

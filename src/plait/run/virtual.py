@@ -26,9 +26,9 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.errors import MachineError, RequestError, TrialError, printable
 from plait.kernel import additions
@@ -289,9 +289,12 @@ def present_inputs(folder: Path) -> list[str]:
     return [name for name in INPUTS if (folder / name).exists()]
 
 
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,15}$")]
+
+
 class _Brought(BaseModel):
-    schedulers: tuple[str, ...] = ()
-    congestion_controls: tuple[str, ...] = ()
+    schedulers: tuple[_Name, ...] = ()
+    congestion_controls: tuple[_Name, ...] = ()
 
 
 class _Status(BaseModel):

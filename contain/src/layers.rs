@@ -31,7 +31,7 @@ pub enum Layer {
     ResourceLimits,
     /// The kernel allows only the system calls of User-Mode Linux.
     Seccomp,
-    /// The kernel allows access only to the guest's folders, also to FIFOs and devices, which mounts do not protect.
+    /// The kernel allows access only to the guest's folders, also to FIFOs, which mounts do not protect.
     Landlock,
 }
 

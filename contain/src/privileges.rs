@@ -71,7 +71,7 @@ fn drop_capabilities() -> Result<(), Failure> {
     rustix::thread::set_capabilities(None, sets).attempt(|| "giving up capabilities")
 }
 
-/// Mounts say what of the files can be changed; Landlock says it again, and includes FIFOs, sockets and devices.
+/// Mounts say what of the files can be changed; Landlock says it again, and includes FIFOs.
 fn restrict_files(spec: &Spec) -> Result<(), Failure> {
     let what = "restricting access to files";
     let all = AccessFs::from_all(LANDLOCK);

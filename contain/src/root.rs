@@ -139,11 +139,14 @@ fn host_files(writable: &[String]) -> Result<Vec<(OwnedFd, String)>, Failure> {
             covered.push(place);
         }
     }
-    for folder in covered.iter().filter(|folder| Path::new(folder.as_str()).is_dir()) {
-        let empty = memory("4k")?;
-        sys::set_mount_attributes(empty.as_fd(), READ_ONLY, false)
-            .attempt(|| format!("covering {folder}"))?;
-        trees.push((empty, format!("{HOST}{folder}")));
+    for place in &covered {
+        let cover = match fs::symlink_metadata(place) {
+            Ok(found) if found.is_dir() => memory("4k")?,
+            Ok(found) if found.is_file() => subtree("/dev/null", false, READ_ONLY)?, // opening it fails: no devices
+            _ => continue,
+        };
+        sys::set_mount_attributes(cover.as_fd(), READ_ONLY, false).attempt(|| format!("covering {place}"))?;
+        trees.push((cover, format!("{HOST}{place}")));
     }
     for folder in writable {
         trees.push((subtree(folder, true, NO_DEVICES)?, format!("{HOST}{folder}")));

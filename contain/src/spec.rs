@@ -1,4 +1,4 @@
-//! What plait asks for (written by `engine/uml/contain.py`).
+//! What plait asks for (written by `src/plait/run/containment.py`).
 
 use serde::Deserialize;
 

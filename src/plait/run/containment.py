@@ -35,7 +35,7 @@ LAYERS = {
     "no_new_privileges": "the guest's process could gain privileges by programs that give some",
     "resource_limits": "the guest's process could write files of any size",
     "seccomp": "the guest's process could make every system call of this machine's kernel",
-    "landlock": "FIFOs and devices are protected by their permissions alone",
+    "landlock": "FIFOs among the files that programs see could be written to, and every program there executed",
 }
 """Every layer, and what its absence means."""
 REQUIRED = tuple(layer for layer in LAYERS if layer != "landlock")
@@ -85,6 +85,8 @@ class Sandbox:
     strangers: bool = False
     """Whether code that is neither plait's nor its kernel's runs in the guest."""
     policy: Policy = USUAL
+    memory_mib: int = 0
+    """The guest's memory, which is a file of its process (memfd_create(2)) and no file of its folder."""
 
     def specification(self, report: int) -> Mapping[str, object]:
         """Return what plait-contain reads (mirrored by contain/src/spec.rs)."""
@@ -99,7 +101,7 @@ class Sandbox:
             "host_files": self.host_files,
             "writable": [str(path.resolve()) for path in self.writable],
             "limits": {
-                "file_bytes": self.policy.disk_bytes,
+                "file_bytes": max(self.policy.disk_bytes, self.memory_mib << 20),
                 "descriptors": max(hard, _DESCRIPTORS),
                 "processes": _PROCESSES,
             },

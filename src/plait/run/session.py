@@ -169,6 +169,7 @@ class Talking:
             writable=writable,
             strangers=True,
             policy=policy,
+            memory_mib=plan.machine.memory_mib,
         )
         with (folder / "console.log").open("wb") as console, inside:
             self.guest = start(sandbox, console, inside.fileno())

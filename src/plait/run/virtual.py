@@ -142,6 +142,7 @@ class VirtualEngine:
             host_files=bool(job.plan.programs),
             strangers=bool(job.plan.programs or job.plan.machine.modules),
             policy=self._policy,
+            memory_mib=job.plan.machine.memory_mib,
         )
         started = time.monotonic()
         with (job.folder / "console.log").open("wb") as console:

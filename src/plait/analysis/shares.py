@@ -76,7 +76,8 @@ def by_path(flow: Flow, side: str, subflows: pl.DataFrame, column: str) -> tuple
     for _, one in rows.group_by("subflow", maintain_order=True):
         first = one.row(0, named=True)
         path = counts.setdefault(
-            path_name(flow, side, first["local_address"], first["remote_address"]), [0] * len(times)
+            path_name(flow, side, first["local_address"], first["remote_address"], first["remote_port"]),
+            [0] * len(times),
         )
         values = {place[t_us]: count for t_us, count in one.select("t_us", column).drop_nulls().iter_rows()}
         last = 0

@@ -140,6 +140,7 @@ def flow_facts(plan: Plan, tables: Tables, view: View, payload_ratio: float) -> 
     events = tables["events"].filter(mine)
     sending = subflows.filter(pl.col("side") == view.sender)
     acked = _counter(own, "acked_bytes", edges)
+    reinjected = np.nan_to_num(_counter(own, "retransmitted_bytes", edges))
     return FlowFacts(
         view=view,
         row=row,
@@ -154,11 +155,11 @@ def flow_facts(plan: Plan, tables: Tables, view: View, payload_ratio: float) -> 
         window=_window(sending, edges),
         send_memory=_state(own, "send_memory_bytes", edges),
         send_buffer=_state(own, "send_buffer_bytes", edges),
-        out_of_order=_out_of_order(other, receiving, edges),
+        out_of_order=_out_of_order(other, receiving, reinjected, edges),
         delivered=_counter(other, "received_bytes", edges),
         receive_memory=_state(other, "receive_memory_bytes", edges),
         receive_buffer=_state(other, "receive_buffer_bytes", edges),
-        reinjected=np.nan_to_num(_counter(own, "retransmitted_bytes", edges)),
+        reinjected=reinjected,
         events=events,
         pressed=_grown(tables["counters"], view, "TcpExtTCPMemoryPressures"),
         pruned=sum(_grown(tables["counters"], view, "MPTcpExtRcvPruned").values()),
@@ -207,10 +208,11 @@ def _window(sending: pl.DataFrame, edges: Array) -> Array:
     return _state(known.sort("t_us"), "send_window_bytes", edges)
 
 
-def _out_of_order(other: pl.DataFrame, receiving: pl.DataFrame, edges: Array) -> Array:
-    """What subflows have brought and the stream has not taken, but takes later (copies never are).
+def _out_of_order(other: pl.DataFrame, receiving: pl.DataFrame, reinjected: Array, edges: Array) -> Array:
+    """Return what subflows have brought and the stream has not taken, without copies.
 
-    As `out_of_order_max_bytes` of the metrics.
+    Copies are at most what the sender has reinjected, and at most the least excess that is seen later: as
+    `out_of_order_max_bytes` of the metrics.
     """
     parts = receiving.sort("t_us").partition_by("subflow")
     if other.is_empty() or len(parts) < 2:
@@ -218,7 +220,7 @@ def _out_of_order(other: pl.DataFrame, receiving: pl.DataFrame, edges: Array) ->
     brought = np.sum([np.nan_to_num(_counter(part, "received_bytes", edges)) for part in parts], axis=0)
     ahead = brought - np.nan_to_num(_counter(other, "received_bytes", edges))
     later = np.minimum.accumulate(ahead[::-1])[::-1]
-    return np.asarray(np.maximum(ahead - later, 0))
+    return np.asarray(np.maximum(ahead - np.minimum(later, reinjected), 0))
 
 
 def _paths(plan: Plan, view: View, tracks: Mapping[str, Sequence[Track]]) -> tuple[PathFacts, ...]:

@@ -1,0 +1,65 @@
+"""What containment costs: starts of a guest and pairs of trials, with all layers and with none, in turn.
+
+    python bench/containment.py [ROUNDS]
+
+Prints the wall time of each (minimum, quartile, median) and the median of the ratio, round by round.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import plait
+from plait import kernel as kernels
+from plait.plan.expand import expand
+from plait.plan.resolve import resolve
+from plait.run.containment import LAYERS, Policy
+from plait.run.engine import Job
+from plait.run.virtual import NOTHING, VirtualEngine
+from plait.scenario import load
+
+if TYPE_CHECKING:
+    from plait.plan.model import Plan
+
+AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
+
+
+def main() -> None:
+    """Measures, and prints what came of it."""
+    rounds = int((sys.argv[1:] or ["20"])[0])
+    kernel = kernels.ensure()
+    engines = {
+        "all layers": VirtualEngine(kernel, AGENT),
+        "no layer": VirtualEngine(kernel, AGENT, policy=Policy(unconfined=True, without=tuple(LAYERS))),
+    }
+    pair = [resolve(case.scenario, 1) for case in expand(load("two-paths"))]
+    for name, plans in (("start and end of a guest", [NOTHING]), ("TCP and MPTCP of two-paths", pair)):
+        took: dict[str, list[float]] = {kind: [] for kind in engines}
+        for _ in range(rounds):
+            for kind, engine in engines.items():
+                took[kind].append(sum(_seconds(engine, plan) for plan in plans))
+        for kind, seconds in took.items():
+            low, quartile, middle = min(seconds), statistics.quantiles(seconds)[0], statistics.median(seconds)
+            print(f"{name}, {kind}: {low:.4f} s at least, {quartile:.4f} s, {middle:.4f} s in the middle")
+        ratios = [a / b for a, b in zip(took["all layers"], took["no layer"], strict=True)]
+        print(f"{name}: {statistics.median(ratios):.3f} times as long with all layers", flush=True)
+
+
+def _seconds(engine: VirtualEngine, plan: Plan) -> float:
+    with tempfile.TemporaryDirectory(prefix="plait-cost-") as name:
+        folder = Path(name) / "job"
+        folder.mkdir()
+        if plan is NOTHING:
+            (folder / "inventory-request.json").write_text('{"settings": []}', encoding="utf-8")
+        began = time.perf_counter()
+        engine.execute(Job(plan, {}, folder))
+        return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

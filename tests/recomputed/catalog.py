@@ -57,8 +57,14 @@ EXCHANGED: dict[str, OfFlows] = {
     "page_load_max_s": exchanges.page_load_max_s,
     "udp_loss_ratio": exchanges.udp_loss_ratio,
     "udp_jitter_us": exchanges.udp_jitter_us,
-    **{f"message_delay_{p}_us": exchanges.delay(exchanges.MESSAGES, share) for p, share in PERCENTILES.items()},
-    **{f"request_latency_{p}_us": exchanges.delay(exchanges.REQUESTS, share) for p, share in PERCENTILES.items()},
+    **{
+        f"message_delay_{p}_us": exchanges.delay(exchanges.MESSAGES, share)
+        for p, share in PERCENTILES.items()
+    },
+    **{
+        f"request_latency_{p}_us": exchanges.delay(exchanges.REQUESTS, share)
+        for p, share in PERCENTILES.items()
+    },
     **{f"udp_delay_{p}_us": exchanges.delay(exchanges.PACKETS, share) for p, share in PERCENTILES.items()},
 }
 FLOW: dict[str, OfFlow] = {

@@ -44,7 +44,7 @@ def way(path: dict[str, Any], _: Flow) -> list[str]:
 
 
 def greedy(trial: Trial) -> bool:
-    """Flows that take what they can get; several are all `bulk`, of one length, begun within 1 % of it, in the foreground."""
+    """Flows that take what they can get; several are all `bulk`, of one length, begun within 1 % of it, and foreground."""
     flows = trial.flows
     if not flows or any(flow.kind not in {"bulk", "transfer"} or not limited(trial, flow) for flow in flows):
         return False
@@ -58,11 +58,14 @@ def greedy(trial: Trial) -> bool:
 
 
 def ideal_goodput(trial: Trial) -> float | None:
-    """The greatest sum of their goodputs over links that they share."""
+    """The greatest sum of their goodputs over links that they share, of several flows to the whole bit/s."""
     if not greedy(trial):
         return None
-    ways = [(way(path, flow), payload_share(flow.mptcp)) for flow in trial.flows for path in flow.plan["paths"]]
-    return greatest(trial, ways)
+    ways = [
+        (way(path, flow), payload_share(flow.mptcp)) for flow in trial.flows for path in flow.plan["paths"]
+    ]
+    ideal = greatest(trial, ways)
+    return ideal if len(trial.flows) == 1 else round(ideal)
 
 
 def efficiency(trial: Trial) -> float | None:
@@ -98,13 +101,15 @@ def best_path_ratio(trial: Trial) -> float | None:
 
 def of_cap(trial: Trial) -> float | None:
     """`goodput_bps` / the greatest T with sum(min(R_i, c T)) >= T over the paths' rates R_i, less headers."""
-    settings = {key: value for space in trial.plan["network"]["namespaces"] for key, value in space["sysctls"]}
+    settings = {
+        key: value for space in trial.plan["network"]["namespaces"] for key, value in space["sysctls"]
+    }
     reached = goodput(trial)
     if len(trial.flows) != 1 or settings.get("net/mptcp/scheduler") != "capped" or reached is None:
         return None
     [flow] = trial.flows
     carried = [greatest(trial, [(way(path, flow), 1.0)]) for path in flow.plan["paths"]]
-    share = 1 / len(carried) + trial.settings["extra"]
+    share = 1 / len(carried) + int(settings["net/mptcp_capped/e_permille"]) / 1000
     # The sum less T is concave in T and breaks where c T meets a rate: the greatest T is where it falls to zero.
     low, high = 0.0, sum(carried)
     for _ in range(200):

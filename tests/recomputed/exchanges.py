@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from recorded import Flow, Trial, percentile
@@ -18,7 +19,9 @@ def records(trial: Trial, flows: list[Flow]) -> list[dict[str, Any]]:
 
 
 def delays(trial: Trial, flows: list[Flow]) -> list[float]:
-    return [row["received_us"] - row["sent_us"] for row in records(trial, flows) if row["received_us"] is not None]
+    return [
+        row["received_us"] - row["sent_us"] for row in records(trial, flows) if row["received_us"] is not None
+    ]
 
 
 def delay(kinds: set[str], share: float) -> Callable[[Trial, list[Flow]], float | None]:
@@ -26,7 +29,7 @@ def delay(kinds: set[str], share: float) -> Callable[[Trial, list[Flow]], float 
 
     def figure(trial: Trial, flows: list[Flow]) -> float | None:
         mine = [flow for flow in flows if flow.kind in kinds]
-        if kinds != PACKETS and not all(flow.row["completed"] for flow in mine):
+        if not all(flow.row["completed"] for flow in mine):
             return None
         return percentile(delays(trial, mine), share)
 
@@ -69,10 +72,12 @@ def udp_jitter_us(trial: Trial, flows: list[Flow]) -> float | None:
     found: list[float] = []
     for flow in flows:
         if flow.kind == "udp":
+            if not flow.row["completed"]:
+                return None
             arrived = [row for row in records(trial, [flow]) if row["received_us"] is not None]
             arrived.sort(key=lambda row: (row["received_us"], row["index"]))
             late = [row["received_us"] - row["sent_us"] for row in arrived]
-            found += [abs(b - a) for a, b in zip(late, late[1:], strict=False)]
+            found += [abs(b - a) for a, b in itertools.pairwise(late)]
     return sum(found) / len(found) if found else None
 
 
@@ -96,7 +101,11 @@ def iperf3_udp_loss_ratio(trial: Trial) -> float | None:
 def iperf3_udp_jitter_us(trial: Trial) -> float | None:
     """The mean of `iperf3_jitter_us`, weighted by packets."""
     told = iperf3_figures(trial)
-    return sum(packets * jitter for packets, _, jitter in told) / sum(packets for packets, _, _ in told) if told else None
+    return (
+        sum(packets * jitter for packets, _, jitter in told) / sum(packets for packets, _, _ in told)
+        if told
+        else None
+    )
 
 
 def probe_rtt(share: float) -> Callable[[Trial], float | None]:

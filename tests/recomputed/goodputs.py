@@ -39,7 +39,7 @@ def flow_goodput(_: Trial, flow: Flow) -> float | None:
 
 
 def window(trial: Trial, flow: Flow) -> Span | None:
-    """A time without a sign counts from the start, one with a minus from the end; the defaults are the start and the end."""
+    """A time without a sign counts from the start, one with a minus from the end; the defaults are start and end."""
     measure = trial.plan["measure"]
     start, end = flow.span
     ends = [start, end]
@@ -51,12 +51,15 @@ def window(trial: Trial, flow: Flow) -> Span | None:
 
 
 def curve(trial: Trial, flow: Flow) -> list[tuple[float, float]]:
-    """Bytes at the receiver by time: nothing at the start, the samples, and what the flow has at its end."""
+    """Bytes at the receiver by time: none at the start, the samples; at the end, where no sample follows, all."""
     start, end = flow.span
-    samples = trial.of("connections", flow, OTHER[flow.sender])
-    inside = samples.filter((samples["t_us"] > start) & (samples["t_us"] < end))
-    points = [(float(t), float(b)) for t, b in inside.select("t_us", "received_bytes").iter_rows()]
-    return [(start, 0.0), *points, (end, float(flow.row["received_bytes"]))]
+    samples = trial.of("connections", flow, OTHER[flow.sender], after_end=True).select(
+        "t_us", "received_bytes"
+    )
+    points = [(float(t), float(count)) for t, count in samples.iter_rows() if t > start]
+    if not points or points[-1][0] < end:
+        points.append((end, float(flow.row["received_bytes"])))
+    return [(start, 0.0), *points]
 
 
 def at(points: list[tuple[float, float]], t: float) -> float:
@@ -72,7 +75,9 @@ def at(points: list[tuple[float, float]], t: float) -> float:
 def window_bytes(trial: Trial, flow: Flow, span: Span) -> float:
     """Bytes in a window; of UDP those of the packets that arrived in it."""
     if flow.kind == "udp":
-        arrived = [row for row in trial.rows("messages") if row["flow"] == flow.id and row["received_us"] is not None]
+        arrived = [
+            row for row in trial.rows("messages") if row["flow"] == flow.id and row["received_us"] is not None
+        ]
         return float(sum(row["bytes"] for row in arrived if span[0] < row["received_us"] <= span[1]))
     points = curve(trial, flow)
     return at(points, span[1]) - at(points, span[0])
@@ -129,14 +134,19 @@ def group_steady_goodput(trial: Trial, group: str) -> float | None:
 
 
 def sharers(trial: Trial) -> list[list[Flow]]:
-    """The users; without users, the flows: what follows each other is one, and the second direction of a connection is none."""
+    """The users; without users, the flows: what follows each other is one, so are the connections of a page.
+
+    The second direction of a connection is none.
+    """
     flows = [flow for flow in trial.foreground if flow.plan["connection"] is None]
     users = {flow.plan["user"] for flow in flows} - {None}
     if users:
         return [[flow for flow in flows if flow.plan["user"] == user] for user in sorted(users)]
     chains: list[list[Flow]] = []
     for flow in flows:
-        before = [chain for chain in chains if {one.id for one in chain} & set(flow.plan["after"])]
+        page = flow.plan.get("application", {}).get("page")
+        follows = {*flow.plan["after"], *([] if page is None else [page])}
+        before = [chain for chain in chains if {one.id for one in chain} & follows]
         if before:
             before[0].append(flow)
         else:
@@ -165,5 +175,9 @@ def program_goodput(trial: Trial, program: str) -> float | None:
 
 
 def program_figure(trial: Trial, program: str, figure: str) -> float | None:
-    found = [row["value"] for row in trial.rows("program_figures") if (row["program"], row["figure"]) == (program, figure)]
+    found = [
+        row["value"]
+        for row in trial.rows("program_figures")
+        if (row["program"], row["figure"]) == (program, figure)
+    ]
     return found[0] if found else None

@@ -51,7 +51,6 @@ class Trial:
     """A trial's folder: `plan.json` and the Parquet files."""
 
     folder: Path
-    settings: dict[str, Any]
     plan: dict[str, Any] = field(init=False)
     flows: list[Flow] = field(init=False)
 
@@ -61,7 +60,7 @@ class Trial:
         programs = {row["flow"]: row for row in self.rows("program_flows")}
         rows = self.rows("flows")
         largest = max((row["received_bytes"] or 0 for row in rows if row["flow"] in programs), default=0)
-        udp = any("-u" in program.get("argv", ()) for program in self.plan.get("programs", ()))
+        udp = {program["name"] for program in self.plan.get("programs", ()) if "-u" in program["argv"]}
         self.flows = []
         for row in rows:
             if row["flow"] in planned:
@@ -69,11 +68,13 @@ class Trial:
                 connection = row["flow"] if flow["connection"] is None else flow["connection"]
                 self.flows.append(Flow(flow, row, connection, flow["sender"], flow["background"], None))
             else:
-                # "One that carried less than 1 % of the largest is in the background, and so is that of `iperf3 -u`."
+                # In the background is what carried less than 1 % of the largest, and the control of `iperf3 -u`.
                 opened = programs[row["flow"]]
-                background = udp or row["received_bytes"] < 0.01 * largest
+                background = opened["program"] in udp or row["received_bytes"] < 0.01 * largest
                 plan = self.peer(opened)
-                self.flows.append(Flow(plan, row, row["flow"], opened["sender"], background, opened["program"]))
+                self.flows.append(
+                    Flow(plan, row, row["flow"], opened["sender"], background, opened["program"])
+                )
 
     def peer(self, opened: dict[str, Any]) -> dict[str, Any]:
         """The paths between the two nodes of a program's connection, client first."""
@@ -119,7 +120,11 @@ def path_of(flow: Flow, side: str, subflow: dict[str, Any]) -> str:
     client, server = subflow["local_address"], subflow["remote_address"]
     if side == "server":
         client, server = server, client
-    named = [path["name"] for path in flow.plan["paths"] if (path["client_address"], path["server_address"]) == (client, server)]
+    named = [
+        path["name"]
+        for path in flow.plan["paths"]
+        if (path["client_address"], path["server_address"]) == (client, server)
+    ]
     return str(named[0])
 
 

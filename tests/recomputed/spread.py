@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,10 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def by_path(trial: Trial, flow: Flow, side: str, column: str, *, more_than: int = 0, after_end: bool = False) -> dict[str, float]:
+def by_path(
+    trial: Trial, flow: Flow, side: str, column: str, *, more_than: int = 0, after_end: bool = False
+) -> dict[str, float]:
     """What the subflows of each path have counted by the last sample, 0 for a planned path that carried nothing."""
     total = dict.fromkeys((path["name"] for path in flow.plan["paths"]), 0.0)
-    last = trial.of("subflows", flow, side, after_end=after_end).group_by("subflow", maintain_order=True).last()
+    last = (
+        trial.of("subflows", flow, side, after_end=after_end).group_by("subflow", maintain_order=True).last()
+    )
     for row in last.to_dicts():
         if row[column] > more_than:
             total[path_of(flow, side, row)] += row[column]
@@ -67,21 +72,21 @@ def sent_over_time(trial: Trial, flow: Flow) -> list[tuple[int, dict[str, float]
 
 
 def differences(series: list[tuple[int, dict[str, float]]]) -> list[dict[str, float]]:
-    pairs = zip(series, series[1:], strict=False)
+    pairs = itertools.pairwise(series)
     return [{path: now[path] - before[path] for path in now} for (_, before), (_, now) in pairs]
 
 
 def window_share(trial: Trial, flow: Flow) -> float | None:
-    """The greatest share in any window between samples that is a second long, or as little longer as the samples allow."""
+    """The greatest share in any window that ends at a sample and begins at the last one a second or more before."""
     start, end = flow.span
     if end - start < 2_000_000:
         return None
     series = [(t, sent) for t, sent in sent_over_time(trial, flow) if t >= start + 1_000_000]
-    found = []
-    for at, (t, sent) in enumerate(series):
-        later = [other for until, other in series[at:] if until >= t + 1_000_000]
-        if later:
-            found += shares({path: later[0][path] - sent[path] for path in sent}).values()
+    found: list[float] = []
+    for until, sent in series:
+        before = [other for t, other in series if t <= until - 1_000_000]
+        if before:
+            found += shares({path: sent[path] - before[-1][path] for path in sent}).values()
     return max(found, default=None)
 
 
@@ -97,13 +102,15 @@ def observed(trial: Trial, paths: int) -> float | None:
     """Bytes that the best so many paths have brought / bytes of the stream, at most 1."""
     found = []
     for flow in trial.multipath:
-        brought = sorted(by_path(trial, flow, OTHER[flow.sender], "received_bytes", after_end=True).values(), reverse=True)
+        brought = sorted(
+            by_path(trial, flow, OTHER[flow.sender], "received_bytes", after_end=True).values(), reverse=True
+        )
         found.append(min(1.0, sum(brought[:paths]) / flow.row["received_bytes"]))
     return max(found, default=None)
 
 
 def switches(trial: Trial, flow: Flow) -> float | None:
-    """k - 1 times between two samples between which it gave bytes to k paths, and once more when none is among those of before."""
+    """Counts k - 1 between two samples with bytes on k paths, and one more when none is among those of before."""
     series = sent_over_time(trial, flow)
     count, before = 0, set[str]()
     for given in differences(series):
@@ -185,7 +192,10 @@ def last_of(trial: Trial, flow: Flow, table: str, column: str) -> list[float]:
 
 def subflows_used(trial: Trial) -> float | None:
     """Subflows that carried data (more than their SYN and FIN)."""
-    return greatest(sum(1 for sent in last_of(trial, flow, "subflows", "acked_bytes") if sent > 2) for flow in trial.connected)
+    return greatest(
+        sum(1 for sent in last_of(trial, flow, "subflows", "acked_bytes") if sent > 2)
+        for flow in trial.connected
+    )
 
 
 def retransmits(trial: Trial) -> float | None:
@@ -201,14 +211,14 @@ def reinjected_bytes(trial: Trial) -> float | None:
 
 
 def second_subflow_s(trial: Trial) -> float | None:
-    """From connect() until the sender has first sent data on another subflow than the initial one; of several flows the mean."""
+    """From connect() until the sender has first sent data on another subflow than the initial one; of flows the mean."""
     found = []
     for flow in trial.multipath:
         rows = trial.of("subflows", flow, flow.sender)
-        first = rows.filter((pl.col("subflow") != 0) & (pl.col("sent_bytes") > 0)).sort("t_us")
-        if first.height:
-            row = first.row(0, named=True)
-            found.append((row["t_us"] - row["busy_us"] - flow.row["start_us"]) / 1e6)
+        with_data = rows.filter((pl.col("subflow") != 0) & (pl.col("sent_bytes") > 0))
+        first = with_data.group_by("subflow", maintain_order=True).first().to_dicts()
+        if first:
+            found.append((min(row["t_us"] - row["busy_us"] for row in first) - flow.row["start_us"]) / 1e6)
     return sum(found) / len(found) if found else None
 
 

@@ -44,7 +44,7 @@ def way(path: dict[str, Any], _: Flow) -> list[str]:
 
 
 def greedy(trial: Trial) -> bool:
-    """Flows that take what they can get; several are all `bulk`, of one length, begun within 1 % of it, and foreground."""
+    """Flows that take what they can get; several are `bulk`, of one length, begun within 1 % of it, foreground."""
     flows = trial.flows
     if not flows or any(flow.kind not in {"bulk", "transfer"} or not limited(trial, flow) for flow in flows):
         return False

@@ -7,8 +7,10 @@ import math
 import statistics
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from catalog import EXCHANGED, FLOW, GROUP, PROGRAM, STUDY, recompute
 from recorded import Trial
+from scipy.stats import t
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,9 +126,25 @@ def difference(expected: list[float | None], found: dict[str, Any] | None) -> st
         "min": min(values),
         "max": max(values),
     }
-    wrong = {
+    if len(values) > 1:
+        figures["stdev"] = statistics.stdev(values)
+        figures |= dict(zip(("first", "third"), np.quantile(values, (0.25, 0.75)), strict=True))
+    found = found | dict(zip(("first", "third"), found["quartiles"], strict=True))
+    rounding = 1e-12 * max(map(abs, values))
+    wrong: dict[str, Any] = {
         key: found[key]
         for key, value in figures.items()
-        if not math.isclose(found[key], value, rel_tol=1e-9, abs_tol=1e-12)
+        if not math.isclose(found[key], value, rel_tol=1e-9, abs_tol=rounding)
     }
+    if not same_interval(values, found["ci95"]):
+        wrong["ci95"] = found["ci95"]
     return f"{wrong}, recomputed {expected}" if wrong else None
+
+
+def same_interval(values: list[float], ci95: list[float] | None) -> bool:
+    """Mean -+ t(0.975, n-1) stdev / sqrt(n); null with fewer than two trials, and when all gave the same value."""
+    if ci95 is None or len(set(values)) < 2:
+        return ci95 is None and len(set(values)) < 2
+    half = t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values)
+    return np.allclose(ci95, (mean - half, mean + half), rtol=1e-9, atol=1e-9 * half)

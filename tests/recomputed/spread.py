@@ -211,7 +211,7 @@ def reinjected_bytes(trial: Trial) -> float | None:
 
 
 def second_subflow_s(trial: Trial) -> float | None:
-    """From connect() until the sender has first sent data on another subflow than the initial one; of flows the mean."""
+    """From connect() until the sender has first sent data on another subflow than the initial; of flows the mean."""
     found = []
     for flow in trial.multipath:
         rows = trial.of("subflows", flow, flow.sender)

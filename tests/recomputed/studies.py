@@ -80,7 +80,8 @@ vary:
 {TWO_PATHS}traffic:
   - stream: {{name: video, from: h2, to: h1, reverse: true, message: 4KB, rate: 1mbit, duration: 2s}}
   - on_off:
-      {{name: talk, from: h1, to: h2, 'on': exponential 300ms, 'off': 200ms, rate: 500kbit, message: 500B, duration: 2s}}
+      {{name: talk, from: h1, to: h2,
+       'on': exponential 300ms, 'off': 200ms, rate: 500kbit, message: 500B, duration: 2s}}
   - on_off: {{name: burst, from: h1, to: h2, 'on': 100ms, 'off': 400ms, duration: 1s, send_buffer: 32KiB}}
   - request: {{name: ask, from: h1, to: h2, response: 20KB, requests: 8, think: 50ms}}
   - request: {{name: open, from: h1, to: h2, response: 10KB, every: exponential 150ms, duration: 2s, transport: tcp}}

@@ -115,17 +115,12 @@ class Trial:
         return [flow for flow in self.connected if flow.mptcp]
 
 
-def path_of(flow: Flow, side: str, subflow: dict[str, Any]) -> str:
-    """The path of the plan that joins the two addresses of a subflow, which `side` sees."""
-    client, server = subflow["local_address"], subflow["remote_address"]
-    if side == "server":
-        client, server = server, client
-    named = [
-        path["name"]
-        for path in flow.plan["paths"]
-        if (path["client_address"], path["server_address"]) == (client, server)
-    ]
-    return str(named[0])
+def paths_of(flow: Flow, side: str, subflows: pl.DataFrame) -> dict[int, str]:
+    """The path that joins the two addresses of each subflow, as `side` saw them first: a closed one may lack them."""
+    names = {(path["client_address"], path["server_address"]): path["name"] for path in flow.plan["paths"]}
+    first = subflows.group_by("subflow", maintain_order=True).first().to_dicts()
+    ends = ("local_address", "remote_address") if side == "client" else ("remote_address", "local_address")
+    return {row["subflow"]: names[row[ends[0]], row[ends[1]]] for row in first}
 
 
 def percentile(values: list[float], share: float) -> float | None:

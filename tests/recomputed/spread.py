@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import polars as pl
-from recorded import OTHER, Flow, Trial, path_of
+from recorded import OTHER, Flow, Trial, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,12 +17,11 @@ def by_path(
 ) -> dict[str, float]:
     """What the subflows of each path have counted by the last sample, 0 for a planned path that carried nothing."""
     total = dict.fromkeys((path["name"] for path in flow.plan["paths"]), 0.0)
-    last = (
-        trial.of("subflows", flow, side, after_end=after_end).group_by("subflow", maintain_order=True).last()
-    )
-    for row in last.to_dicts():
+    rows = trial.of("subflows", flow, side, after_end=after_end)
+    path = paths_of(flow, side, rows)
+    for row in rows.group_by("subflow", maintain_order=True).last().to_dicts():
         if row[column] > more_than:
-            total[path_of(flow, side, row)] += row[column]
+            total[path[row["subflow"]]] += row[column]
     return total
 
 
@@ -58,12 +57,12 @@ def flow_path_share(trial: Trial, flow: Flow, path: str) -> float | None:
 def sent_over_time(trial: Trial, flow: Flow) -> list[tuple[int, dict[str, float]]]:
     """At each sample of the sender, the bytes put on each path (retransmissions included)."""
     counted: dict[int, float] = {}
-    path: dict[int, str] = {}
+    rows = trial.of("subflows", flow, flow.sender)
+    path = paths_of(flow, flow.sender, rows)
     series = []
-    for frame in trial.of("subflows", flow, flow.sender).partition_by("t_us", maintain_order=True):
+    for frame in rows.partition_by("t_us", maintain_order=True):
         for row in frame.to_dicts():
             counted[row["subflow"]] = row["sent_bytes"]
-            path[row["subflow"]] = path_of(flow, flow.sender, row)
         total = dict.fromkeys((one["name"] for one in flow.plan["paths"]), 0.0)
         for subflow, sent in counted.items():
             total[path[subflow]] += sent

@@ -1,0 +1,150 @@
+"""Compares a metric of `summary.json` with what the tables say, and lists the metrics that are known to differ."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from catalog import EXCHANGED, FLOW, GROUP, PROGRAM, STUDY, recompute
+from recorded import Trial
+from scipy.stats import t
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IPERF3 = (
+    *("sent_bps", "sent_bytes", "received_bps", "received_bytes", "retransmits"),
+    *("udp_bps", "packets", "lost_packets", "jitter_us"),
+)
+METRICS = (
+    *(
+        *STUDY,
+        *EXCHANGED,
+        "observed_1path_share",
+        "observed_2path_share",
+        "PATH.path_share",
+        "FLOW.PATH.path_share",
+    ),
+    *(f"FLOW.{name}" for name in (*FLOW, *EXCHANGED) if name != "page_load_max_s"),
+    *(f"GROUP.{name}" for name in GROUP),
+    *(f"PROGRAM.{name}" for name in (*PROGRAM, *(f"iperf3_{figure}" for figure in IPERF3))),
+)
+
+PERCENTILE = (
+    "of n values the one at (n - 1) p, rounded up, counted from 0: not the least that so many have at most"
+)
+SUM = "the sum of the flows' steady goodputs, though their windows are not at one time"
+BACKGROUND = (
+    "flows in the background are among them, which are no part of the figures of the study as a whole"
+)
+DEVIATIONS: dict[tuple[str, str], str] = {
+    **dict.fromkeys((("steady_goodput_bps", study) for study in ("groups", "transfers", "iperf3")), SUM),
+    **{
+        (metric, study): BACKGROUND
+        for study, metrics in {
+            "background": (
+                *("path_switches_per_s", "out_of_order_max_bytes", "out_of_order_mean_bytes"),
+                *("observed_1path_share", "observed_2path_share"),
+            ),
+            "iperf3": ("path_share_window_max", "duplicate_bytes", "observed_1path_share"),
+        }.items()
+        for metric in metrics
+    },
+    **{
+        (metric, study): PERCENTILE
+        for study, metrics in {
+            "background": ("FLOW.request_latency_p50_us", "FLOW.udp_delay_p50_us"),
+            "bulk": ("probe_rtt_p50_us",),
+            "failing": ("probe_rtt_p50_us",),
+            "messages": (
+                *("message_delay_p50_us", "message_delay_p95_us", "request_latency_p50_us"),
+                *("udp_delay_p95_us", "udp_delay_p99_us", "FLOW.request_latency_p50_us"),
+                *("FLOW.udp_delay_p50_us", "FLOW.udp_delay_p95_us", "FLOW.udp_delay_p99_us"),
+            ),
+            "single": (
+                "udp_delay_p95_us",
+                "udp_delay_p99_us",
+                "FLOW.udp_delay_p95_us",
+                "FLOW.udp_delay_p99_us",
+            ),
+        }.items()
+        for metric in metrics
+    },
+}
+"""(metric, study): how `summary.json` differs from what docs/reference/results.md says. This list may only shrink."""
+
+
+class Case:
+    """One case of a result folder: its metrics, and its trials."""
+
+    def __init__(self, study: Path, case: dict[str, Any]) -> None:
+        self.name = f"{study.name} {case['name']}"
+        self.metrics: dict[str, dict[str, Any] | None] = case["metrics"]
+        self.trials = [Trial(folder) for folder in sorted((study / "trials" / case["name"]).iterdir())]
+
+    def family(self, name: str) -> str:
+        """`video.goodput_bps` is one of FLOW.goodput_bps."""
+        owner, _, metric = name.rpartition(".")
+        trial = self.trials[0]
+        if not owner:
+            return name
+        if metric == "path_share":
+            paths = {path["name"] for flow in trial.flows for path in flow.plan["paths"]}
+            return "PATH.path_share" if owner in paths else "FLOW.PATH.path_share"
+        if owner in {flow.name for flow in trial.flows}:
+            return f"FLOW.{metric}"
+        programs = {program["name"] for program in trial.plan.get("programs", ())}
+        return f"PROGRAM.{metric}" if owner in programs else f"GROUP.{metric}"
+
+    def differences(self, metric: str) -> Iterator[tuple[str, str | None]]:
+        """Each figure of a metric, and how it differs from what is recomputed."""
+        for name, found in self.metrics.items():
+            if self.family(name) == metric:
+                expected = [recompute(name, trial) for trial in self.trials]
+                yield name, difference(expected, found)
+
+
+def cases(study: Path) -> list[Case]:
+    return [Case(study, case) for case in json.loads((study / "summary.json").read_text())["cases"]]
+
+
+def difference(expected: list[float | None], found: dict[str, Any] | None) -> str | None:
+    """How the figures over trials differ from those of the expected values; None where they agree."""
+    values = [value for value in expected if value is not None]
+    count = 0 if found is None else found["n"]
+    if count != len(values):
+        return f"measured in {count} trials, recomputed {expected}"
+    if found is None or not values:
+        return None
+    figures = {
+        "mean": statistics.fmean(values),
+        "median": statistics.median(values),
+        "min": min(values),
+        "max": max(values),
+    }
+    if len(values) > 1:
+        figures["stdev"] = statistics.stdev(values)
+        figures |= dict(zip(("first", "third"), np.quantile(values, (0.25, 0.75)), strict=True))
+    found = found | dict(zip(("first", "third"), found["quartiles"], strict=True))
+    rounding = 1e-12 * max(map(abs, values))
+    wrong: dict[str, Any] = {
+        key: found[key]
+        for key, value in figures.items()
+        if not math.isclose(found[key], value, rel_tol=1e-9, abs_tol=rounding)
+    }
+    if not same_interval(values, found["ci95"]):
+        wrong["ci95"] = found["ci95"]
+    return f"{wrong}, recomputed {expected}" if wrong else None
+
+
+def same_interval(values: list[float], ci95: list[float] | None) -> bool:
+    """Mean -+ t(0.975, n-1) stdev / sqrt(n); null with fewer than two trials, and when all gave the same value."""
+    if ci95 is None or len(set(values)) < 2:
+        return ci95 is None and len(set(values)) < 2
+    half = t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    mean = statistics.fmean(values)
+    return np.allclose(ci95, (mean - half, mean + half), rtol=1e-9, atol=1e-9 * half)

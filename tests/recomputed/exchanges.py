@@ -1,0 +1,153 @@
+"""Messages, requests, pages, packets, probes and queues, as docs/reference/results.md defines them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from recorded import Flow, Trial, percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MESSAGES, REQUESTS, PACKETS = {"stream", "on_off"}, {"request"}, {"udp"}
+
+
+def records(trial: Trial, flows: list[Flow]) -> list[dict[str, Any]]:
+    wanted = {flow.id for flow in flows}
+    return [row for row in trial.rows("messages") if row["flow"] in wanted]
+
+
+def delays(trial: Trial, flows: list[Flow]) -> list[float]:
+    return [
+        row["received_us"] - row["sent_us"] for row in records(trial, flows) if row["received_us"] is not None
+    ]
+
+
+def delay(kinds: set[str], share: float) -> Callable[[Trial, list[Flow]], float | None]:
+    """Percentiles are the least delay that so many have at most; null when such a flow did not complete."""
+
+    def figure(trial: Trial, flows: list[Flow]) -> float | None:
+        mine = [flow for flow in flows if flow.kind in kinds]
+        if not all(flow.row["completed"] for flow in mine):
+            return None
+        return percentile(delays(trial, mine), share)
+
+    return figure
+
+
+def page_loads(trial: Trial, flows: list[Flow]) -> list[float] | None:
+    """From a page's first connect() to the last byte of its last object."""
+    found = []
+    for flow in flows:
+        if flow.kind == "page":
+            objects = [row["received_us"] for row in records(trial, [flow])]
+            if None in objects or len(objects) < len(flow.plan["application"]["objects"]):
+                return None
+            found.append((max(objects) - flow.row["start_us"]) / 1e6)
+    return found or None
+
+
+def page_load_s(trial: Trial, flows: list[Flow]) -> float | None:
+    loads = page_loads(trial, flows)
+    return sum(loads) / len(loads) if loads else None
+
+
+def page_load_max_s(trial: Trial, flows: list[Flow]) -> float | None:
+    loads = page_loads(trial, flows)
+    return max(loads) if loads else None
+
+
+def udp_loss_ratio(trial: Trial, flows: list[Flow]) -> float | None:
+    """UDP packets that did not arrive, of all; null when a flow was cut off."""
+    mine = [flow for flow in flows if flow.kind == "udp"]
+    packets = records(trial, mine)
+    if not packets or not all(flow.row["completed"] for flow in mine):
+        return None
+    return sum(row["received_us"] is None for row in packets) / len(packets)
+
+
+def udp_jitter_us(trial: Trial, flows: list[Flow]) -> float | None:
+    """The mean of |D| over packets that arrived one after the other, D the difference of their delays."""
+    found: list[float] = []
+    for flow in flows:
+        if flow.kind == "udp":
+            if not flow.row["completed"]:
+                return None
+            arrived = [row for row in records(trial, [flow]) if row["received_us"] is not None]
+            arrived.sort(key=lambda row: (row["received_us"], row["index"]))
+            late = [row["received_us"] - row["sent_us"] for row in arrived]
+            found += [abs(b - a) for a, b in itertools.pairwise(late)]
+    return sum(found) / len(found) if found else None
+
+
+def iperf3_figures(trial: Trial) -> list[tuple[float, float, float]] | None:
+    """Packets, lost packets and jitter of each program that tells of them; null when one does not say it."""
+    told: dict[str, dict[str, float]] = {}
+    for row in trial.rows("program_figures"):
+        told.setdefault(row["program"], {})[row["figure"]] = row["value"]
+    names = ("iperf3_packets", "iperf3_lost_packets", "iperf3_jitter_us")
+    udp = [figures for figures in told.values() if "iperf3_udp_bps" in figures]
+    if not udp or any(figures.get(name) is None for figures in udp for name in names):
+        return None
+    return [(figures[names[0]], figures[names[1]], figures[names[2]]) for figures in udp]
+
+
+def iperf3_udp_loss_ratio(trial: Trial) -> float | None:
+    told = iperf3_figures(trial)
+    return sum(lost for _, lost, _ in told) / sum(packets for packets, _, _ in told) if told else None
+
+
+def iperf3_udp_jitter_us(trial: Trial) -> float | None:
+    """The mean of `iperf3_jitter_us`, weighted by packets."""
+    told = iperf3_figures(trial)
+    return (
+        sum(packets * jitter for packets, _, jitter in told) / sum(packets for packets, _, _ in told)
+        if told
+        else None
+    )
+
+
+def probe_rtt(share: float) -> Callable[[Trial], float | None]:
+    """Round-trip times of those that were answered (the least that so many have at most)."""
+
+    def figure(trial: Trial) -> float | None:
+        return percentile([row["rtt_us"] for row in trial.rows("probes") if row["rtt_us"] is not None], share)
+
+    return figure
+
+
+def probe_loss_ratio(trial: Trial) -> float | None:
+    """The share of those without an answer."""
+    probes = trial.rows("probes")
+    return sum(row["rtt_us"] is None for row in probes) / len(probes) if probes else None
+
+
+def queues(trial: Trial) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for row in trial.rows("links"):
+        if row["queue_bytes"] is not None:
+            found.setdefault(row["link"], []).append(row["queue_bytes"])
+    return found
+
+
+def fullest(trial: Trial) -> list[float]:
+    """The samples of the direction of a link whose queue is fullest on average over the samples."""
+    return max(queues(trial).values(), key=lambda samples: sum(samples) / len(samples), default=[])
+
+
+def queue_mean_bytes(trial: Trial) -> float | None:
+    samples = fullest(trial)
+    return sum(samples) / len(samples) if samples else None
+
+
+def queue_max_bytes(trial: Trial) -> float | None:
+    return max(fullest(trial), default=None)
+
+
+def dropped_packets(trial: Trial) -> float | None:
+    """Overflow, queue management and random loss, all links."""
+    last: dict[str, float] = {}
+    for row in sorted(trial.rows("links"), key=lambda row: row["t_us"]):
+        last[row["link"]] = row["dropped_packets"]
+    return sum(last.values()) if last else None

@@ -1,0 +1,183 @@
+"""Goodput and times, as docs/reference/results.md defines them."""
+
+from __future__ import annotations
+
+import bisect
+from typing import TYPE_CHECKING
+
+from recorded import OTHER, Flow, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Span = tuple[float, float]
+
+
+def active_us(spans: Sequence[Span]) -> float:
+    """How long any of the spans covers."""
+    total, until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def together(flows: list[Flow]) -> float | None:
+    """Application bytes * 8 / seconds of all flows together, over the time in which any of them is active."""
+    if not flows or not all(flow.row["completed"] for flow in flows):
+        return None
+    return sum(flow.row["received_bytes"] for flow in flows) * 8e6 / active_us([flow.span for flow in flows])
+
+
+def goodput(trial: Trial) -> float | None:
+    """Flows in the background are left out."""
+    return together(trial.foreground)
+
+
+def flow_goodput(_: Trial, flow: Flow) -> float | None:
+    return together([flow])
+
+
+def window(trial: Trial, flow: Flow) -> Span | None:
+    """A time without a sign counts from the start, one with a minus from the end; the defaults are start and end."""
+    measure = trial.plan["measure"]
+    start, end = flow.span
+    ends = [start, end]
+    for at, key in enumerate(("from_us", "to_us")):
+        value = measure[key]
+        if value is not None:
+            ends[at] = start + value if value >= 0 else end + value
+    return (ends[0], ends[1]) if start <= ends[0] < ends[1] <= end else None
+
+
+def curve(trial: Trial, flow: Flow) -> list[tuple[float, float]]:
+    """Bytes at the receiver by time: none at the start, the samples; at the end, where no sample follows, all."""
+    start, end = flow.span
+    samples = trial.of("connections", flow, OTHER[flow.sender], after_end=True).select(
+        "t_us", "received_bytes"
+    )
+    points = [(float(t), float(count)) for t, count in samples.iter_rows() if t > start]
+    if not points or points[-1][0] < end:
+        points.append((end, float(flow.row["received_bytes"])))
+    return [(start, 0.0), *points]
+
+
+def at(points: list[tuple[float, float]], t: float) -> float:
+    """Bytes at a time, interpolated between samples."""
+    after = bisect.bisect_left([x for x, _ in points], t)
+    x1, y1 = points[after]
+    if x1 == t:
+        return y1
+    x0, y0 = points[after - 1]
+    return y0 + (y1 - y0) * (t - x0) / (x1 - x0)
+
+
+def window_bytes(trial: Trial, flow: Flow, span: Span) -> float:
+    """Bytes in a window; of UDP those of the packets that arrived in it."""
+    if flow.kind == "udp":
+        arrived = [
+            row for row in trial.rows("messages") if row["flow"] == flow.id and row["received_us"] is not None
+        ]
+        return float(sum(row["bytes"] for row in arrived if span[0] < row["received_us"] <= span[1]))
+    points = curve(trial, flow)
+    return at(points, span[1]) - at(points, span[0])
+
+
+def steady(trial: Trial, flows: list[Flow]) -> float | None:
+    """The same over the window that `measure` says; null when a flow is shorter than what is left out."""
+    if trial.plan["measure"] is None or not flows or not all(flow.row["completed"] for flow in flows):
+        return None
+    spans = [window(trial, flow) for flow in flows]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return None
+    total = sum(window_bytes(trial, flow, span) for flow, span in zip(flows, known, strict=True))
+    return total * 8e6 / active_us(known)
+
+
+def steady_goodput(trial: Trial) -> float | None:
+    return steady(trial, trial.foreground)
+
+
+def flow_steady_goodput(trial: Trial, flow: Flow) -> float | None:
+    return steady(trial, [flow])
+
+
+def completion(flows: list[Flow]) -> float | None:
+    """From the start of the first transfer until the last byte of the last one."""
+    transfers = [flow for flow in flows if flow.kind == "transfer"]
+    if not transfers or not all(flow.row["completed"] for flow in transfers):
+        return None
+    return (max(flow.span[1] for flow in transfers) - min(flow.span[0] for flow in transfers)) / 1e6
+
+
+def completion_s(trial: Trial) -> float | None:
+    return completion(trial.foreground)
+
+
+def flow_completion_s(_: Trial, flow: Flow) -> float | None:
+    return completion([flow])
+
+
+def mean_of(values: list[float | None]) -> float | None:
+    """The mean; null when one of them is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def group_goodput(trial: Trial, group: str) -> float | None:
+    return mean_of([together([flow]) for flow in trial.flows if flow.plan["group"] == group])
+
+
+def group_steady_goodput(trial: Trial, group: str) -> float | None:
+    return mean_of([steady(trial, [flow]) for flow in trial.flows if flow.plan["group"] == group])
+
+
+def sharers(trial: Trial) -> list[list[Flow]]:
+    """The users; without users, the flows: what follows each other is one, so are the connections of a page.
+
+    The second direction of a connection is none.
+    """
+    flows = [flow for flow in trial.foreground if flow.plan["connection"] is None]
+    users = {flow.plan["user"] for flow in flows} - {None}
+    if users:
+        return [[flow for flow in flows if flow.plan["user"] == user] for user in sorted(users)]
+    chains: list[list[Flow]] = []
+    for flow in flows:
+        page = flow.plan.get("application", {}).get("page")
+        follows = {*flow.plan["after"], *([] if page is None else [page])}
+        before = [chain for chain in chains if {one.id for one in chain} & follows]
+        if before:
+            before[0].append(flow)
+        else:
+            chains.append([flow])
+    return chains
+
+
+def jain_index(trial: Trial) -> float | None:
+    """(sum x)^2 / (n sum x^2) over the goodputs."""
+    goodputs = [together(chain) for chain in sharers(trial)]
+    known = [x for x in goodputs if x is not None]
+    if len(known) < 2 or len(known) < len(goodputs):
+        return None
+    return sum(known) ** 2 / (len(known) * sum(x * x for x in known))
+
+
+def program_duration(trial: Trial, program: str) -> float | None:
+    """From the start of a program to its end by itself; null when it was stopped."""
+    [row] = [row for row in trial.rows("programs") if row["program"] == program]
+    return None if row["stopped"] or row["end_us"] is None else (row["end_us"] - row["start_us"]) / 1e6
+
+
+def program_goodput(trial: Trial, program: str) -> float | None:
+    """Of the connections that a program opened, without those in the background."""
+    return together([flow for flow in trial.foreground if flow.program == program])
+
+
+def program_figure(trial: Trial, program: str, figure: str) -> float | None:
+    found = [
+        row["value"]
+        for row in trial.rows("program_figures")
+        if (row["program"], row["figure"]) == (program, figure)
+    ]
+    return found[0] if found else None

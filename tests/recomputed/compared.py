@@ -34,47 +34,7 @@ METRICS = (
     *(f"PROGRAM.{name}" for name in (*PROGRAM, *(f"iperf3_{figure}" for figure in IPERF3))),
 )
 
-PERCENTILE = (
-    "of n values the one at (n - 1) p, rounded up, counted from 0: not the least that so many have at most"
-)
-SUM = "the sum of the flows' steady goodputs, though their windows are not at one time"
-BACKGROUND = (
-    "flows in the background are among them, which are no part of the figures of the study as a whole"
-)
-DEVIATIONS: dict[tuple[str, str], str] = {
-    **dict.fromkeys((("steady_goodput_bps", study) for study in ("groups", "transfers", "iperf3")), SUM),
-    **{
-        (metric, study): BACKGROUND
-        for study, metrics in {
-            "background": (
-                *("path_switches_per_s", "out_of_order_max_bytes", "out_of_order_mean_bytes"),
-                *("observed_1path_share", "observed_2path_share"),
-            ),
-            "iperf3": ("path_share_window_max", "duplicate_bytes", "observed_1path_share"),
-        }.items()
-        for metric in metrics
-    },
-    **{
-        (metric, study): PERCENTILE
-        for study, metrics in {
-            "background": ("FLOW.request_latency_p50_us", "FLOW.udp_delay_p50_us"),
-            "bulk": ("probe_rtt_p50_us",),
-            "failing": ("probe_rtt_p50_us",),
-            "messages": (
-                *("message_delay_p50_us", "message_delay_p95_us", "request_latency_p50_us"),
-                *("udp_delay_p95_us", "udp_delay_p99_us", "FLOW.request_latency_p50_us"),
-                *("FLOW.udp_delay_p50_us", "FLOW.udp_delay_p95_us", "FLOW.udp_delay_p99_us"),
-            ),
-            "single": (
-                "udp_delay_p95_us",
-                "udp_delay_p99_us",
-                "FLOW.udp_delay_p95_us",
-                "FLOW.udp_delay_p99_us",
-            ),
-        }.items()
-        for metric in metrics
-    },
-}
+DEVIATIONS: dict[tuple[str, str], str] = {}
 """(metric, study): how `summary.json` differs from what docs/reference/results.md says. This list may only shrink."""
 
 

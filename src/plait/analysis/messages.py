@@ -6,6 +6,7 @@ would be those of the lucky ones.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -58,6 +59,14 @@ def delays_us(messages: pl.DataFrame, flows: Sequence[Flow]) -> pl.Series:
     return (mine["received_us"] - mine["sent_us"]).drop_nulls()
 
 
+def nearest_rank(values: pl.Series, share: float) -> float | None:
+    """Return the least value that at least `share` of all do not exceed (the nearest-rank percentile); None of none."""
+    if values.is_empty():
+        return None
+    rank = math.ceil(share * values.len() - 1e-9)  # 0.95 * 60 is a little more than 57
+    return float(values.sort()[max(rank, 1) - 1])
+
+
 def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return what echo requests tell: round-trip times of those that were answered, and how many were not."""
     probes = tables.get("probes")
@@ -65,8 +74,8 @@ def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
         return {}
     times = probes["rtt_us"].drop_nulls()
     return {
-        "probe_rtt_p50_us": times.quantile(0.5, "higher"),
-        "probe_rtt_p95_us": times.quantile(0.95, "higher"),
+        "probe_rtt_p50_us": nearest_rank(times, 0.5),
+        "probe_rtt_p95_us": nearest_rank(times, 0.95),
         "probe_loss_ratio": probes["rtt_us"].null_count() / probes.height,
     }
 
@@ -99,7 +108,7 @@ def _percentiles(
     whole = lossy or delays.len() == rows.height
     if delays.is_empty() or not whole or not all(flow.id in done for flow in flows):
         return {f"{prefix}_{name}_us": None for name in names}
-    values = [delays.quantile(share, "higher") for share, _ in PERCENTILES]
+    values = [nearest_rank(delays, share) for share, _ in PERCENTILES]
     return {
         f"{prefix}_{name}_us": value
         for name, value in zip(names, [*values, float(max(delays.to_list()))], strict=True)

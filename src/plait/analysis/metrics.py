@@ -19,7 +19,7 @@ from plait.analysis.paths import path_name
 from plait.analysis.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.shares import share_metrics
 from plait.analysis.units import foreground, goodput_bps, users
-from plait.analysis.windows import second_subflow_s, steady_goodput_bps
+from plait.analysis.windows import second_subflow_s, steady_goodput_bps, steady_window
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
@@ -98,11 +98,14 @@ def _windows(
     asked = foreground(plan)
     if plan.measure is not None:
         steady = {
-            flow.id: steady_goodput_bps(plan.measure, flow, tables, flows.get(flow.id)) for flow in plan.flows
+            flow.id: steady_window(plan.measure, flow, tables, flows.get(flow.id)) for flow in plan.flows
         }
-        found["steady_goodput_bps"] = _sum([steady[flow.id] for flow in asked])
+        found["steady_goodput_bps"] = steady_goodput_bps([steady[flow.id] for flow in asked])
         if len(plan.flows) > 1:
-            found |= {f"{flow.name}.steady_goodput_bps": steady[flow.id] for flow in _planned(plan)}
+            found |= {
+                f"{flow.name}.steady_goodput_bps": steady_goodput_bps([steady[flow.id]])
+                for flow in _planned(plan)
+            }
     begun = [
         second_subflow_s(flow, tables["subflows"], flows.get(flow.id))
         for flow in asked

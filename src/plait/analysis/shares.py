@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.paths import path_name
+from plait.analysis.units import foreground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +29,14 @@ WINDOW_US = 1_000_000
 
 
 def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    """Return the metrics of the split; of several MPTCP flows each metric is that of the worst. Empty without any."""
+    """Return the metrics of the split; of several MPTCP flows each metric is that of the worst. Empty without any.
+
+    Flows in the background are no part of it.
+    """
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     found: dict[str, list[float]] = {}
     names: set[str] = set()
-    for flow in plan.flows:
+    for flow in foreground(plan):
         if flow.transport != "mptcp" or flow.id not in flows:
             continue
         one = _of_flow(flow, flows[flow.id], tables)
@@ -60,7 +64,7 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
         "path_switches_per_s": switches_per_s(times, list(sent.values())),
         "path_run_max_bytes": longest_run(list(sent.values())),
     }
-    metrics |= _observed(flow, arrived, max(taken.values(), default=0))
+    metrics |= _observed(flow, receiver, tables)
     return metrics | _held_back(arrived_at, arrived, taken, again)
 
 
@@ -143,8 +147,17 @@ def _given(counts: Sequence[Sequence[int]]) -> Iterator[set[int]]:
         yield {number for number, path in enumerate(counts) if path[i] > path[i - 1]}
 
 
-def _observed(flow: Flow, arrived: Counts, stream: int) -> Metrics:
-    """Return the part of the stream that whoever reads k paths can hold at most, for each k below their number."""
+def _observed(flow: Flow, receiver: str, tables: Mapping[str, pl.DataFrame]) -> Metrics:
+    """Return the part of the stream that whoever reads k paths can hold at most, for each k below their number.
+
+    All that arrived counts, also after the sender's end.
+    """
+    _, arrived = by_path(
+        flow, receiver, tables["subflows"].filter(pl.col("flow") == flow.carrier), "received_bytes"
+    )
+    of_receiver = (pl.col("flow") == flow.carrier) & (pl.col("side") == receiver)
+    taken = tables["connections"].filter(of_receiver)["received_bytes"].drop_nulls()
+    stream = max(taken.to_list(), default=0)
     totals = sorted((path[-1] for path in arrived.values() if path), reverse=True)
     return {
         f"observed_{k}path_share": min(1.0, sum(totals[:k]) / stream) if stream else None

@@ -63,11 +63,11 @@ def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]])
             return None
         received += count
         spans.append((start, end))
-    active_us = _union_us(spans)
+    active_us = union_us(spans)
     return received * 8e6 / active_us if active_us else None
 
 
-def _union_us(spans: list[tuple[int, int]]) -> int:
+def union_us(spans: list[tuple[int, int]]) -> int:
     """Return how long at least one of the spans goes on, in us."""
     total, until = 0, None
     for start, end in sorted(spans):

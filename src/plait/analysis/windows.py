@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from plait.analysis.units import union_us
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from plait.plan.model import Flow, Measure
 
 
-def steady_goodput_bps(
+class Steady(NamedTuple):
+    """What one flow received within its window."""
+
+    received_bytes: float
+    start_us: int
+    end_us: int
+
+
+def steady_goodput_bps(windows: Sequence[Steady | None]) -> float | None:
+    """Return application bits per second at the receivers of several flows, over the time that their windows cover.
+
+    None without any flow, or when one of them has no window.
+    """
+    known = [window for window in windows if window is not None]
+    if not known or len(known) < len(windows):
+        return None
+    covered_us = union_us([(window.start_us, window.end_us) for window in known])
+    return sum(window.received_bytes for window in known) * 8e6 / covered_us
+
+
+def steady_window(
     measure: Measure, flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object] | None
-) -> float | None:
-    """Return application bits per second at the receiver over the window of one flow.
+) -> Steady | None:
+    """Return what one flow received within the window that `measure` gives it.
 
     Bytes at the window's ends are interpolated between samples; of UDP, packets that arrived within it are counted.
     None when the flow did not complete, or is shorter than what the window leaves out.
@@ -35,9 +57,9 @@ def steady_goodput_bps(
         arrived = tables["messages"].filter(
             (pl.col("flow") == flow.id) & (pl.col("received_us") >= low) & (pl.col("received_us") < high)
         )
-        return float(arrived["bytes"].sum()) * 8e6 / (high - low)
+        return Steady(float(arrived["bytes"].sum()), low, high)
     levels = _received_at(flow, tables["connections"], start, [low, high])
-    return None if levels is None else (levels[1] - levels[0]) * 8e6 / (high - low)
+    return None if levels is None else Steady(levels[1] - levels[0], low, high)
 
 
 def _received_at(

@@ -125,7 +125,7 @@ def _changed(random: Random, tree: Any) -> Any:
         _vary(random, tree, there)
     elif isinstance(holder, list):
         holder += [deepcopy(holder[key])] * random.choice([1, 3, 300])
-    else:
+    elif isinstance(tree, dict):
         tree[words.field(random)] = words.value(random)
     return tree
 

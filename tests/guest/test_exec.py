@@ -147,6 +147,24 @@ def test_an_interrupt_reaches_the_program_which_may_answer_it(clock: str) -> Non
     assert program.returncode == 3
 
 
+def test_a_program_that_ignores_its_end_is_ended_and_does_not_outlive_its_terminal() -> None:
+    program = started(
+        "--timeout", "none", "--", "sh", "-c", "trap '' TERM HUP; echo up; while :; do sleep 1; done"
+    )
+    assert program.stdout
+    assert program.stdout.readline() == b"up\n"
+    program.send_signal(signal.SIGHUP)
+    program.communicate(timeout=60)
+    assert program.returncode == 128 + signal.SIGHUP
+
+
+def test_what_a_program_prints_is_bounded() -> None:
+    done = run("--output-limit", "1MiB", "--", "yes")
+    assert done.returncode == 1
+    assert len(done.stdout) <= 1 << 20
+    assert "wrote more than 1 MiB; --output-limit SIZE allows more" in done.stderr
+
+
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     words = (
         "--",

@@ -14,6 +14,7 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import shutil
 import stat
 from dataclasses import dataclass
@@ -33,6 +34,16 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
+
+
+def _nameless(folder: int, name: str) -> int:
+    """Return a descriptor of a new file without a name, which a killed process leaves nowhere, or called `name`."""
+    try:
+        return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+        return os.open(name, _NEW, 0o666, dir_fd=folder)  # a file system that has none
 
 
 class UnfitError(OSError):
@@ -120,17 +131,18 @@ class Folder:
     def write(self, name: str, content: bytes) -> None:
         """Write a file, making folders on the way; a reader sees the old file or the new one (OSError).
 
-        What had the name before is replaced, a link as well; what it leads to stays as it is.
+        What had the name before is replaced, a link as well; what it leads to stays as it is. Any number of processes
+        may write the same file at once: one of them wins, whole.
         """
         self._check(name)
-        temporary = f".{name}.new"
+        temporary = f".{secrets.token_hex(8)}.new"
         with self._opened(make=True) as here:
-            self._check(temporary)
-            with contextlib.suppress(FileNotFoundError):  # of a process that was killed
-                os.unlink(temporary, dir_fd=here)
             try:
-                with os.fdopen(os.open(temporary, _NEW, 0o666, dir_fd=here), "wb") as file:
+                with os.fdopen(_nameless(here, temporary), "wb") as file:
                     file.write(content)
+                    file.flush()
+                    with contextlib.suppress(FileExistsError):  # it has a name where none was to be avoided
+                        os.link(f"/proc/self/fd/{file.fileno()}", temporary, dst_dir_fd=here)
                 os.replace(temporary, name, src_dir_fd=here, dst_dir_fd=here)
             except OSError as error:
                 with contextlib.suppress(OSError):

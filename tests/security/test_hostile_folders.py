@@ -121,7 +121,7 @@ def test_a_link_in_place_of_figures_is_not_written_through(folder: Path, preciou
         build(folder)
 
 
-@pytest.mark.parametrize("name", ["summary.json", "report.html", ".report.html.new", "figures/goodput.svg"])
+@pytest.mark.parametrize("name", ["summary.json", "report.html", "figures/goodput.svg"])
 def test_a_link_in_place_of_a_written_file_is_replaced_and_not_followed(
     name: str, folder: Path, precious: Path
 ) -> None:

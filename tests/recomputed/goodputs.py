@@ -80,19 +80,25 @@ def window_bytes(trial: Trial, flow: Flow, span: Span) -> float:
         ]
         return float(sum(row["bytes"] for row in arrived if span[0] < row["received_us"] <= span[1]))
     points = curve(trial, flow)
-    return at(points, span[1]) - at(points, span[0])
+    first, last = points[0][0], points[-1][0]
+    low, high = (min(max(t, first), last) for t in span)
+    return at(points, high) - at(points, low)
 
 
 def steady(trial: Trial, flows: list[Flow]) -> float | None:
-    """The same over the window that `measure` says; null when a flow is shorter than what is left out."""
+    """The sum of each flow's own over its window; null when one is shorter than that, or when they never go at once."""
     if trial.plan["measure"] is None or not flows or not all(flow.row["completed"] for flow in flows):
         return None
     spans = [window(trial, flow) for flow in flows]
     known = [span for span in spans if span is not None]
     if len(known) < len(spans):
         return None
-    total = sum(window_bytes(trial, flow, span) for flow, span in zip(flows, known, strict=True))
-    return total * 8e6 / active_us(known)
+    if max(start for start, _ in known) >= min(end for _, end in known):
+        return None  # never all at one time
+    return sum(
+        window_bytes(trial, flow, span) * 8e6 / (span[1] - span[0])
+        for flow, span in zip(flows, known, strict=True)
+    )
 
 
 def steady_goodput(trial: Trial) -> float | None:

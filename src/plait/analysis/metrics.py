@@ -19,7 +19,7 @@ from plait.analysis.paths import path_name
 from plait.analysis.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.shares import share_metrics
 from plait.analysis.units import foreground, goodput_bps, users
-from plait.analysis.windows import second_subflow_s, steady_goodput_bps, steady_window
+from plait.analysis.windows import second_subflow_s, steady_goodput_bps
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:
@@ -97,13 +97,10 @@ def _windows(
     found: Metrics = {}
     asked = foreground(plan)
     if plan.measure is not None:
-        steady = {
-            flow.id: steady_window(plan.measure, flow, tables, flows.get(flow.id)) for flow in plan.flows
-        }
-        found["steady_goodput_bps"] = steady_goodput_bps([steady[flow.id] for flow in asked])
+        found["steady_goodput_bps"] = steady_goodput_bps(plan.measure, asked, tables, flows)
         if len(plan.flows) > 1:
             found |= {
-                f"{flow.name}.steady_goodput_bps": steady_goodput_bps([steady[flow.id]])
+                f"{flow.name}.steady_goodput_bps": steady_goodput_bps(plan.measure, [flow], tables, flows)
                 for flow in _planned(plan)
             }
     begun = [

@@ -63,15 +63,16 @@ def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]])
             return None
         received += count
         spans.append((start, end))
-    active_us = union_us(spans)
+    active_us = sum(end - start for start, end in merged(spans))
     return received * 8e6 / active_us if active_us else None
 
 
-def union_us(spans: list[tuple[int, int]]) -> int:
-    """Return how long at least one of the spans goes on, in us."""
-    total, until = 0, None
+def merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans of time that these cover together, in order and apart."""
+    found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        begin = start if until is None else max(start, until)
-        total += max(0, end - begin)
-        until = end if until is None else max(until, end)
-    return total
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found

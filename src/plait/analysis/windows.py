@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from plait.analysis.units import union_us
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from plait.plan.model import Flow, Measure
 
 
-class Steady(NamedTuple):
-    """What one flow received within its window."""
-
-    received_bytes: float
-    start_us: int
-    end_us: int
+Rows = Mapping[int, Mapping[str, object]]
+Span = tuple[int, int]
 
 
-def steady_goodput_bps(windows: Sequence[Steady | None]) -> float | None:
-    """Return application bits per second at the receivers of several flows, over the time that their windows cover.
+def steady_goodput_bps(
+    measure: Measure, flows: Sequence[Flow], tables: Mapping[str, pl.DataFrame], rows: Rows
+) -> float | None:
+    """Return application bits per second at the receivers: the sum over these flows, each over its own window.
 
-    None without any flow, or when one of them has no window.
+    Bytes at the ends are interpolated between samples; of UDP, packets that arrived are counted. None without any
+    flow, when one of them did not complete or is shorter than what the window leaves out, and when the windows have no
+    time in common: the sum would be a rate that there never was.
     """
+    windows = [_window(measure, flow, tables, rows.get(flow.id)) for flow in flows]
     known = [window for window in windows if window is not None]
     if not known or len(known) < len(windows):
         return None
-    covered_us = union_us([(window.start_us, window.end_us) for window in known])
-    return sum(window.received_bytes for window in known) * 8e6 / covered_us
+    if max(low for low, _ in known) >= min(high for _, high in known):
+        return None
+    return sum(
+        _received(flow, tables, rows[flow.id], span) * 8e6 / (span[1] - span[0])
+        for flow, span in zip(flows, known, strict=True)
+    )
 
 
-def steady_window(
+def _window(
     measure: Measure, flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object] | None
-) -> Steady | None:
-    """Return what one flow received within the window that `measure` gives it.
-
-    Bytes at the window's ends are interpolated between samples; of UDP, packets that arrived within it are counted.
-    None when the flow did not complete, or is shorter than what the window leaves out.
-    """
+) -> Span | None:
+    """Return from when to when `measure` looks at a flow; None where it has no such time, or no samples of it."""
     if row is None or not row["completed"]:
         return None
     start, end = row["start_us"], row["end_us"]
@@ -53,30 +53,32 @@ def steady_window(
     low, high = max(low, start), min(high, end)
     if high <= low:
         return None
+    if flow.transport != "udp":
+        last = _samples(flow, tables["connections"])["t_us"].max()
+        if not isinstance(last, int) or high > last:
+            return None  # the samples end before the window does
+    return low, high
+
+
+def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object], span: Span) -> float:
+    """Return the bytes in order at a flow's receiver between two times."""
     if flow.transport == "udp":
-        arrived = tables["messages"].filter(
-            (pl.col("flow") == flow.id) & (pl.col("received_us") >= low) & (pl.col("received_us") < high)
-        )
-        return Steady(float(arrived["bytes"].sum()), low, high)
-    levels = _received_at(flow, tables["connections"], start, [low, high])
-    return None if levels is None else Steady(levels[1] - levels[0], low, high)
+        of_flow = pl.col("flow") == flow.id
+        within = (pl.col("received_us") >= span[0]) & (pl.col("received_us") < span[1])
+        return float(tables["messages"].filter(of_flow & within)["bytes"].sum())
+    samples = _samples(flow, tables["connections"])
+    start = row["start_us"]
+    assert isinstance(start, int)  # or the flow had no window
+    times = np.concatenate(([start], samples["t_us"].to_numpy()))
+    counts = np.concatenate(([0], samples["received_bytes"].to_numpy()))
+    first, last = np.interp(span, times, counts)
+    return float(last - first)
 
 
-def _received_at(
-    flow: Flow, connections: pl.DataFrame, start_us: int, at_us: list[int]
-) -> tuple[float, float] | None:
-    """Return the bytes in order at the receiver at two times."""
+def _samples(flow: Flow, connections: pl.DataFrame) -> pl.DataFrame:
     receiver = "server" if flow.sender == "client" else "client"
     own = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == receiver))
-    own = own.select("t_us", "received_bytes").drop_nulls().sort("t_us")
-    if own.is_empty():
-        return None
-    times = np.concatenate(([start_us], own["t_us"].to_numpy()))
-    counts = np.concatenate(([0], own["received_bytes"].to_numpy()))
-    if at_us[1] > times[-1]:
-        return None  # the samples end before the window does
-    first, last = np.interp(at_us, times, counts)
-    return float(first), float(last)
+    return own.select("t_us", "received_bytes").drop_nulls().sort("t_us")
 
 
 def second_subflow_s(flow: Flow, subflows: pl.DataFrame, row: Mapping[str, object] | None) -> float | None:

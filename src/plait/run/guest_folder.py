@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,7 @@ class GuestFolder:
                 if not folder.has(name):
                     continue
                 inside: list[tuple[str, ...]] = [(name,)]
-                if name in folder.folders():
+                if stat.S_ISDIR((self.path / name).lstat().st_mode):
                     inside = [(name, *path) for path in (folder / name).files()]
                 else:
                     folder.tail(name, 1)  # refuses what is no regular file

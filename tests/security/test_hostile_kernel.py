@@ -144,7 +144,7 @@ def test_a_program_cannot_load_a_module(
 JOB = "/proc/1/root/job"
 TRICKS = {
     "a FIFO for progress": f"rm {JOB}/progress; mkfifo {JOB}/progress; sleep 300",
-    "words for progress": f"echo abc > {JOB}/progress; sleep 300",
+    "words for progress": f"while :; do echo abc > {JOB}/progress; sleep 0.1; done",
     "a link for progress": f"rm {JOB}/progress; ln -s /dev/zero {JOB}/progress; sleep 300",
     "too much": f"head -c 40000000 /dev/zero > {JOB}/much; sleep 300",
     "too many": f"cd {JOB}; i=0; while [ $i -lt 30000 ]; do : > f$i; i=$((i+1)); done; sleep 300",

@@ -7,6 +7,7 @@ import time
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import PlaitError, ScenarioError
@@ -20,7 +21,6 @@ from plait.scenario import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from .scenarios import Input
 

@@ -58,7 +58,8 @@ fn lost(errno: Errno) -> bool {
 pub fn connect_to_sender(socket: &OwnedFd) -> Result<(), String> {
     let (_, _, from) = retried(|| recvfrom(socket, &mut [0_u8; 8], RecvFlags::PEEK)).map_err(describe)?;
     let from = from.ok_or("no packet arrived that says where to send")?;
-    connect(socket, &from).map_err(|errno| format!("choosing the sender as the receiver: {}", describe(errno)))
+    connect(socket, &from)
+        .map_err(|errno| format!("choosing the sender as the receiver: {}", describe(errno)))
 }
 
 /// Receives until all packets have arrived or the main thread shuts the socket down. Returns when the last came.

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import plait.run.estimate as estimates
 from plait import scenario as scenarios
 from plait.api.perform import Options, perform
+from plait.cache import cache_root
 from plait.cli.run import engine_called
 from plait.report import build
-from plait.run.files import cache_root
 from plait.run.request import study_of
 
 if TYPE_CHECKING:

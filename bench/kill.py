@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plait.run.files import cache_root
+from plait.cache import cache_root
 
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 SHORT = ("--set", "traffic.*.bulk.duration=1s", "--no-calibration")

@@ -13,9 +13,9 @@ import pytest
 import plait
 from plait import kernel as kernels
 from plait.api.additions import add
+from plait.cache import cache_root
 from plait.errors import RequestError
 from plait.kernel import additions
-from plait.run.files import cache_root
 from plait.run.request import study_of
 from plait.scenario import load
 

@@ -26,7 +26,7 @@ PLAIT = Path(sys.executable).parent / "plait"
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of its own, with the user's kernels."""
-    from plait.run.files import cache_root
+    from plait.cache import cache_root
 
     mine = tmp_path / "cache"
     mine.mkdir()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import plait
-from plait.run.files import cache_root
+from plait.cache import cache_root
 
 pytestmark = pytest.mark.guest
 

@@ -12,10 +12,10 @@ from conftest import run_plan
 from plait.analysis.findings import findings
 from plait.analysis.metrics import trial_metrics
 from plait.analysis.programs import with_connections
+from plait.cache import cache_root
 from plait.explain import explain_trial
 from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
-from plait.run.files import cache_root
 from plait.scenario import load
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hostile import study
 
+from plait import limits
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.report import render
-from plait.run import limits
 from plait.run.workspace import Workspace
 
 PLAIT = Path(sys.executable).parent / "plait"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from scenario_samples import ISLANDS, TWO, direct
 
+from plait.cautions import Code
 from plait.plan.expand import expand
 from plait.plan.lint import lint_cases
 from plait.scenario import parse
-from plait.warnings import Code
 
 if TYPE_CHECKING:
-    from plait.warnings import Caution
+    from plait.cautions import Caution
 
 ROOT = Path(__file__).parents[2]
 TRANSFER = TWO.replace("bulk: {from: h1, to: h2, duration: 10s}", "transfer: {from: h1, to: h2, bytes: 10KB}")

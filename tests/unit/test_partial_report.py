@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import plait
 from plait import scenario as scenarios
 from plait.analysis.gaps import part
+from plait.cautions import ANALYSIS_FAILED
 from plait.cli import app
 from plait.errors import DataError, ScenarioError
 from plait.explain.possible import possible_of_case
@@ -20,7 +21,6 @@ from plait.plan.resolve import resolve
 from plait.report import build
 from plait.testing.engine import FakeEngine
 from plait.testing.folders import two_paths, write_study
-from plait.warnings import ANALYSIS_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

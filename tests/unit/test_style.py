@@ -16,12 +16,12 @@ RUST = sorted(path for folder in ("agent", "contain") for path in (ROOT / folder
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 60
 
-# A stage may import itself, the stages named here, and what serves all (units, errors, warnings, the version).
+# A stage may import itself, the stages named here, and what serves all (units, errors, cautions, the version).
 MAY_IMPORT = {
     "scenario": set(),
     "plan": {"scenario"},
     "dataset": {"plan"},
-    "kernel": {"plan", "run"},
+    "kernel": {"plan"},
     "run": {"scenario", "plan", "dataset", "kernel"},
     "calibration": {"scenario", "plan", "dataset", "run"},
     "analysis": {"plan", "dataset"},
@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "report": {"plan", "dataset", "analysis", "explain", "run"},
     "testing": {"plan", "dataset", "explain", "kernel", "run", "scenario"},
 }
-SERVES_ALL = {"frames", "units", "errors", "warnings", "files"}
+SERVES_ALL = {"cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units"}
 PURE = ("scenario/model", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polars.exceptions import PanicException
 
+from plait.cautions import ANALYSIS_FAILED, Caution
 from plait.errors import DataError
-from plait.warnings import ANALYSIS_FAILED, Caution
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

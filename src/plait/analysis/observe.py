@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.findings import findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics import GREEDY, SYN_AND_FIN, sender_subflows
-from plait.warnings import Caution
+from plait.cautions import Caution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from plait.cache import cache_root
 from plait.calibration.calibrate import calibrate, keep
 from plait.dataset.agreement import measured_digest
 from plait.dataset.trial import read_trial
@@ -15,7 +16,6 @@ from plait.plan.chance import nothing_drawn
 from plait.plan.expand import trial_seed
 from plait.plan.sweep import rows
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
-from plait.run.files import cache_root
 from plait.run.preflight import refuse_what_is_missing
 from plait.run.request import describe, study_of
 from plait.run.store import Store

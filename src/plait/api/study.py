@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import Comparison, Summary
     from plait.analysis.summarise import FailedTrial
+    from plait.cautions import Caution
     from plait.dataset.trial import Trial
     from plait.explain.model import StudyExplanation
-    from plait.warnings import Caution
 
 
 class Figure:

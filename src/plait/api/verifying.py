@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.programs import with_connections
 from plait.api.explaining import Recorded
 from plait.api.perform import Options, perform
+from plait.cache import cache_root
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.explain import explain_trial
@@ -18,7 +19,6 @@ from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
 from plait.plan.expand import expand
 from plait.report.study import read_study_file
-from plait.run.files import cache_root
 from plait.run.workspace import Workspace
 from plait.scenario import library, parse
 from plait.scenario.inputs import input_files

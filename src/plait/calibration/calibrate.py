@@ -22,8 +22,8 @@ from plait.calibration.verdict import Figure
 from plait.dataset.convert import convert
 from plait.errors import MachineError
 from plait.files import Folder
+from plait.limits import remedy
 from plait.run.engine import Job
-from plait.run.limits import remedy
 from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:

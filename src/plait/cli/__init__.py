@@ -11,6 +11,7 @@ import sys
 import typer
 
 import plait
+from plait import limits
 from plait.cli import (
     compare,
     doctor,
@@ -29,7 +30,6 @@ from plait.cli import (
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.errors import Ended, PlaitError
-from plait.run import limits
 
 app = typer.Typer(
     name="plait",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from plait.errors import Ended, MachineError, printable
-from plait.run.limits import remedy
+from plait.limits import remedy
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -102,12 +102,12 @@ def _wall_s(text: str) -> float:
 
 def _boot(kernel: str | None, plan: Plan, first: First, bounds: Bounds, allowed: Policy) -> int:
     """Boots the guest, follows its program to its end, and returns its exit code."""
+    from plait.cache import cache_root
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
     from plait.kernel import find
     from plait.run import foreground
     from plait.run.containment import caution
-    from plait.run.files import cache_root
     from plait.run.session import Session
     from plait.run.workspace import Workspace
 

@@ -77,12 +77,12 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     """Makes the topology in a guest, since the file is a program that may do anything, and returns what is in it."""
     import json
 
+    from plait.cache import cache_root
     from plait.cli.exec import environment_of, plan_of
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
     from plait.errors import RequestError
     from plait.imports import recorder
-    from plait.run.files import cache_root
     from plait.run.session import END, STDERR, STDOUT, First, Session, Start
     from plait.run.workspace import Workspace
 

@@ -12,8 +12,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.cautions import Caution
     from plait.plan.expand import Case
-    from plait.warnings import Caution
 
 WIDTH = 80
 INDENT = "    "

@@ -25,10 +25,10 @@ def command(
 
     Exit code 1: an analysis raised an error, and part of the report is missing.
     """
+    from plait.cautions import is_complete
     from plait.files import Folder
     from plait.report import build
     from plait.report.terminal import show
-    from plait.warnings import is_complete
 
     cautions = build(folder, width_mm=width)
     if json_output:

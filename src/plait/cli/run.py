@@ -100,11 +100,11 @@ def command(
 
 def _show(folder: Path, *, as_json: bool) -> bool:
     """Makes the report and prints what was found; returns whether that is anything, and nothing of it is missing."""
+    from plait.cautions import is_complete
     from plait.files import Folder
     from plait.report import build
     from plait.report.headline import measured_cases
     from plait.report.terminal import read_summary, show
-    from plait.warnings import is_complete
 
     cautions = build(folder)
     if as_json:

@@ -71,12 +71,12 @@ def _serve(
     plan: Plan, kernel: str | None, allowed: Policy, *, path: Path, prompt: Prompt, node: str | None
 ) -> int:
     """Boots the network, serves it, and uses it; it ends with this prompt."""
+    from plait.cache import cache_root
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
     from plait.kernel import find
     from plait.prompt.live import Live
     from plait.run.containment import caution
-    from plait.run.files import cache_root
     from plait.run.session import First, Session
     from plait.run.workspace import Workspace
 
@@ -116,8 +116,8 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
 
 def _socket(plan: Plan) -> Path:
     """Returns where the network of this plan is served, by its content."""
+    from plait.cache import cache_root
     from plait.plan.identity import plan_bytes
-    from plait.run.files import cache_root
 
     folder = cache_root() / "shell"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

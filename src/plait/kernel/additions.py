@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from plait.cache import cache_root, write_atomically
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel.build import check_tools
 from plait.kernel.recipe import PINNED
 from plait.plan.model import Module
-from plait.run.files import cache_root, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

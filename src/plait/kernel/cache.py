@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from plait.cache import cache_root, write_atomically
 from plait.errors import KernelBuildError, RequestError
 from plait.files import Folder
 from plait.kernel.model import BuildRecord, Kernel
-from plait.run.files import cache_root, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from plait.cache import cache_root
 from plait.errors import KernelBuildError
 from plait.kernel import cache, fetch, kit, recipe, unpack
 from plait.kernel.build import build, check_tools
 from plait.kernel.model import BuildRecord, Kernel, Progress, SourceRecord, silent
-from plait.run.files import cache_root
 
 if TYPE_CHECKING:
     from plait.kernel.build import Built

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan import applications as plan
-from plait.plan.seeds import derived
 from plait.scenario import traffic
 from plait.scenario.source import error_at
+from plait.seeds import derived
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.plan.seeds import trial_seed
 from plait.plan.sweep import rows
 from plait.scenario.model import Scenario
 from plait.scenario.source import error_at
 from plait.scenario.variants import NoSuchField, TooMany, Variants, WrongVariant
 from plait.scenario.wording import nearest
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

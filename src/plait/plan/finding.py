@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from plait.warnings import Caution, Code
+from plait.cautions import Caution, Code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plait.cautions import Code
 from plait.plan import lint_events, lint_flows, lint_links, lint_subflows
 from plait.plan.finding import Finding
 from plait.plan.resolve import absent_subflows, resolve
-from plait.plan.seeds import trial_seed
 from plait.scenario.source import Source
-from plait.warnings import Code
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from plait.cautions import Caution
     from plait.plan.expand import Case
     from plait.plan.model import Plan
     from plait.scenario import Scenario
-    from plait.warnings import Caution
 
 _ALIKE = 3
 """More findings of one kind in one case than this are told as one."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.cautions import Code
 from plait.plan.finding import Finding
 from plait.plan.multipath import AddEndpoint, SetLimits, SetSysctl
 from plait.plan.sysctls import CONGESTION_CONTROL, SCHEDULER
 from plait.scenario.host_events import host_happenings
-from plait.warnings import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

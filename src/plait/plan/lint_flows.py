@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.cautions import Code
 from plait.plan.applications import Bulk, Transfer
 from plait.plan.finding import Finding
 from plait.plan.slots import slots
-from plait.warnings import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.cautions import Code
 from plait.plan.distributions import VALUES, deviation_ns, longest_ns
 from plait.plan.finding import Finding
 from plait.plan.framing import longest_frames
 from plait.plan.qdiscs import Netem
-from plait.warnings import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

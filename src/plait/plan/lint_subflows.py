@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.cautions import Code
 from plait.plan.absent import Reason
 from plait.plan.finding import Finding
 from plait.plan.slots import slots
 from plait.units import Rate
-from plait.warnings import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -22,12 +22,12 @@ from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, N
 from plait.plan.monitors import RING_MIB, monitors
 from plait.plan.programs import end_us, host_names, memory_mib, programs, system_call_ns
 from plait.plan.qdiscs import Netem
-from plait.plan.seeds import SEED_BITS, derived
 from plait.plan.slots import slots, total
 from plait.plan.structure import structure
 from plait.scenario.check import MAX_LINKS
 from plait.scenario.nodes import Host
 from plait.scenario.source import error_at
+from plait.seeds import SEED_BITS, derived
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

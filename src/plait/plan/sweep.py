@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from plait.plan.seeds import derived
 from plait.scenario.ranges import read_range
 from plait.scenario.source import error_at
+from plait.seeds import derived
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

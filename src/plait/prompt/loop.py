@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.cache import cache_root
 from plait.prompt.live import Run
-from plait.run.files import cache_root
 from plait.run.foreground import raw, terminal_size
 from plait.run.session import END, Start
 from plait.scenario.programs import SHELL

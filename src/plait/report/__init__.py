@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.warnings import Caution
+    from plait.cautions import Caution
 
 __all__ = ["build"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.gaps import collected, noted, part
 from plait.analysis.summarise import summarise
+from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
@@ -19,7 +20,6 @@ from plait.report.render import draw_all, script
 from plait.report.representatives import representatives
 from plait.report.study import read_study
 from plait.report.wanted import wanted
-from plait.warnings import Caution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
+from plait.cache import cache_root
 from plait.files import Folder
+from plait.limits import DRAWING, require
 from plait.report.paper import COLUMN_MM, PAGE_MM, in_points, scaled
 from plait.report.theme import LIGHT, config, paint
-from plait.run.files import cache_root
-from plait.run.limits import DRAWING, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
 from plait.analysis.wording import MISSING, number_word
+from plait.cautions import LOUD
 from plait.report.delay_chart import MOST as MOST_LINES
 from plait.report.theme import PATHS
 from plait.report.why import why
-from plait.warnings import LOUD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from plait.analysis.summarise import CaseRows
+    from plait.cautions import Caution
     from plait.report.headline import Phrase
     from plait.report.representatives import Representative
     from plait.report.study import StudyData, StudyFile
     from plait.report.table import Row
-    from plait.warnings import Caution
 
 SHORT_HASH = 16
 _CODE = re.compile("`([^`]+)`")

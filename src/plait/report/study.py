@@ -14,12 +14,12 @@ from plait.analysis.programs import with_connections
 from plait.analysis.published import Published, published_in
 from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import percent
+from plait.cautions import LOUD, Caution
 from plait.dataset.digest import study_digest, trial_digest
 from plait.dataset.provenance import explain
 from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError
 from plait.files import Folder, wrong_name
-from plait.warnings import LOUD, Caution
 
 if TYPE_CHECKING:
     from pathlib import Path

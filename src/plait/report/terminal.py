@@ -13,19 +13,19 @@ from rich.text import Text
 
 from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING
+from plait.cautions import LOUD
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError, printable
 from plait.files import Folder
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.table import Row, rows
-from plait.warnings import LOUD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from plait.warnings import Caution
+    from plait.cautions import Caution
 
 WIDTH = 80
 LEAST_LABEL = 16

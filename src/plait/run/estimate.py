@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.files import Folder, json_of
-from plait.plan.seeds import trial_seed
 from plait.run.work import work_of
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from pathlib import Path

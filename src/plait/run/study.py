@@ -26,13 +26,13 @@ from plait.dataset.provenance import Provenance
 from plait.dataset.trial import TRIALS, trial_folder, trial_numbers
 from plait.errors import DataError, Ended, MachineError, RequestError, TrialError
 from plait.files import Folder, UnfitError, json_of
+from plait.limits import remedy
 from plait.plan.applications import Transfer
 from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.halts import Halt, Halts
-from plait.run.limits import remedy
 from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:

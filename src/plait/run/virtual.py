@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from plait.cache import cache_root
 from plait.errors import MachineError, RequestError, TrialError, printable
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
@@ -37,7 +38,6 @@ from plait.plan.model import Machine, Network, Plan
 from plait.run import crash, initramfs, inventory
 from plait.run.containment import GUEST, USUAL, Guest, Policy, Sandbox, caution, start
 from plait.run.engine import EngineIdentity, Interrupted, Job
-from plait.run.files import cache_root
 from plait.run.guest_folder import GuestFolder
 
 if TYPE_CHECKING:

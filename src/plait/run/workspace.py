@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from plait.errors import MachineError
 from plait.files import Folder
-from plait.run.limits import remedy
+from plait.limits import remedy
 
 if TYPE_CHECKING:
     from pathlib import Path

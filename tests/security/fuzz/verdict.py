@@ -15,9 +15,9 @@ from plait.plan.expand import expand
 from plait.plan.identity import plan_bytes
 from plait.plan.lint import lint_cases
 from plait.plan.resolve import resolve
-from plait.plan.seeds import trial_seed
 from plait.plan.shell import to_shell
 from plait.scenario import load
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ TCP_HEADER = 20
 TIMESTAMPS = 12
 """The TCP option with its padding (RFC 7323)."""
 DSS = 24
-"""The MPTCP option on every data segment, with its padding: see `plait.analysis.ideal`."""
+"""The MPTCP option on every data segment, with its padding: see `plait.analysis.metrics.ideal`."""
 
 
 def frame_bytes(mtu: int) -> int:

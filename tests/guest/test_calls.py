@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from plait.analysis.messages import message_metrics
+from plait.analysis.metrics.messages import message_metrics
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial

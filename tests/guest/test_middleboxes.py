@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.analysis.findings import Finding, findings
+from plait.analysis.cautions.mptcp import Finding, findings
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.analysis.metrics import trial_metrics
+from plait.analysis.metrics.trial import trial_metrics
 
 if TYPE_CHECKING:
     from conftest import RunTrial

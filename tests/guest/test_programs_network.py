@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from conftest import run_plan
-from plait.analysis.findings import findings
-from plait.analysis.metrics import trial_metrics
-from plait.analysis.programs import with_connections
+from plait.analysis.cautions.mptcp import findings
+from plait.analysis.metrics.programs import with_connections
+from plait.analysis.metrics.trial import trial_metrics
 from plait.cache import cache_root
 from plait.explain import explain_trial
 from plait.plan.expand import expand, trial_seed

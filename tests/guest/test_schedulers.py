@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import plait
-from plait.analysis.metrics import trial_metrics
+from plait.analysis.metrics.trial import trial_metrics
 from plait.plan.expand import expand
 from plait.scenario import load
 

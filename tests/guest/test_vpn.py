@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from conftest import Ran, run_plan
-from plait.analysis.metrics import trial_metrics
-from plait.analysis.programs import with_connections
+from plait.analysis.metrics.programs import with_connections
+from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import trial_series
 from plait.errors import TrialError
 from plait.plan.expand import expand

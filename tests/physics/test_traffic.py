@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from plait.analysis.metrics import trial_metrics
+from plait.analysis.metrics.trial import trial_metrics
 from plait.plan.qdiscs import Tbf
 
 if TYPE_CHECKING:

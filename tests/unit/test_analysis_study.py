@@ -8,10 +8,10 @@ import pytest
 from scipy import special
 
 from plait.analysis import wording
-from plait.analysis.compare import compare
+from plait.analysis.compare.cases import compare
+from plait.analysis.compare.summary import CaseRows, FailedTrial, TrialRow, summarise
 from plait.analysis.model import Comparison, Summary
-from plait.analysis.statistics import describe, paired_difference, paired_ratio, t_quantile
-from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow, summarise
+from plait.analysis.statistics.intervals import describe, paired_difference, paired_ratio, t_quantile
 
 
 def case(transport: str, goodputs: list[float | None], *, first_seed: int = 0, **settings: Any) -> CaseRows:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_samples import plan_of
 
-from plait.analysis.cap import best_rate, capped_goodput_bps
+from plait.analysis.metrics.capped_ideal import best_rate, capped_goodput_bps
 
 TEXT = """\
 title: t

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from plait.analysis.studies import DEFAULT_METRICS, HIGHER_IS_BETTER, CaseComparison, compare_studies
-from plait.analysis.summarise import CaseRows, FailedTrial, TrialRow
+from plait.analysis.compare.studies import DEFAULT_METRICS, HIGHER_IS_BETTER, CaseComparison, compare_studies
+from plait.analysis.compare.summary import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.errors import DataError, RequestError

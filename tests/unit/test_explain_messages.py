@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scenario_samples import plan_of
 
-from plait.analysis.judged import JUDGED, speaks_for
+from plait.analysis.metrics.catalogue import JUDGED, speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause

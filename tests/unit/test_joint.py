@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scenario_samples import plan_of
 
-from plait.analysis.ideal import payload_ratio
-from plait.analysis.joint import joint_goodput_bps
+from plait.analysis.metrics.ideal import payload_ratio
+from plait.analysis.metrics.joint_ideal import joint_goodput_bps
 
 LINE = """\
 title: One long flow over two links, and a short one on each

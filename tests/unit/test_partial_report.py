@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RAISERS: dict[str, tuple[str, str]] = {
-    "a metric": ("plait.analysis.metrics.share_metrics", "metrics of the split over paths"),
-    "the findings": ("plait.analysis.observe.findings", "findings of MPTCP"),
-    "the connections of programs": ("plait.analysis.programs._with_programs", "connections of programs"),
-    "a statistic": ("plait.analysis.summarise.describe", "statistics of goodput_bps"),
-    "the comparison": ("plait.analysis.summarise.compare", "comparisons of cases"),
+    "a metric": ("plait.analysis.metrics.trial.share_metrics", "metrics of the split over paths"),
+    "the findings": ("plait.analysis.cautions.observations.findings", "findings of MPTCP"),
+    "the connections of programs": (
+        "plait.analysis.metrics.programs._with_programs",
+        "connections of programs",
+    ),
+    "a statistic": ("plait.analysis.compare.summary.describe", "statistics of goodput_bps"),
+    "the comparison": ("plait.analysis.compare.summary.compare", "comparisons of cases"),
     "an explanation": ("plait.report.representatives.explain_trial", "explanation of case transport=tcp"),
     "a series": ("plait.report.representatives.trial_series", "figures over time of case transport=tcp"),
     "a drawing": ("plait.report.figures.draw", "figure network"),
@@ -138,7 +141,7 @@ def test_a_partial_report_ends_with_exit_code_1_and_says_why_on_the_terminal(
     arguments = ["report", str(folder)]
     assert CliRunner().invoke(app, arguments, standalone_mode=False).return_value == 0
     monkeypatch.setattr(
-        "plait.analysis.metrics.share_metrics", raising(ZeroDivisionError("division by zero"))
+        "plait.analysis.metrics.trial.share_metrics", raising(ZeroDivisionError("division by zero"))
     )
     shown = CliRunner().invoke(app, arguments, standalone_mode=False)
     assert shown.return_value == 1
@@ -148,7 +151,7 @@ def test_a_partial_report_ends_with_exit_code_1_and_says_why_on_the_terminal(
 def test_a_python_study_opens_without_what_could_not_be_computed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plait.analysis.metrics.share_metrics", raising(PanicException("polars")))
+    monkeypatch.setattr("plait.analysis.metrics.trial.share_metrics", raising(PanicException("polars")))
     study = plait.open(folder)
     assert [one.code for one in study.cautions] == [ANALYSIS_FAILED]
     assert "path_share_window_max" not in study.trials.columns
@@ -157,7 +160,7 @@ def test_a_python_study_opens_without_what_could_not_be_computed(
 
 def test_damaged_data_and_a_full_disk_are_no_gaps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for error in (DataError("damaged"), OSError(28, "No space left on device")):
-        monkeypatch.setattr("plait.analysis.metrics.share_metrics", raising(error))
+        monkeypatch.setattr("plait.analysis.metrics.trial.share_metrics", raising(error))
         with pytest.raises(type(error)):
             build(folder)
 

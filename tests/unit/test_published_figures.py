@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scenario_samples import plan_of, said
 
-from plait.analysis.groups import group_metrics
+from plait.analysis.metrics.groups import group_metrics
 from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
 from plait.analysis.published import published_in
 from plait.report import build

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scenario_samples import TWO, said
 
-from plait.analysis.precision import next_repeat, wide
-from plait.analysis.summarise import CaseRows, TrialRow
+from plait.analysis.compare.summary import CaseRows, TrialRow
+from plait.analysis.statistics.precision import next_repeat, wide
 from plait.api.perform import Options, perform
 from plait.plan.expand import expand
 from plait.report.study import read_study

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from plait.analysis.cautions.observations import REMEDIES
 from plait.analysis.model import CaseSummary, Comparison
-from plait.analysis.observe import REMEDIES
 from plait.analysis.wording import MISSING, show
 from plait.cli import app
 from plait.dataset.model import ALL_TABLES

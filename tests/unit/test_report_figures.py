@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.analysis.compare.summary import CaseRows, TrialRow, summarise
 from plait.analysis.series import trial_series
-from plait.analysis.summarise import CaseRows, TrialRow, summarise
 from plait.report import render
 from plait.report.cases_chart import cases_spec
 from plait.report.layout import distinct_paths, layout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from plait.analysis import shares
+from plait.analysis.metrics import path_shares
 from plait.analysis.model import CaseSummary, Statistics
 from plait.analysis.wording import show
 from plait.dataset.model import ALL_TABLES
@@ -27,7 +27,7 @@ def measured(
     arrived: list[list[int]],
     taken: list[int],
     reinjected: list[int | None] | None = None,
-) -> shares.Metrics:
+) -> path_shares.Metrics:
     """The metrics of a flow of two subflows with these counters at samples half a second apart."""
     flow = plan.flows[0]
     rows = [
@@ -54,7 +54,7 @@ def measured(
         name: pl.DataFrame(found, schema=ALL_TABLES[name]) if found else ALL_TABLES[name].to_frame()
         for name, found in (("subflows", rows), ("connections", stream), ("flows", ends))
     }
-    return shares.share_metrics(plan, tables)
+    return path_shares.share_metrics(plan, tables)
 
 
 def test_the_worst_second_counts_and_not_the_mean_of_the_transfer() -> None:
@@ -111,7 +111,7 @@ def test_copies_are_at_most_what_was_reinjected_by_then() -> None:
 def test_nothing_is_said_of_copies_where_reinjections_were_not_sampled() -> None:
     arrived = [[0, 500], [0, 0]]
     found = measured(fake_plan(), arrived, arrived, [0, 0], reinjected=[None, None])
-    assert [found[name] for name in shares.HELD_BACK] == [None, None, None]
+    assert [found[name] for name in path_shares.HELD_BACK] == [None, None, None]
 
 
 def test_switches_and_runs_are_bounds_that_the_samples_prove() -> None:

@@ -7,8 +7,8 @@ import random
 import pytest
 from scipy import special, stats
 
-from plait.analysis.distribution import bootstrap_interval, skewed, t_two_sided
-from plait.analysis.significance import (
+from plait.analysis.statistics.bootstrap import bootstrap_interval, skewed, t_two_sided
+from plait.analysis.statistics.tests import (
     PAIRED_T,
     SIGN_FLIP,
     holm,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scenario_samples import direct, plan_of, said
 
-from plait.analysis.units import goodput_bps, users
+from plait.analysis.metrics.users import goodput_bps, users
 from plait.plan.applications import (
     Bulk,
     First,

@@ -9,8 +9,8 @@ import pytest
 from scenario_samples import plan_of
 
 from plait.analysis.iperf3 import iperf3_document
-from plait.analysis.metrics import trial_metrics
-from plait.analysis.programs import with_connections
+from plait.analysis.metrics.programs import with_connections
+from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import trial_series
 from plait.explain import explain_trial
 from plait.explain.causes import Cause

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.analysis.messages import PREFIX, delays_us
-from plait.analysis.units import foreground
+from plait.analysis.metrics.messages import PREFIX, delays_us
+from plait.analysis.metrics.users import foreground
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from plait.analysis.paths import path_name
+from plait.analysis.metrics.paths import path_name
 from plait.errors import RequestError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.paths import path_name
-from plait.analysis.programs import without_control
+from plait.analysis.metrics.paths import path_name
+from plait.analysis.metrics.programs import without_control
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:

@@ -171,7 +171,7 @@ def _parts(study: Study, least: int, out: Path) -> Iterator[Study]:
     if study.until is None:
         yield study
         return
-    from plait.analysis.precision import next_repeat
+    from plait.analysis.statistics.precision import next_repeat
     from plait.report.assemble import read_partly
 
     done = 0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.programs import with_connections
+from plait.analysis.metrics.programs import with_connections
 from plait.api.explaining import Recorded
 from plait.api.perform import Options, perform
 from plait.cache import cache_root

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plait.analysis.judged import JUDGED
+from plait.analysis.metrics.catalogue import JUDGED
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -26,7 +26,7 @@ def command(
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> int:
     """Compares the second study with the first. Exit code 0: no worse; 1: worse; 2: they cannot be compared."""
-    from plait.analysis.studies import DEFAULT_METRICS
+    from plait.analysis.compare.studies import DEFAULT_METRICS
     from plait.errors import RequestError
     from plait.report.studies import compare_folders, show_comparison
     from plait.units import Ratio

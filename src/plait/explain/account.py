@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.analysis.ideal import payload_ratio
-from plait.analysis.programs import with_connections
+from plait.analysis.metrics.ideal import payload_ratio
+from plait.analysis.metrics.programs import with_connections
 from plait.explain import evidence, missing
 from plait.explain.capacity import could_bps
 from plait.explain.causes import HARMLESS, Cause

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from plait.analysis.judged import JUDGED
-from plait.analysis.statistics import paired_difference
+from plait.analysis.metrics.catalogue import JUDGED
+from plait.analysis.statistics.intervals import paired_difference
 from plait.analysis.wording import change, show
 from plait.explain.model import Effect
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.paths import path_name
+from plait.analysis.metrics.paths import path_name
 from plait.explain.capacity import Network, could_bps
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.judged import speaks_for
+from plait.analysis.metrics.catalogue import speaks_for
 from plait.explain.capacity import could_bps
 from plait.explain.model import Delivery
 from plait.plan.applications import OnOff, Page, Request, Stream

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.findings import findings
+from plait.analysis.cautions.mptcp import findings
 from plait.plan.absent import Reason
 
 if TYPE_CHECKING:

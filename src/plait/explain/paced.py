@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.paths import path_name
+from plait.analysis.metrics.paths import path_name
 from plait.explain import evidence
 from plait.explain.capacity import Network, could_bps
 from plait.explain.causes import HARMLESS, Cause

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.analysis.programs import is_control, udp_figures
+from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
 from plait.explain import evidence
 from plait.explain.capacity import Network

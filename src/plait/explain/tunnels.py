@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.analysis.programs import peers_between
+from plait.analysis.metrics.programs import peers_between
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:

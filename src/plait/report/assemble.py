@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plait.analysis.compare.summary import summarise
 from plait.analysis.gaps import collected, noted, part
-from plait.analysis.summarise import summarise
 from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError

@@ -23,9 +23,9 @@ from plait.report.wanted import MOST_FACETS, Wanted, wanted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary, Summary
     from plait.analysis.published import Published
-    from plait.analysis.summarise import CaseRows
     from plait.report.cells import Cells
     from plait.report.representatives import Representative
     from plait.report.study import StudyData

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from plait.analysis.metrics.titles import title_of
 from plait.analysis.published import is_of_goodput
-from plait.analysis.titles import title_of
 from plait.report.cases_chart import BOX, MOST_CASES
 from plait.report.sections import chart
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.factors import main_factor
-from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.compare.factors import main_factor
+from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import case_label, show
 from plait.report.theme import case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
     from plait.analysis.published import Published
-    from plait.analysis.summarise import CaseRows
 
 Spec = dict[str, Any]
 

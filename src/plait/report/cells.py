@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.factors import main_factor
-from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.compare.factors import main_factor
+from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import case_label, significant
 from plait.report.factors import Factor, factors, label_without
 from plait.report.headline import matched

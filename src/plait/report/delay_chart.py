@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.titles import scale_of
+from plait.analysis.metrics.titles import scale_of
 from plait.analysis.wording import micros, percent
 from plait.report.ecdf_chart import steps_spec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import percent, show
 from plait.report.cases_chart import SCHEMA, labels
 from plait.report.theme import case_token
@@ -12,7 +12,7 @@ from plait.report.theme import case_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.summarise import CaseRows
+    from plait.analysis.compare.summary import CaseRows
 
 Spec = dict[str, Any]
 Points = list[tuple[float, float]]

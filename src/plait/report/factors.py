@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.factors import main_factor
+from plait.analysis.compare.factors import main_factor
 from plait.analysis.wording import case_label, short_name
 from plait.units import Duration, Packets, Rate, Ratio, Size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.factors import HasSettings
+    from plait.analysis.compare.factors import HasSettings
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
-    from plait.analysis.summarise import CaseRows
 
 STEPS = 3
 """Fewer values are better told apart as cases."""

@@ -21,8 +21,8 @@ from plait.report.wanted import wanted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import Summary
-    from plait.analysis.summarise import CaseRows
     from plait.report.cells import Cells
     from plait.report.representatives import Representative
     from plait.report.study import StudyData

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.groups import group_names
-from plait.analysis.titles import scale_of
+from plait.analysis.metrics.groups import group_names
+from plait.analysis.metrics.titles import scale_of
 from plait.analysis.wording import show
 from plait.report.cases_chart import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels
 from plait.report.theme import path_token
@@ -16,9 +16,9 @@ from plait.report.theme import path_token
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
     from plait.analysis.published import Published
-    from plait.analysis.summarise import CaseRows
 
 Spec = dict[str, Any]
 Values = list[dict[str, Any]]

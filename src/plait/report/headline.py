@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.factors import main_factor, other_settings
-from plait.analysis.groups import group_names
-from plait.analysis.judged import JUDGED, mean, primary_metric
+from plait.analysis.compare.factors import main_factor, other_settings
+from plait.analysis.metrics.catalogue import JUDGED, mean, primary_metric
+from plait.analysis.metrics.groups import group_names
 from plait.analysis.wording import case_label, change, number_word, show, significant
 from plait.report.cases_chart import labels
 

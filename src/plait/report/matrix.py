@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.judged import JUDGED, mean, primary_metric
+from plait.analysis.metrics.catalogue import JUDGED, mean, primary_metric
 from plait.analysis.wording import MISSING, case_label, short_name, show, value_words
 
 if TYPE_CHECKING:

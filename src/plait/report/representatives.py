@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.delays import distributions
-from plait.analysis.factors import main_factor, other_settings
 from plait.analysis.gaps import part
-from plait.analysis.ideal import ideal_goodput_bps
-from plait.analysis.judged import primary_metric
-from plait.analysis.metrics import GREEDY
-from plait.analysis.programs import with_connections, without_control
+from plait.analysis.metrics.catalogue import primary_metric
+from plait.analysis.metrics.ideal import ideal_goodput_bps
+from plait.analysis.metrics.programs import with_connections, without_control
+from plait.analysis.metrics.trial import GREEDY
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
@@ -23,9 +23,9 @@ from plait.report.cases_chart import labels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.summary import CaseRows, TrialRow
     from plait.analysis.delays import Points
     from plait.analysis.model import Summary
-    from plait.analysis.summarise import CaseRows, TrialRow
     from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
     from plait.plan.model import Plan

@@ -16,7 +16,7 @@ from plait.report.theme import case_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.factors import HasSettings
+    from plait.analysis.compare.factors import HasSettings
     from plait.analysis.model import Summary
     from plait.report.cells import Cells
     from plait.report.factors import Factor

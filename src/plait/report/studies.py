@@ -8,8 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from plait.analysis.significance import ASSUMES
-from plait.analysis.studies import HIGHER_IS_BETTER, StudiesComparison, compare_studies
+from plait.analysis.compare.studies import HIGHER_IS_BETTER, StudiesComparison, compare_studies
+from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.wording import MISSING, change, show
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError

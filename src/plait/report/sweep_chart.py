@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.titles import axis_title, scale_of, title_of
+from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import show
 from plait.report.cases_chart import SCHEMA
 from plait.report.factors import Factor, factors, label_without, steps
@@ -14,8 +14,8 @@ from plait.report.theme import case_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
-    from plait.analysis.summarise import CaseRows
 
 Spec = dict[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.groups import group_names
-from plait.analysis.judged import JUDGED, columns, primary_metric
+from plait.analysis.metrics.catalogue import JUDGED, columns, primary_metric
+from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import TOLD
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from plait.analysis.judged import JUDGED, primary_metric
+from plait.analysis.metrics.catalogue import JUDGED, primary_metric
 from plait.report.cells import cells_of
 from plait.report.ecdf_chart import distributed
 from plait.report.factors import factors, steps
@@ -27,8 +27,8 @@ from plait.report.sweep_chart import sweep_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import Summary
-    from plait.analysis.summarise import CaseRows
     from plait.report.study import StudyData
 
 Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups"]

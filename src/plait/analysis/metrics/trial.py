@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.cap import capped_goodput_bps
 from plait.analysis.gaps import part
-from plait.analysis.groups import group_metrics
-from plait.analysis.ideal import ideal_goodput_bps, single_path_goodputs_bps
-from plait.analysis.joint import joint_goodput_bps
-from plait.analysis.messages import message_metrics, probe_metrics
-from plait.analysis.paths import path_name
-from plait.analysis.programs import flow_prefix, is_control, program_metrics
-from plait.analysis.shares import share_metrics
-from plait.analysis.units import foreground, goodput_bps, users
-from plait.analysis.windows import second_subflow_s, steady_goodput_bps
+from plait.analysis.metrics.capped_ideal import capped_goodput_bps
+from plait.analysis.metrics.groups import group_metrics
+from plait.analysis.metrics.ideal import ideal_goodput_bps, single_path_goodputs_bps
+from plait.analysis.metrics.joint_ideal import joint_goodput_bps
+from plait.analysis.metrics.messages import message_metrics, probe_metrics
+from plait.analysis.metrics.path_shares import share_metrics
+from plait.analysis.metrics.paths import path_name
+from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
+from plait.analysis.metrics.users import foreground, goodput_bps, users
+from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:

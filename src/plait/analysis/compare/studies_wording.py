@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.judged import JUDGED
+from plait.analysis.metrics.catalogue import JUDGED
 from plait.analysis.wording import change, change_interval, number_word, percent, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.studies import CaseComparison
+    from plait.analysis.compare.studies import CaseComparison
 
 _NOUNS = {name: judged.noun for name, judged in JUDGED.items()} | {
     "rtt_median_us": "median RTT",

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare import COMPARED
-from plait.analysis.statistics import describe
+from plait.analysis.compare.cases import COMPARED
+from plait.analysis.statistics.intervals import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.summarise import CaseRows
+    from plait.analysis.compare.summary import CaseRows
 
 
 @dataclass(frozen=True)

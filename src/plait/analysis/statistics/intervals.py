@@ -6,8 +6,8 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
-from plait.analysis.distribution import bootstrap_interval, skewed
 from plait.analysis.model import Estimate, Statistics
+from plait.analysis.statistics.bootstrap import bootstrap_interval, skewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

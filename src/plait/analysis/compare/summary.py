@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.compare import compare
+from plait.analysis.compare.cases import compare
 from plait.analysis.gaps import part
 from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.published import Published
-from plait.analysis.statistics import describe
+from plait.analysis.statistics.intervals import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.metrics import Metrics
+    from plait.analysis.metrics.trial import Metrics
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from plait.analysis.factors import main_factor, other_settings
-from plait.analysis.judged import JUDGED
+from plait.analysis.compare.factors import main_factor, other_settings
+from plait.analysis.metrics.catalogue import JUDGED
 from plait.analysis.model import Comparison, Estimate
-from plait.analysis.significance import ALPHA, holm, paired_test
-from plait.analysis.statistics import paired_difference, paired_ratio
+from plait.analysis.statistics.intervals import paired_difference, paired_ratio
+from plait.analysis.statistics.tests import ALPHA, holm, paired_test
 from plait.analysis.wording import case_label, change, change_interval, show, significant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.summarise import CaseRows
+    from plait.analysis.compare.summary import CaseRows
 
 COMPARED = tuple(JUDGED)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
+from plait.analysis.metrics.users import goodput_bps
 from plait.analysis.translation import with_translation
-from plait.analysis.units import goodput_bps
 from plait.plan.applications import Connection
 from plait.plan.model import Flow, Path, Side
 

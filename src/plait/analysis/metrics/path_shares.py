@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.paths import path_name
-from plait.analysis.units import foreground
+from plait.analysis.metrics.paths import path_name
+from plait.analysis.metrics.users import foreground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

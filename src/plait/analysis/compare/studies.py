@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from plait.analysis.judged import JUDGED
+from plait.analysis.compare.studies_wording import sentence, summing_up
+from plait.analysis.metrics.catalogue import JUDGED
 from plait.analysis.model import Estimate, Finding
-from plait.analysis.significance import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
-from plait.analysis.statistics import paired_difference, paired_ratio, t_quantile
-from plait.analysis.studies_wording import sentence, summing_up
+from plait.analysis.statistics.intervals import paired_difference, paired_ratio, t_quantile
+from plait.analysis.statistics.tests import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.summarise import CaseRows
+    from plait.analysis.compare.summary import CaseRows
 
 HIGHER_IS_BETTER = (
     {name: judged.more_is_better for name, judged in JUDGED.items()}

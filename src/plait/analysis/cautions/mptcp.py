@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.analysis.programs import is_control
+from plait.analysis.metrics.programs import is_control
 from plait.plan.applications import Connection
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from plait.analysis.findings import findings
+from plait.analysis.cautions.mptcp import findings
 from plait.analysis.gaps import part
-from plait.analysis.metrics import GREEDY, SYN_AND_FIN, sender_subflows
+from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN, sender_subflows
 from plait.cautions import Caution
 
 if TYPE_CHECKING:

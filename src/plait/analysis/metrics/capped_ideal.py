@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.ideal import payload_ratio
+from plait.analysis.metrics.ideal import payload_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

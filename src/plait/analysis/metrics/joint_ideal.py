@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.ideal import payload_ratio
+from plait.analysis.metrics.ideal import payload_ratio
 
 if TYPE_CHECKING:
     from scipy.sparse import coo_array  # type: ignore[import-untyped]  # scipy ships no types

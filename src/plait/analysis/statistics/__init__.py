@@ -1,0 +1,1 @@
+"""Intervals, tests and effect sizes over numbers. Nothing here knows what the numbers measure."""

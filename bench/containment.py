@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import plait
 from plait import kernel as kernels
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.run.containment import LAYERS, Policy
 from plait.run.engine import Job
 from plait.run.virtual import NOTHING, VirtualEngine
 from plait.scenario import load
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.plan.model import Plan

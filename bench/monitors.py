@@ -15,11 +15,11 @@ from pathlib import Path
 
 import plait
 from plait import kernel as kernels
-from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand, trial_seed
 
 REPEATS = 5
 SCENARIO = """

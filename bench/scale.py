@@ -22,11 +22,11 @@ from rich.table import Table
 
 import plait
 from plait import kernel as kernels
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 REPEATS = 3
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import plait
 from plait import kernel as kernels
 from plait.dataset.convert import convert
-from plait.plan.expand import trial_seed
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import load
+from plait.scenario.vary.cases import trial_seed
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 SIZES = (("16MiB", "80KiB"), ("80KiB", "16MiB"))

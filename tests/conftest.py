@@ -14,11 +14,11 @@ import plait
 from plait import kernel as kernels
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
-from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import load, parse
+from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
     from plait.plan.model import Plan

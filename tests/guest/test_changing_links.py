@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from plait.dataset.convert import convert
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.scenario import load
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from captured import Connection, connections, share_of_gaps, share_of_time
 from plait.dataset.convert import convert
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 from plait.testing.planted import planted
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import pytest
 
 from plait.calibration.calibrate import calibrate, keep
 from plait.errors import MachineError, ScenarioError
-from plait.plan.expand import expand
 from plait.plan.qdiscs import Netem, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from collections.abc import Callable

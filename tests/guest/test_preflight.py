@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.errors import ScenarioError
-from plait.plan.expand import expand
 from plait.run.preflight import refuse_what_is_missing
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.run.virtual import VirtualEngine

@@ -14,9 +14,9 @@ from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
 from plait.cache import cache_root
 from plait.explain import explain_trial
-from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.scenario import load
+from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
     from pathlib import Path

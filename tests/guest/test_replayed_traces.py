@@ -11,9 +11,9 @@ import pytest
 
 from conftest import Ran, run_plan
 from plait import kernel as kernels
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import load
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ import pytest
 
 import plait
 from plait.analysis.metrics.trial import trial_metrics
-from plait.plan.expand import expand
 from plait.scenario import load
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plait import kernel as kernels
-from plait.plan.expand import expand, trial_seed
 from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
 from plait.plan.shell import to_shell
 from plait.scenario import load
+from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
     from plait.plan.model import Plan

@@ -11,10 +11,10 @@ import pytest
 
 from conftest import run_plan
 from plait.plan.applications import Bulk, OnOff, Request, Stream, Transfer
-from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.library import shipped
+from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,10 +14,10 @@ from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import trial_series
 from plait.errors import TrialError
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.library import find
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from conftest import run_plan
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from conftest import Ran

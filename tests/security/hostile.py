@@ -131,9 +131,9 @@ class _Unwatched:
 
 def go_on(folder: Path, scratch: Path) -> object:
     """Runs a study of the same name into the folder, as `plait run` does."""
-    from plait.plan.expand import expand
     from plait.plan.resolve import resolve
     from plait.scenario import load
+    from plait.scenario.vary.cases import expand
 
     asked = Study(
         name="two-paths",

@@ -15,12 +15,12 @@ import plait
 from plait import kernel as kernels
 from plait.errors import TrialError
 from plait.kernel import additions
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.run.containment import Policy
 from plait.run.engine import Job
 from plait.run.virtual import VirtualEngine
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

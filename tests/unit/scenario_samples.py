@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.errors import ScenarioError
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.errors import Mistake

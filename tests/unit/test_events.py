@@ -198,9 +198,9 @@ def test_the_link_that_comes_may_be_there_already() -> None:
 
 
 def test_the_time_of_an_event_can_be_swept() -> None:
-    from plait.plan.expand import expand
     from plait.plan.resolve import resolve
     from plait.scenario import parse
+    from plait.scenario.vary.cases import expand
 
     scenario = parse(text("{at: 5s, down: a-b}") + "vary: {events.0.at: [1s, 3s]}\n", "t.yaml")
     assert [resolve(case.scenario, 1).events[0].t_us for case in expand(scenario)] == [1_000_000, 3_000_000]

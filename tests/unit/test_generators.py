@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scenario_samples import all_plans, plan_of, said
 
 from plait.plan.applications import Bulk, Transfer
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import Scenario, parse
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.generators.traffic import derangement
 from plait.scenario.names import read_link_name
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.scenario.model import Network

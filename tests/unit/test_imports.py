@@ -11,10 +11,10 @@ import pytest
 
 from plait.errors import ScenarioError
 from plait.imports import mininet, minitopo, recorder
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.prompt.view import view
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import pytest
 from scenario_samples import ISLANDS, TWO, direct
 
 from plait.cautions import Code
-from plait.plan.expand import expand
 from plait.plan.lint import lint_cases
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.cautions import Caution

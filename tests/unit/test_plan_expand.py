@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scenario_samples import TWO, said
 
 from plait.errors import ScenarioError
-from plait.plan.expand import expand, trial_seed
 from plait.scenario import parse
 from plait.scenario.source import Source
+from plait.scenario.vary.cases import expand, trial_seed
 
 
 def names(vary: str, *overrides: str) -> list[str]:

@@ -6,12 +6,12 @@ import pytest
 
 from plait.errors import RequestError
 from plait.plan.applications import Bulk
-from plait.plan.expand import expand, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model import Plan
 from plait.plan.qdiscs import Netem, Pfifo, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
+from plait.scenario.vary.cases import expand, trial_seed
 
 
 @pytest.fixture(scope="module")

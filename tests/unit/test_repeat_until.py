@@ -12,10 +12,10 @@ from scenario_samples import TWO, said
 from plait.analysis.compare.summary import CaseRows, TrialRow
 from plait.analysis.statistics.precision import next_repeat, wide
 from plait.api.perform import Options, perform
-from plait.plan.expand import expand
 from plait.report.study import read_study
 from plait.scenario import parse
-from plait.scenario.repeat import Repeat
+from plait.scenario.vary.cases import expand
+from plait.scenario.vary.repeat import Repeat
 from plait.testing.engine import FakeEngine
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from itertools import combinations
 import pytest
 from scenario_samples import plan_of
 
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.report import overview
 from plait.report.network import draw
 from plait.report.theme import LIGHT
 from plait.scenario import load
+from plait.scenario.vary.cases import expand
 
 BOX = re.compile(r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="(\d+)" rx')
 NAMES = re.compile(r'font-size="13"[^>]*>([^<]*)<')

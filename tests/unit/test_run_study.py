@@ -12,10 +12,10 @@ import pytest
 
 from plait.dataset.provenance import read_provenance
 from plait.errors import MachineError, RequestError, TrialError
-from plait.plan.expand import Case
 from plait.run.engine import Interrupted, Job
 from plait.run.store import Store
 from plait.run.study import Runner, Study, StudyOutcome, TrialKey, TrialOutcome
+from plait.scenario.vary.cases import Case
 from plait.testing.engine import FakeEngine, failing
 from plait.testing.plans import FakeFlow, fake_plan
 

@@ -8,13 +8,13 @@ import tracemalloc
 import pytest
 from scenario_samples import TWO, mistakes
 
-from plait.plan.expand import expand
 from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
 from plait.scenario.model import Scenario
-from plait.scenario.overrides import assign
-from plait.scenario.variants import MAX_PARTS
+from plait.scenario.vary.cases import expand
+from plait.scenario.vary.overrides import assign
+from plait.scenario.vary.variants import MAX_PARTS
 
 LINKS = ("h1-s1", "s1-h2", "h1-s2", "s2-h2")
 THOUSAND = ", ".join(str(i) for i in range(1000))

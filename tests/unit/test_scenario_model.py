@@ -14,11 +14,11 @@ from test_scenario_properties import FULL
 
 from plait.errors import ScenarioError
 from plait.plan.applications import Bulk, File, Transfer
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
 from plait.scenario.document import read
 from plait.scenario.schema import schema, schema_text
+from plait.scenario.vary.cases import expand
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"), key=lambda path: path.stem)

@@ -12,12 +12,12 @@ from ruamel.yaml.compat import StringIO
 from scenario_samples import ISLANDS, MESH, TWO
 
 from plait.errors import ScenarioError
-from plait.plan.expand import expand
 from plait.plan.lint import lint
 from plait.plan.resolve import resolve
 from plait.plan.shell import to_shell
 from plait.scenario import parse
 from plait.scenario.document import read
+from plait.scenario.vary.cases import expand
 
 FULL = (
     TWO

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from plait.cautions import Code
-from plait.plan.expand import expand
 from plait.plan.lint import lint
 from plait.plan.resolve import resolve
 from plait.plan.shell import to_shell
 from plait.scenario import load
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.library import shipped
+from plait.scenario.vary.cases import expand
 
 NAMES = [name for name, _ in shipped()]
 # What a scenario is about may be what lint warns of.

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scenario_samples import TWO, said
 
-from plait.plan.expand import Case, expand
 from plait.scenario import parse
-from plait.scenario.ranges import read_range
+from plait.scenario.vary.cases import Case, expand
+from plait.scenario.vary.ranges import read_range
 from plait.units import Rate
 
 

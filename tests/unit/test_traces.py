@@ -8,11 +8,11 @@ import pytest
 from scenario_samples import said
 
 from plait.errors import ScenarioError
-from plait.plan.expand import expand
 from plait.plan.qdiscs import Netem, PlaitTrace, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.traces import Opportunities, Rows, read_trace
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from plait.dataset.convert import convert
 from plait.errors import RequestError, TrialError
 from plait.kernel import additions
-from plait.plan.expand import expand
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.run.virtual import Limits, VirtualEngine
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.kernel import Kernel

@@ -13,24 +13,24 @@ from plait.dataset.agreement import measured_digest
 from plait.dataset.trial import read_trial
 from plait.errors import RequestError
 from plait.plan.chance import nothing_drawn
-from plait.plan.expand import trial_seed
-from plait.plan.sweep import rows
 from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.run.preflight import refuse_what_is_missing
 from plait.run.request import describe, study_of
 from plait.run.store import Store
 from plait.run.study import Runner, StudyOutcome
+from plait.scenario.vary.cases import trial_seed
+from plait.scenario.vary.combinations import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from plait.plan.expand import Case
     from plait.run.engine import Engine
     from plait.run.halts import Halt
     from plait.run.study import Observer, Study, TrialOutcome
     from plait.scenario import Scenario
+    from plait.scenario.vary.cases import Case
 
 
 CHECKED = 2

@@ -17,12 +17,12 @@ from plait.explain import explain_trial
 from plait.explain.effect import effect
 from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
-from plait.plan.expand import expand
 from plait.report.study import read_study_file
 from plait.run.workspace import Workspace
 from plait.scenario import library, parse
 from plait.scenario.inputs import input_files
-from plait.scenario.overrides import assign
+from plait.scenario.vary.cases import expand
+from plait.scenario.vary.overrides import assign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

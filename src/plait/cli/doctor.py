@@ -87,11 +87,11 @@ def _kernel() -> Kernel:
 def _trial() -> str:
     from plait.cli.run import agent_path
     from plait.dataset.convert import convert
-    from plait.plan.expand import expand
     from plait.plan.resolve import resolve
     from plait.run.engine import Job
     from plait.run.virtual import Limits, VirtualEngine
     from plait.scenario import parse
+    from plait.scenario.vary.cases import expand
 
     plan = resolve(expand(parse(_PROBE, "the doctor's scenario"))[0].scenario, 1)
     with tempfile.TemporaryDirectory(prefix="plait-doctor-") as folder:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.cautions import Caution
-    from plait.plan.expand import Case
+    from plait.scenario.vary.cases import Case
 
 WIDTH = 80
 INDENT = "    "
@@ -34,8 +34,8 @@ def command(
 ) -> None:
     """Warns of what will not work as hoped. Mistakes end with exit code 2, cautions do not."""
     from plait import scenario as scenarios
-    from plait.plan.expand import expand
     from plait.plan.lint import lint_cases
+    from plait.scenario.vary.cases import expand
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = expand(loaded)

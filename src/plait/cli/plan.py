@@ -37,11 +37,11 @@ def command(
     from plait.errors import RequestError
     from plait.kernel import additions
     from plait.plan import ifnames
-    from plait.plan.expand import expand, trial_seed
     from plait.plan.identity import plan_bytes
     from plait.plan.modules import with_modules
     from plait.plan.resolve import resolve
     from plait.plan.shell import to_shell
+    from plait.scenario.vary.cases import expand, trial_seed
     from plait.scenario.wording import nearest
 
     if output_format not in ("json", "shell"):

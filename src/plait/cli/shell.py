@@ -100,8 +100,8 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     """Returns the plan of the case that is asked for, without what only a trial needs."""
     from plait import scenario as scenarios
     from plait.errors import RequestError
-    from plait.plan.expand import expand, trial_seed
     from plait.plan.resolve import resolve
+    from plait.scenario.vary.cases import expand, trial_seed
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = {found.name: found for found in expand(loaded)}

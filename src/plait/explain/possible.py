@@ -23,8 +23,8 @@ def possible_of_case(asked: object, case: str, plan: Plan) -> dict[int, Possible
     mptcp, varied = asked.get("mptcp") or {}, str(asked.get("vary") or "")
     if not (mptcp.get("limits") or mptcp.get("endpoints") or "limits" in varied or "endpoints" in varied):
         return {}
-    from plait.plan.expand import expand
     from plait.scenario import Scenario
+    from plait.scenario.vary.cases import expand
 
     found = next((one for one in expand(Scenario.model_validate(asked)) if one.name == case), None)
     return possible(found.scenario, plan) if found is not None else {}

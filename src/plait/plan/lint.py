@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from plait.cautions import Caution
-    from plait.plan.expand import Case
     from plait.plan.model import Plan
     from plait.scenario import Scenario
+    from plait.scenario.vary.cases import Case
 
 _ALIKE = 3
 """More findings of one kind in one case than this are told as one."""

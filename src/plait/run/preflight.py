@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from plait.errors import Mistake
-    from plait.plan.expand import Case
     from plait.run.inventory import Inventory, Setting
     from plait.scenario.source import Where
+    from plait.scenario.vary.cases import Case
 
     Field = tuple[Where, object]
     Ask = Callable[[Iterable[Setting]], Inventory | None]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import plait
 from plait.errors import RequestError
 from plait.kernel import additions
-from plait.plan.expand import expand, trial_seed
 from plait.plan.lint import lint_cases
 from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.run.study import Study
+from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
     from plait.run.engine import EngineIdentity

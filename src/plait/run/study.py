@@ -28,12 +28,12 @@ from plait.errors import DataError, Ended, MachineError, RequestError, TrialErro
 from plait.files import Folder, UnfitError, json_of
 from plait.limits import remedy
 from plait.plan.applications import Transfer
-from plait.plan.expand import Case, trial_seed
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.halts import Halt, Halts
 from plait.run.workspace import Workspace
+from plait.scenario.vary.cases import Case, trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from plait.scenario.parts import Part
 from plait.scenario.published import varied_by
-from plait.scenario.vary import tried
+from plait.scenario.vary.text import tried
 from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.scenario.vary import Found, Where
+    from plait.scenario.vary.text import Found, Where
 
 Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time"]
 METRICS = (

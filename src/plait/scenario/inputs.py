@@ -9,7 +9,7 @@ from plait.scenario.model import InputFile
 from plait.scenario.programs import InputContent
 from plait.scenario.source import error_at
 from plait.scenario.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
-from plait.scenario.vary import tried
+from plait.scenario.vary.text import tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

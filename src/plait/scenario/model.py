@@ -47,10 +47,10 @@ from plait.scenario.parts import (
 )
 from plait.scenario.programs import Memory, Program
 from plait.scenario.published import Published
-from plait.scenario.repeat import Repeat
 from plait.scenario.settings import MptcpSettings, TcpSettings
 from plait.scenario.traffic import Measure, Traffic
-from plait.scenario.vary import read_vary
+from plait.scenario.vary.repeat import Repeat
+from plait.scenario.vary.text import read_vary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,11 +20,11 @@ from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
-from plait.scenario.overrides import NAMED, assign
 from plait.scenario.published import without_unvaried
 from plait.scenario.source import Source
-from plait.scenario.variants import NoSuchField, TooMany, Variants, WrongVariant
-from plait.scenario.vary import count_cases, together, tried
+from plait.scenario.vary.overrides import NAMED, assign
+from plait.scenario.vary.text import count_cases, together, tried
+from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
 from plait.scenario.wording import shown
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from plait.scenario.names import check_node_name
-from plait.scenario.vary import MAX_SWEEP
+from plait.scenario.vary.text import MAX_SWEEP
 from plait.units import Duration, Size
 
 Transport = Literal["tcp", "mptcp"]

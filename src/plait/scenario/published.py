@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, model_validator
 
 from plait.scenario.parts import Part
-from plait.scenario.vary import tried
+from plait.scenario.vary.text import tried
 from plait.scenario.wording import nearest
 from plait.units import Rate
 

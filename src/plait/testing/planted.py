@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from plait.dataset.convert import convert
 from plait.explain import explain_trial
 from plait.explain.possible import possible
-from plait.plan.expand import expand, trial_seed
 from plait.plan.resolve import resolve
 from plait.run.engine import Job
 from plait.scenario import parse
+from plait.scenario.vary.cases import expand, trial_seed
 from plait.testing.planted_kinds import of_kinds
 from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import PlaitError, ScenarioError
-from plait.plan.expand import expand
 from plait.plan.identity import plan_bytes
 from plait.plan.lint import lint_cases
 from plait.plan.resolve import resolve
 from plait.plan.shell import to_shell
 from plait.scenario import load
+from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from plait.scenario.messages import found_in
 from plait.scenario.model import Scenario
-from plait.scenario.overrides import assign
+from plait.scenario.vary.overrides import assign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@
     latin_hypercube: {points: N, seed: N, fields: {PATH: range or values, ..}}
     exclude: [{PATH: value or values, ..}, ..]
 
-What cases follow is in `plait.plan.sweep`.
+What cases follow is in `plait.scenario.vary.combinations`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
 
-from plait.scenario.ranges import looks_like_range, read_range
+from plait.scenario.vary.ranges import looks_like_range, read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

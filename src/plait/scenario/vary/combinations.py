@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.ranges import read_range
 from plait.scenario.source import error_at
+from plait.scenario.vary.ranges import read_range
 from plait.seeds import derived
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 from scenario_samples import mistakes, said
 
-from plait.scenario import harmless
-from plait.scenario.traffic import Kind, Traffic
+from plait.scenario.fields.traffic import Kind, Traffic
+from plait.scenario.read import placeholders
 
 RICH = """\
 title: Everything that refers to something else
@@ -141,8 +141,10 @@ def test_no_message_ends_in_the_middle() -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_what_stands_for_a_wrong_flow_is_right_itself(kind: str) -> None:
-    entry = harmless.flow({kind: {"from": "h1", "to": "h3", "name": "x", "via": "h1-s1"}}, (), ["h1", "h3"])
+    entry = placeholders.flow(
+        {kind: {"from": "h1", "to": "h3", "name": "x", "via": "h1-s1"}}, (), ["h1", "h3"]
+    )
     flow = Traffic.model_validate(entry).flow
     assert (flow.from_, flow.to, flow.name, flow.via) == ("h1", "h3", "x", "h1-s1")
-    alone = harmless.flow({kind: {"from": "h9"}}, ("traffic", 0, kind, "from"), ["h1", "h3"])
+    alone = placeholders.flow({kind: {"from": "h9"}}, ("traffic", 0, kind, "from"), ["h1", "h3"])
     assert Traffic.model_validate(alone).flow.from_ != Traffic.model_validate(alone).flow.to

@@ -10,7 +10,7 @@ from scenario_samples import direct, mistakes, plan_of, said
 from plait.plan.distributions import lowest, netem_jitter_ns, table
 from plait.plan.qdiscs import Codel, FqCodel, Netem, Pfifo, PlaitRed, Qdisc, Red, Tbf
 from plait.plan.shell import to_shell
-from plait.scenario.check_conditions import SHORTEST
+from plait.scenario.check.conditions import SHORTEST
 
 
 def forward(link: str) -> list[Qdisc]:

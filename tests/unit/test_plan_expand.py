@@ -11,7 +11,7 @@ from scenario_samples import TWO, said
 
 from plait.errors import ScenarioError
 from plait.scenario import parse
-from plait.scenario.source import Source
+from plait.scenario.read.source import Source
 from plait.scenario.vary.cases import expand, trial_seed
 
 

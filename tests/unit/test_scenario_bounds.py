@@ -11,7 +11,7 @@ from scenario_samples import TWO, mistakes
 from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
-from plait.scenario.model import Scenario
+from plait.scenario.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
 from plait.scenario.vary.variants import MAX_PARTS

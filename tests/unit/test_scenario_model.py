@@ -16,7 +16,7 @@ from plait.errors import ScenarioError
 from plait.plan.applications import Bulk, File, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
-from plait.scenario.document import read
+from plait.scenario.read.document import read
 from plait.scenario.schema import schema, schema_text
 from plait.scenario.vary.cases import expand
 

@@ -16,7 +16,7 @@ from plait.plan.lint import lint
 from plait.plan.resolve import resolve
 from plait.plan.shell import to_shell
 from plait.scenario import parse
-from plait.scenario.document import read
+from plait.scenario.read.document import read
 from plait.scenario.vary.cases import expand
 
 FULL = (

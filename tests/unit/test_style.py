@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "testing": {"plan", "dataset", "explain", "kernel", "run", "scenario"},
 }
 SERVES_ALL = {"cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units"}
-PURE = ("scenario/model", "plan", "analysis", "explain")
+PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 
 # This list may only shrink: file -> the reason.

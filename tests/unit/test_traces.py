@@ -11,7 +11,7 @@ from plait.errors import ScenarioError
 from plait.plan.qdiscs import Netem, PlaitTrace, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.traces import Opportunities, Rows, read_trace
+from plait.scenario.read.traces import Opportunities, Rows, read_trace
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
@@ -208,4 +208,4 @@ def test_a_trace_in_text_alone_says_how_it_would_be_read() -> None:
         "title: t\nnetwork: {hosts: [a, b], links: {a-b: {trace: {file: x.trace}}}}\n"
         "traffic: [bulk: {from: a, to: b, duration: 8s}]\n"
     )
-    assert "has not been read; read the scenario with plait.scenario.load" in said(text)
+    assert "has not been read; read the scenario with plait.scenario.read.load" in said(text)

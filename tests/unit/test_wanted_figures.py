@@ -20,7 +20,7 @@ from plait.report.study import StudyData, StudyFile, read_study
 from plait.report.terminal import read_summary
 from plait.report.wanted import wanted
 from plait.scenario import parse
-from plait.scenario.figures import METRICS
+from plait.scenario.fields.figures import METRICS
 from plait.testing.folders import FakeCase, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 

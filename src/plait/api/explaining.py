@@ -13,7 +13,7 @@ from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.explain.possible import possible_of_case
 from plait.report.study import read_study_file
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from plait.analysis.translation import with_translation
 from plait.dataset.trial import TRIALS, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.files import Folder
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path

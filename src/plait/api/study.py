@@ -22,7 +22,7 @@ from plait.report.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.table import rows
 from plait.report.wanted import wanted
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from plait.explain.remedies import Suspect, remedy
 from plait.report.study import read_study_file
 from plait.run.workspace import Workspace
 from plait.scenario import library, parse
-from plait.scenario.inputs import input_files
+from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
 
@@ -175,7 +175,7 @@ def what_if(bench: Bench, texts: Sequence[str], flow: FlowExplanation) -> Effect
 
 def _value(text: str, value: str) -> Any:
     """A value as YAML says it."""
-    from plait.scenario.document import Refused, read
+    from plait.scenario.read.document import Refused, read
 
     try:
         return read(value).value

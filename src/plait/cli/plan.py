@@ -41,8 +41,8 @@ def command(
     from plait.plan.modules import with_modules
     from plait.plan.resolve import resolve
     from plait.plan.shell import to_shell
+    from plait.scenario.read.wording import nearest
     from plait.scenario.vary.cases import expand, trial_seed
-    from plait.scenario.wording import nearest
 
     if output_format not in ("json", "shell"):
         raise RequestError(f"--format {output_format}: there is no such format; there is: json, shell")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.plan import applications as plan
-from plait.scenario import traffic
-from plait.scenario.source import error_at
+from plait.scenario.fields import traffic
+from plait.scenario.read.source import error_at
 from plait.seeds import derived
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from plait.plan.model import Flow
     from plait.plan.slots import Slot
-    from plait.scenario import model
-    from plait.scenario.spans import Gap
+    from plait.scenario.fields.spans import Gap
+    from plait.scenario.scenario import Scenario
 
 ON_OFF_MESSAGE_BYTES = 1000
 PATIENCE_US = 60_000_000
@@ -23,9 +23,7 @@ PATIENCE_US = 60_000_000
 _UNLIMITED_BPS = 10_000_000_000
 
 
-def application(
-    scenario: model.Scenario, slot: Slot, first: int, start_us: int, seed: int
-) -> plan.Application:
+def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed: int) -> plan.Application:
     """What the flow of `slot` does when it starts then; `first` is the flow that is part 0 of the same."""
     spec = scenario.traffic[slot.entry].flow
     match spec:
@@ -62,7 +60,7 @@ def _count(spec: traffic.Lasting, interval_ns: int, start_us: int) -> int:
     return -(-lasts * 1000 // interval_ns)
 
 
-def _transfer(scenario: model.Scenario, slot: Slot, spec: traffic.Transfer) -> plan.Transfer:
+def _transfer(scenario: Scenario, slot: Slot, spec: traffic.Transfer) -> plan.Transfer:
     first = None
     if spec.first is not None and spec.pause is not None:
         first = plan.First(bytes=int(spec.first), pause_us=spec.pause.us)
@@ -73,7 +71,7 @@ def _transfer(scenario: model.Scenario, slot: Slot, spec: traffic.Transfer) -> p
         return plan.Transfer(bytes=int(spec.bytes), first=first)
     facts = scenario.files.get(spec.file)
     if facts is None:
-        what = f"the size of '{spec.file}' is not known; read the scenario with plait.scenario.load"
+        what = f"the size of '{spec.file}' is not known; read the scenario with plait.scenario.read.load"
         raise error_at(scenario, [(("traffic", slot.entry, "transfer", "file"), what)])
     file = plan.File(name=facts.name, bytes=facts.bytes, sha256=facts.sha256)
     return plan.Transfer(bytes=file.bytes, file=file)

@@ -14,14 +14,14 @@ from plait.plan.links import place
 from plait.plan.model import Ifb, Redirect, SharedBucket
 from plait.plan.shaping import Place, bucket_length, bucket_qdiscs
 from plait.plan.topology import WIRE, mac
-from plait.scenario.source import error_at
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.qdiscs import Qdisc
     from plait.plan.topology import Port, Topology
-    from plait.scenario.links import SharedBucket as Asked
+    from plait.scenario.fields.links import SharedBucket as Asked
 
 _SIDES = {"out": ("out",), "in": ("in",), "each": ("out", "in"), "together": ("together",)}
 _MAC_KIND = 3

@@ -12,8 +12,8 @@ from plait.plan import host_events
 from plait.plan.host_events import States
 from plait.plan.moment import MAX_ENDPOINTS, MAX_SUBFLOWS, Ends, Moment, Own
 from plait.plan.multipath import Join, Mptcp, SetSysctl
-from plait.scenario.settings import MAX_SUBFLOWS as MAX_JOINED
-from plait.scenario.source import error_at
+from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from plait.plan.host_events import HostEvent

@@ -16,9 +16,9 @@ from plait.plan.host_events import OF_MPTCP, HostEvent
 from plait.plan.model import ChangeQdisc, Event, SetDevice
 from plait.plan.qdiscs import Netem, Tbf
 from plait.plan.traces import MAX_STEPS, Step, steps
-from plait.scenario.events import happenings
-from plait.scenario.links import Conditions
-from plait.scenario.source import error_at
+from plait.scenario.fields.events import happenings
+from plait.scenario.fields.links import Conditions
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from plait.plan.model import Flow, Plan, Route, VethEnd
     from plait.plan.qdiscs import Qdisc
     from plait.plan.topology import Port, Topology, Wired
-    from plait.scenario.events import Change, Happening
+    from plait.scenario.fields.events import Change, Happening
 
 _NS_PER_US = 1000
 

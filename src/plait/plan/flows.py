@@ -16,10 +16,10 @@ from plait.plan.model import Flow, Path, Side
 from plait.plan.moment import Ends
 from plait.plan.slots import copies, parts, slots, transport_of
 from plait.plan.topology import delay_ns
-from plait.scenario.check_programs import program_name
-from plait.scenario.source import error_at
-from plait.scenario.traffic import ConnectionSpec, Page
-from plait.scenario.wording import nearest
+from plait.scenario.check.programs import program_name
+from plait.scenario.fields.traffic import ConnectionSpec, Page
+from plait.scenario.read.source import error_at
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from plait.plan.routing import Routing
     from plait.plan.slots import Slot
     from plait.plan.topology import Port, Topology
-    from plait.scenario import model
-    from plait.scenario.links import Conditions
-    from plait.scenario.traffic import Traffic
+    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.traffic import Traffic
+    from plait.scenario.scenario import Scenario
 
     Pair = tuple[Port, Port]
 
@@ -216,7 +216,7 @@ def other_side(side: SideName) -> SideName:
     return "client" if side == "server" else "server"
 
 
-def nominal_start_us(scenario: model.Scenario, slot: Slot) -> int:
+def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
     """When a flow starts without its jitter, from zero or from the end of what it follows."""
     spec = scenario.traffic[slot.entry].flow
     if slot.turn:
@@ -224,7 +224,7 @@ def nominal_start_us(scenario: model.Scenario, slot: Slot) -> int:
     return spec.start.us + spec.spread.us * slot.copy // copies(spec)
 
 
-def _after(scenario: model.Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
+def _after(scenario: Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
     """The flows that an entry follows."""
     if entry.spec.after is None:
         return ()
@@ -235,7 +235,7 @@ def _after(scenario: model.Scenario, entry: Entry, names: dict[str, list[int]]) 
     return tuple(found)
 
 
-def _name(scenario: model.Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
+def _name(scenario: Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
     """Notes the names by which others can follow this flow: its own, and its entry's."""
     traffic = scenario.traffic[slot.entry]
     if slot.name in names:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from plait.scenario.source import error_at
-from plait.scenario.wording import nearest
+from plait.scenario.read.source import error_at
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from ipaddress import IPv4Network, IPv6Network
 
     from plait.plan.topology import Port, Segment, Topology
-    from plait.scenario.nodes import GivenRoute
+    from plait.scenario.fields.nodes import GivenRoute
 
     Gate = tuple[Port, Port]
     AnyNetwork = IPv4Network | IPv6Network

@@ -16,9 +16,9 @@ from plait.plan.multipath import (
     SetLimits,
     SetSysctl,
 )
-from plait.scenario.host_events import EndpointChange, HostHappening, LimitsEvent, host_happenings
-from plait.scenario.settings import EndpointSpec
-from plait.scenario.source import error_at
+from plait.scenario.fields.host_events import EndpointChange, HostHappening, LimitsEvent, host_happenings
+from plait.scenario.fields.settings import EndpointSpec
+from plait.scenario.read.source import error_at
 from plait.units import Duration
 
 if TYPE_CHECKING:

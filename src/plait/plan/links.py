@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.topology import Port, Wired
-    from plait.scenario.conditions import Aqm, Loss
-    from plait.scenario.links import Conditions
+    from plait.scenario.fields.conditions import Aqm, Loss
+    from plait.scenario.fields.links import Conditions
 
 
 def veths(wired: Wired) -> Iterator[Veth]:

@@ -13,7 +13,7 @@ from plait.cautions import Code
 from plait.plan import lint_events, lint_flows, lint_links, lint_subflows
 from plait.plan.finding import Finding
 from plait.plan.resolve import absent_subflows, resolve
-from plait.scenario.source import Source
+from plait.scenario.read.source import Source
 from plait.seeds import trial_seed
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from plait.cautions import Code
 from plait.plan.finding import Finding
 from plait.plan.multipath import AddEndpoint, SetLimits, SetSysctl
 from plait.plan.sysctls import CONGESTION_CONTROL, SCHEDULER
-from plait.scenario.host_events import host_happenings
+from plait.scenario.fields.host_events import host_happenings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

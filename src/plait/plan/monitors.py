@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model import Flow
     from plait.plan.topology import Port, Topology
-    from plait.scenario.monitors import Monitors as Asked
+    from plait.scenario.fields.monitors import Monitors as Asked
 
 RING_MIB = 8
 """Memory that the agent takes for each interface that is captured."""

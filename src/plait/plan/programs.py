@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model import HostName
 from plait.plan.running import Program, ProgramFile, Ready, Stop
-from plait.scenario.check_programs import program_name
-from plait.scenario.source import error_at
+from plait.scenario.check.programs import program_name
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from plait.plan.topology import Topology
     from plait.scenario import Scenario
-    from plait.scenario import programs as asked
+    from plait.scenario.fields import programs as asked
 
 SYSTEM_CALL_NS = 1000
 """Virtual time that a system call takes where programs run: one that polls without sleeping would stop the clock."""
@@ -70,7 +70,9 @@ def _file(scenario: Scenario, number: int, directory: str, path: str) -> Program
         return ProgramFile(path=where, text=content)
     facts = scenario.files.get(content.input)
     if facts is None:
-        what = f"the file '{content.input}' has not been read; read the scenario with plait.scenario.load"
+        what = (
+            f"the file '{content.input}' has not been read; read the scenario with plait.scenario.read.load"
+        )
         raise error_at(scenario, [(("programs", number, "files", path, "input"), what)])
     return ProgramFile(path=where, input=facts.name)
 

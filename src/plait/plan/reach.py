@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from plait.plan.given import statics
 from plait.plan.topology import delay_ns, every_way, way
-from plait.scenario.source import error_at
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

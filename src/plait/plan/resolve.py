@@ -24,9 +24,9 @@ from plait.plan.programs import end_us, host_names, memory_mib, programs, system
 from plait.plan.qdiscs import Netem
 from plait.plan.slots import slots, total
 from plait.plan.structure import structure
-from plait.scenario.check import MAX_LINKS
-from plait.scenario.nodes import Host
-from plait.scenario.source import error_at
+from plait.scenario.check.references import MAX_LINKS
+from plait.scenario.fields.nodes import Host
+from plait.scenario.read.source import error_at
 from plait.seeds import SEED_BITS, derived
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from plait.plan import pins
 from plait.plan.forwarding import Nexthop
 from plait.plan.model import Route, Rule
 from plait.plan.reach import Reach
-from plait.scenario.source import error_at
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,14 +31,14 @@ from plait.plan.qdiscs import (
     Tbf,
 )
 from plait.plan.traces import Followed
-from plait.scenario.traces import OPPORTUNITY_BYTES, Opportunities
+from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities
 from plait.units import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario import conditions as asked
-    from plait.scenario.links import Conditions
+    from plait.scenario.fields import conditions as asked
+    from plait.scenario.fields.links import Conditions
 
 NETEM_LIMIT = 1_000_000
 """Packets under way; never reached (it takes no memory until it is used)."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.scenario.traffic import Bulk, ConnectionSpec, Page, Transfer, Udp
+from plait.scenario.fields.traffic import Bulk, ConnectionSpec, Page, Transfer, Udp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario import model
-    from plait.scenario.traffic import FlowSpec, Traffic
+    from plait.scenario.fields.traffic import FlowSpec, Traffic
+    from plait.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Slot:
     user: str | None
 
 
-def slots(scenario: model.Scenario) -> Iterator[Slot]:
+def slots(scenario: Scenario) -> Iterator[Slot]:
     """The flows in the order of the plan, where their place is their number."""
     users = 0
     for index, traffic in enumerate(scenario.traffic):
@@ -62,12 +62,12 @@ def parts(spec: FlowSpec) -> int:
     return 2 if both else 1
 
 
-def total(scenario: model.Scenario) -> int:
+def total(scenario: Scenario) -> int:
     """How many flows there are."""
     return sum(copies(entry.flow) * entry.flow.repeat * parts(entry.flow) for entry in scenario.traffic)
 
 
-def transport_of(scenario: model.Scenario, slot: Slot) -> str:
+def transport_of(scenario: Scenario, slot: Slot) -> str:
     """The transport of a flow: its own, the one whose turn it is, or the scenario's."""
     spec = scenario.traffic[slot.entry].flow
     if not isinstance(spec, ConnectionSpec):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.plan.model import Path
     from plait.plan.topology import Topology
     from plait.scenario import Scenario
-    from plait.scenario.links import Conditions
+    from plait.scenario.fields.links import Conditions
 
 
 @dataclass(frozen=True)

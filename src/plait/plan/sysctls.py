@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from plait.plan.model import Flow, Namespace
     from plait.plan.multipath import SetSysctl
-    from plait.scenario import model
-    from plait.scenario.nodes import Host
+    from plait.scenario.fields.nodes import Host
+    from plait.scenario.scenario import Scenario
 
 Setting = tuple[str, str]
 _PAGE = 4096
@@ -79,7 +79,7 @@ def tcp_memory(machine_bytes: int) -> str:
     return f"{least} {limit} {2 * least}"
 
 
-def of_node(scenario: model.Scenario, role: str, *, ipv6: bool) -> list[Setting]:
+def of_node(scenario: Scenario, role: str, *, ipv6: bool) -> list[Setting]:
     """Settings of one namespace, without a host's own."""
     settings = list(_ipv6(on=ipv6 and role in ("host", "router")))
     if role in ("host", "router"):
@@ -134,7 +134,7 @@ def reseeded(namespace: Namespace, seed: int) -> Namespace:
     return namespace.model_copy(update={"sysctls": tuple(settings.items())})
 
 
-def _tcp(scenario: model.Scenario) -> list[Setting]:
+def _tcp(scenario: Scenario) -> list[Setting]:
     tcp = scenario.tcp
     receive, send = int(tcp.receive_buffer_max), int(tcp.send_buffer_max)
     return [
@@ -150,12 +150,12 @@ def _tcp(scenario: model.Scenario) -> list[Setting]:
     ]
 
 
-def _path_manager(scenario: model.Scenario) -> list[Setting]:
+def _path_manager(scenario: Scenario) -> list[Setting]:
     """1: in user space, which is the agent."""
     return [("net/mptcp/pm_type", "1")] if scenario.mptcp.subflows_per_path > 1 else []
 
 
-def _cap(scenario: model.Scenario) -> list[Setting]:
+def _cap(scenario: Scenario) -> list[Setting]:
     """The settings of the scheduler `capped`, where they are given."""
     cap = scenario.mptcp.capped
     if cap is None:

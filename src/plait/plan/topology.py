@@ -16,13 +16,13 @@ from plait.plan import ifnames
 from plait.plan.fabric import Fabric
 from plait.plan.traces import followed
 from plait.scenario.names import LinkName, read_link_name
-from plait.scenario.source import error_at
+from plait.scenario.read.source import error_at
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
-    from plait.scenario import model
-    from plait.scenario.links import Conditions, Link
+    from plait.scenario.fields.links import Conditions, Link
+    from plait.scenario.scenario import Scenario
 
 WIRE = "wire"
 """The hidden namespace that holds all links."""
@@ -139,7 +139,7 @@ class Segment:
 class Topology:
     """All nodes, links and segments of a scenario."""
 
-    scenario: model.Scenario
+    scenario: Scenario
     wires: list[Wired]
     ports: dict[str, list[Port]]
     """By node, in the order of its links; ports of a second family follow."""
@@ -167,7 +167,7 @@ def mac(kind: int, number: int) -> str:
     return f"02:70:{kind:02x}:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
 
 
-def build(scenario: model.Scenario) -> Topology:
+def build(scenario: Scenario) -> Topology:
     """The topology of a scenario. Raises ScenarioError for cycles of switches and nodes without links."""
     network = scenario.network
     nodes = {**network.hosts, **network.switches, **network.routers}
@@ -199,7 +199,7 @@ def build(scenario: model.Scenario) -> Topology:
     return Topology(scenario, wires, ports, list(segments.values()))
 
 
-def _groups(scenario: model.Scenario, names: list[LinkName]) -> list[int]:
+def _groups(scenario: Scenario, names: list[LinkName]) -> list[int]:
     """The segment of each link, as the number of its first link. Refuses cycles of switches."""
     switches = scenario.network.switches
     parent = {switch: switch for switch in switches}
@@ -236,7 +236,7 @@ def _groups(scenario: model.Scenario, names: list[LinkName]) -> list[int]:
     ]
 
 
-def _lonely(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
+def _lonely(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuses nodes without links: they are a slip, or would be unreachable."""
     found = [
         (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
@@ -248,7 +248,7 @@ def _lonely(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
         raise error_at(scenario, found)
 
 
-def _too_many_ports(scenario: model.Scenario, ports: dict[str, list[Port]]) -> None:
+def _too_many_ports(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuses bridges of more ports than Linux numbers (BR_MAX_PORTS of net/bridge/br_private.h; 0 is none)."""
     found = []
     for switch, options in scenario.network.switches.items():
@@ -289,7 +289,7 @@ def _root(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) ->
                 waiting.append(below.node)
 
 
-def _same_mtu(scenario: model.Scenario, segments: object) -> None:
+def _same_mtu(scenario: Scenario, segments: object) -> None:
     """Refuses a segment of several MTUs: a bridge silently drops what is too large for a port."""
     found = []
     for segment in segments:  # type: ignore[attr-defined]

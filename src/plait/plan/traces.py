@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.scenario.conditions import Loss
-from plait.scenario.links import Conditions, Link
-from plait.scenario.source import error_at
-from plait.scenario.traces import OPPORTUNITY_BYTES, Opportunities, Rows
+from plait.scenario.fields.conditions import Loss
+from plait.scenario.fields.links import Conditions, Link
+from plait.scenario.read.source import error_at
+from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities, Rows
 from plait.units import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.topology import Port
-    from plait.scenario.model import InputFile, Scenario
-    from plait.scenario.traces import Row, Trace, TraceSpec
+    from plait.scenario.read.traces import Row, Trace, TraceSpec
+    from plait.scenario.scenario import InputFile, Scenario
 
 MAX_STEPS = 20_000
 """Of all traces of a plan together."""
@@ -72,7 +72,7 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
     facts = scenario.files.get(spec.file)
     if facts is None or facts.trace is None:
         raise ValueError(
-            f"the trace '{spec.file}' has not been read; read the scenario with plait.scenario.load"
+            f"the trace '{spec.file}' has not been read; read the scenario with plait.scenario.read.load"
         )
     content = facts.trace
     given: dict[str, object] = {"trace": Followed(spec, facts, content)}

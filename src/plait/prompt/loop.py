@@ -17,7 +17,7 @@ from plait.cache import cache_root
 from plait.prompt.live import Run
 from plait.run.foreground import raw, terminal_size
 from plait.run.session import END, Start
-from plait.scenario.programs import SHELL
+from plait.scenario.fields.programs import SHELL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

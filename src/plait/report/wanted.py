@@ -37,7 +37,7 @@ MOST_FACETS = 6
 
 
 class Asked(BaseModel):
-    """One entry of `figures` in study.json's scenario, as plait.scenario.figures wrote it."""
+    """One entry of `figures` in study.json's scenario, as plait.scenario.fields.figures wrote it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

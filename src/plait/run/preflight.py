@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from plait.errors import ScenarioError
 from plait.plan import sysctls
 from plait.run.preflight_programs import missing_programs
-from plait.scenario.source import Source
-from plait.scenario.wording import closest
+from plait.scenario.read.source import Source
+from plait.scenario.read.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from plait.errors import Mistake
     from plait.run.inventory import Inventory, Setting
-    from plait.scenario.source import Where
+    from plait.scenario.read.source import Where
     from plait.scenario.vary.cases import Case
 
     Field = tuple[Where, object]

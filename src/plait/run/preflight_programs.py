@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from plait.plan.programs import ENVIRONMENT, PRIVATE
 from plait.run.packages import install_hint
-from plait.scenario.programs import SHELL
-from plait.scenario.wording import closest
+from plait.scenario.fields.programs import SHELL
+from plait.scenario.read.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.scenario.programs import Program
-    from plait.scenario.source import Where
+    from plait.scenario.fields.programs import Program
+    from plait.scenario.read.source import Where
 
 _OWN = (*PRIVATE, "/dev", "/proc", "/sys")
 """What the guest has instead of this machine's."""

@@ -6,8 +6,8 @@ parse(text, name)   the same from text, without files
 
 from __future__ import annotations
 
-from plait.scenario.load import load
-from plait.scenario.model import Scenario
-from plait.scenario.parse import parse
+from plait.scenario.read.load import load
+from plait.scenario.read.parse import parse
+from plait.scenario.scenario import Scenario
 
 __all__ = ["Scenario", "load", "parse"]

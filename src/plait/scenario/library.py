@@ -30,7 +30,7 @@ def _files() -> list[tuple[str, Path]]:
 
 def _title(path: Path) -> str:
     """The title without the cost of validating the whole file (the tests validate every shipped scenario)."""
-    from plait.scenario.document import read
+    from plait.scenario.read.document import read
 
     value = read(path.read_text(encoding="utf-8")).value
     return str(value.get("title", "")) if isinstance(value, dict) else ""

@@ -72,7 +72,7 @@ def read_link_name(text: str, nodes: Collection[str]) -> LinkName:
 
 def _unknown(splits: list[tuple[str, str]], nodes: Collection[str]) -> str:
     """Says which side of a link's name is no node, judged by the split that knows most of it."""
-    from plait.scenario.wording import nearest
+    from plait.scenario.read.wording import nearest
 
     a, b = max(splits, key=lambda pair: (pair[0] in nodes) + (pair[1] in nodes))
     missing = [side for side in (a, b) if side not in nodes]

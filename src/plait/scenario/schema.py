@@ -11,9 +11,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from plait.scenario.fields.parts import Part
 from plait.scenario.generators.schema import with_generators
-from plait.scenario.model import Scenario
-from plait.scenario.parts import Part
+from plait.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

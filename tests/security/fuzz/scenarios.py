@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from plait.scenario import library
-from plait.scenario.document import read
+from plait.scenario.read.document import read
 
 from . import words
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from plait.scenario.parts import Part
+from plait.scenario.fields.parts import Part
 
 Options = dict[str, Any]
 MAX_PATHS = 9

@@ -16,8 +16,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from plait.scenario.fields.parts import Delay, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
-from plait.scenario.parts import Delay, Whole
 from plait.units import Queue, Rate
 
 Users = Annotated[Whole, Field(ge=1)]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
+from plait.scenario.fields.parts import Delay, Part, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
-from plait.scenario.parts import Delay, Part, Whole
 from plait.units import Queue, Rate, Ratio
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, NamedTuple
 
+from plait.scenario.fields.parts import Delay
 from plait.scenario.generators.base import Description, Generator, Options
-from plait.scenario.parts import Delay
 from plait.units import Rate, Size
 
 

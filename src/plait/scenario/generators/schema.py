@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from plait.scenario.fields.parts import Part
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.generators.traffic import KINDS as TRAFFIC
 from plait.scenario.generators.written import plain
-from plait.scenario.parts import Part
 
 
 def with_generators(body: dict[str, Any]) -> dict[str, Any]:

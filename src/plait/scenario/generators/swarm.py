@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from plait.scenario.fields.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options
-from plait.scenario.parts import Delay, Whole
 from plait.units import Rate
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.parts import Part, Whole
-from plait.scenario.wording import nearest
+from plait.scenario.fields.parts import Part, Whole
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from plait.scenario.fields.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options
-from plait.scenario.parts import Delay, Whole
 from plait.units import Queue, Rate
 
 _PERMUTATION: list[Options] = [{"permutation": {"each": {"bulk": {"duration": "10s"}}}}]

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from plait.scenario.generators import programs, traffic
 from plait.scenario.generators.kinds import KINDS
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +162,7 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _beside(asked: dict[str, Any]) -> dict[str, Any]:
     """The asked fields that every network has, and that are no parameters of its generator."""
-    from plait.scenario.model import Network
+    from plait.scenario.scenario import Network
 
     kind = KINDS.get(_kind(asked) or "")
     own = kind.model_fields if kind is not None else {}
@@ -194,7 +194,7 @@ def _described(asked: dict[str, Any]) -> Description:
     try:
         part = KINDS[name].model_validate(parameters)
     except ValidationError as wrong:
-        from plait.scenario.messages import found_in
+        from plait.scenario.read.messages import found_in
 
         found = found_in(wrong, KINDS[name])
         raise Mistakes([(("network", *where), what) for where, what in found]) from wrong
@@ -228,7 +228,7 @@ _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
 
 def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
     """The entries with the generated ones written out; fills `origins`. Raises Mistakes."""
-    from plait.scenario.messages import found_in
+    from plait.scenario.read.messages import found_in
 
     out: list[Any] = []
     found: list[Found] = []

@@ -9,17 +9,17 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.scenario.model import Scenario
-from plait.scenario.source import error_at
+from plait.scenario.read.source import error_at
+from plait.scenario.read.wording import nearest
+from plait.scenario.scenario import Scenario
 from plait.scenario.vary.combinations import rows
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
-from plait.scenario.wording import nearest
 from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.scenario.source import Where
+    from plait.scenario.read.source import Where
     from plait.scenario.vary.combinations import Row
 
 __all__ = ["Case", "expand", "trial_seed"]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.source import error_at
+from plait.scenario.read.source import error_at
 from plait.scenario.vary.ranges import read_range
 from plait.seeds import derived
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.scenario.model import Scenario
+    from plait.scenario.scenario import Scenario
 
 _TRIES = 24
 """Hypercubes that are made, to keep the one whose points are farthest apart."""

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from plait.scenario.generators.written import names
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 Where = tuple[str | int, ...]
 NAMED = (("network", "hosts"), ("network", "switches"), ("network", "routers"))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from plait.scenario.messages import found_in
-from plait.scenario.model import Scenario
+from plait.scenario.read.messages import found_in
+from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import assign
 
 if TYPE_CHECKING:

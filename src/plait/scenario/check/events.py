@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.check_conditions import condition_mistakes
-from plait.scenario.events import MAX_EVENTS, happenings
-from plait.scenario.links import Conditions
-from plait.scenario.wording import nearest
+from plait.scenario.check.conditions import condition_mistakes
+from plait.scenario.fields.events import MAX_EVENTS, happenings
+from plait.scenario.fields.links import Conditions
+from plait.scenario.read.wording import nearest
 from plait.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plait.scenario.events import Happening
-    from plait.scenario.model import Scenario
+    from plait.scenario.fields.events import Happening
     from plait.scenario.names import LinkName
+    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]

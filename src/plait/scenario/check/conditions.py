@@ -11,9 +11,9 @@ from plait.frames import frame_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.conditions import Bucket, Codel, Jitter, Red
-    from plait.scenario.links import Conditions
-    from plait.scenario.parts import Delay
+    from plait.scenario.fields.conditions import Bucket, Codel, Jitter, Red
+    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.parts import Delay
     from plait.units import Queue, Rate
 
 Mistake = tuple[tuple[str, ...], str]

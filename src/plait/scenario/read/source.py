@@ -10,8 +10,8 @@ from plait.errors import Mistake, ScenarioError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.scenario.document import Place
-    from plait.scenario.model import Scenario
+    from plait.scenario.read.document import Place
+    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.scenario.names import is_address
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from plait.scenario.model import Scenario
-    from plait.scenario.traffic import FlowSpec
+    from plait.scenario.fields.traffic import FlowSpec
+    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.links import SharedBucket
-from plait.scenario.parts import Keyword, Part, Sysctls
+from plait.scenario.fields.links import SharedBucket
+from plait.scenario.fields.parts import Keyword, Part, Sysctls
 
 Families = Literal["ipv4", "ipv6", "dual"]
 SCHEDULER, CONGESTION_CONTROL = "net.mptcp.scheduler", "net.ipv4.tcp_congestion_control"

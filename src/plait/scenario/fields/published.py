@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
-from plait.scenario.parts import Part
+from plait.scenario.fields.parts import Part
+from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import tried
-from plait.scenario.wording import nearest
 from plait.units import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.model import Scenario
+    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 GROUP = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"

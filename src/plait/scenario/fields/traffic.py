@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.parts import Buffer, Keyword, Length, Part, Start, StartJitter, Transport, Whole
-from plait.scenario.published import GROUP
-from plait.scenario.spans import Gap, Moment
+from plait.scenario.fields.parts import Buffer, Keyword, Length, Part, Start, StartJitter, Transport, Whole
+from plait.scenario.fields.published import GROUP
+from plait.scenario.fields.spans import Gap, Moment
 from plait.units import Duration, Rate, Size
 
 REQUEST_LEAST = 8

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.model import InputFile
-from plait.scenario.programs import InputContent
-from plait.scenario.source import error_at
-from plait.scenario.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
+from plait.scenario.fields.programs import InputContent
+from plait.scenario.read.source import error_at
+from plait.scenario.read.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
+from plait.scenario.scenario import InputFile
 from plait.scenario.vary.text import tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plait.scenario.model import Scenario
+    from plait.scenario.scenario import Scenario
 
     Where = tuple[str | int, ...]
 

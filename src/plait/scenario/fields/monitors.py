@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.parts import NodeName, Part, Whole
+from plait.scenario.fields.parts import NodeName, Part, Whole
 from plait.units import Duration
 
 PACKET_MAX = 65_535

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from plait.scenario.model import Scenario
-from plait.scenario.wording import closest, nearest, shown
+from plait.scenario.read.wording import closest, nearest, shown
+from plait.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

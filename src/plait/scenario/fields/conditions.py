@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.parts import Delay, Part, Whole
+from plait.scenario.fields.parts import Delay, Part, Whole
 from plait.units import Packets, Queue, Rate, Ratio, Size
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.model import Scenario
-    from plait.scenario.programs import Program
+    from plait.scenario.fields.programs import Program
+    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.parts import NodeName, Part, Start, Transport, Whole, listed
+from plait.scenario.fields.parts import NodeName, Part, Start, Transport, Whole, listed
 from plait.units import Duration, Size
 
 Word = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]

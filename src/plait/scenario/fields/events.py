@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.host_events import EndpointsByHost, LimitsByHost, SysctlsByNode
-from plait.scenario.links import Conditions
-from plait.scenario.parts import Part, Start, listed
+from plait.scenario.fields.host_events import EndpointsByHost, LimitsByHost, SysctlsByNode
+from plait.scenario.fields.links import Conditions
+from plait.scenario.fields.parts import Part, Start, listed
 from plait.units import Duration
 
 if TYPE_CHECKING:

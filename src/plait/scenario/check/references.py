@@ -7,20 +7,20 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
-from plait.scenario.check_conditions import bucket_mistakes, queue_mistakes
-from plait.scenario.check_events import check_events
-from plait.scenario.check_programs import check_programs
-from plait.scenario.check_traffic import check_traffic
-from plait.scenario.figures import check_figures
-from plait.scenario.host_events import check_host_events
+from plait.scenario.check.conditions import bucket_mistakes, queue_mistakes
+from plait.scenario.check.events import check_events
+from plait.scenario.check.programs import check_programs
+from plait.scenario.check.traffic import check_traffic
+from plait.scenario.fields.figures import check_figures
+from plait.scenario.fields.host_events import check_host_events
+from plait.scenario.fields.published import check_published
 from plait.scenario.names import LinkName, is_address, read_link_name
-from plait.scenario.published import check_published
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.model import Network, Scenario
+    from plait.scenario.scenario import Network, Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plait.frames import DEFAULT_MTU
-from plait.scenario.check_conditions import condition_mistakes
-from plait.scenario.conditions import AqmField, Bucket, JitterField, LossField
-from plait.scenario.middlebox import Middlebox
-from plait.scenario.parts import Delay, Part, Whole
-from plait.scenario.traces import TraceSpec
+from plait.scenario.check.conditions import condition_mistakes
+from plait.scenario.fields.conditions import AqmField, Bucket, JitterField, LossField
+from plait.scenario.fields.middlebox import Middlebox
+from plait.scenario.fields.parts import Delay, Part, Whole
+from plait.scenario.read.traces import TraceSpec
 from plait.units import Queue, Rate, Ratio
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from plait.errors import Mistake, ScenarioError
 from plait.scenario import library
-from plait.scenario.document import MAX_CHARACTERS
-from plait.scenario.inputs import input_files
-from plait.scenario.parse import parse
-from plait.scenario.wording import nearest
+from plait.scenario.read.document import MAX_CHARACTERS
+from plait.scenario.read.inputs import input_files
+from plait.scenario.read.parse import parse
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.scenario.model import Scenario
+    from plait.scenario.scenario import Scenario
 
 
 def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:

@@ -24,13 +24,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from plait.scenario.events import EventSpec
-from plait.scenario.figures import Figure
-from plait.scenario.generators.written import Mistakes, Written, write_out
-from plait.scenario.links import Link
-from plait.scenario.monitors import Monitors
-from plait.scenario.nodes import Families, Host, Router, Routing, Switch
-from plait.scenario.parts import (
+from plait.scenario.fields.events import EventSpec
+from plait.scenario.fields.figures import Figure
+from plait.scenario.fields.links import Link
+from plait.scenario.fields.monitors import Monitors
+from plait.scenario.fields.nodes import Families, Host, Router, Routing, Switch
+from plait.scenario.fields.parts import (
     Interval,
     Length,
     NodeName,
@@ -45,10 +44,11 @@ from plait.scenario.parts import (
     names_of,
     optional,
 )
-from plait.scenario.programs import Memory, Program
-from plait.scenario.published import Published
-from plait.scenario.settings import MptcpSettings, TcpSettings
-from plait.scenario.traffic import Measure, Traffic
+from plait.scenario.fields.programs import Memory, Program
+from plait.scenario.fields.published import Published
+from plait.scenario.fields.settings import MptcpSettings, TcpSettings
+from plait.scenario.fields.traffic import Measure, Traffic
+from plait.scenario.generators.written import Mistakes, Written, write_out
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import read_vary
 
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from plait.scenario.source import Source
-    from plait.scenario.traces import Trace
+    from plait.scenario.read.source import Source
+    from plait.scenario.read.traces import Trace
 
 
 class Network(Part):
@@ -169,7 +169,7 @@ class Scenario(Part):
         except ValidationError as wrong:
             if written is None:
                 raise
-            from plait.scenario.messages import found_in
+            from plait.scenario.read.messages import found_in
 
             raise _all_of(written.told_once(found_in(wrong))) from wrong
         scenario._written = written  # noqa: SLF001 - its own, while it is made
@@ -184,8 +184,8 @@ class Scenario(Part):
 
     @model_validator(mode="after")
     def _holds_together(self, info: ValidationInfo) -> Scenario:
-        from plait.scenario.check import check
-        from plait.scenario.check_events import WITHOUT_STATES
+        from plait.scenario.check.events import WITHOUT_STATES
+        from plait.scenario.check.references import check
 
         mistakes = check(self, states_known=not (info.context or {}).get(WITHOUT_STATES))
         if self._written is not None:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from plait.errors import Mistake, ScenarioError
-from plait.scenario import document, harmless
-from plait.scenario.check_events import WITHOUT_STATES
-from plait.scenario.figures import without_unvaried_figures
+from plait.scenario.check.events import WITHOUT_STATES
+from plait.scenario.fields.figures import without_unvaried_figures
+from plait.scenario.fields.published import without_unvaried
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
-from plait.scenario.messages import found_in
-from plait.scenario.model import Scenario
-from plait.scenario.published import without_unvaried
-from plait.scenario.source import Source
+from plait.scenario.read import document, placeholders
+from plait.scenario.read.messages import found_in
+from plait.scenario.read.source import Source
+from plait.scenario.read.wording import shown
+from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import NAMED, assign
 from plait.scenario.vary.text import count_cases, together, tried
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
-from plait.scenario.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,7 +170,7 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
         holder, key = _innermost(rest, where)
         field = str(where[-1])
         if where == ("traffic",):
-            rest["traffic"] = [harmless.flow(None, where, _hosts(rest))]
+            rest["traffic"] = [placeholders.flow(None, where, _hosts(rest))]
             continue
         if field in _HARMLESS and (holder is None or isinstance(holder, dict)):
             target = rest if holder is None else holder if key == field else holder[key]
@@ -189,9 +189,9 @@ def _replace_entry(rest: dict[str, Any], where: Where) -> None:
     """Puts something valid in the place of an entry in which the field `where` is wrong."""
     entries, number, hosts = rest[str(where[0])], where[1], _hosts(rest)
     if where[0] == "events":
-        entries[number] = harmless.event(hosts)
+        entries[number] = placeholders.event(hosts)
     else:
-        valid = harmless.flow if where[0] == "traffic" else harmless.program
+        valid = placeholders.flow if where[0] == "traffic" else placeholders.program
         entries[number] = valid(entries[number], where, hosts)
 
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from plait.scenario.fields.parts import Part, Sysctls, listed
+from plait.scenario.fields.settings import EndpointSpec, Limits
 from plait.scenario.names import is_address
-from plait.scenario.parts import Part, Sysctls, listed
-from plait.scenario.settings import EndpointSpec, Limits
-from plait.scenario.wording import nearest
+from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from plait.scenario.events import EventSpec
-    from plait.scenario.model import Scenario
+    from plait.scenario.fields.events import EventSpec
+    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]

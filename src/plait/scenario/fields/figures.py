@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from plait.scenario.parts import Part
-from plait.scenario.published import varied_by
+from plait.scenario.fields.parts import Part
+from plait.scenario.fields.published import varied_by
+from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import tried
-from plait.scenario.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,0 +1,1 @@
+"""What parts of a scenario must mean together. The records themselves are in `fields`."""

@@ -24,7 +24,7 @@ from plait.scenario import load
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 

@@ -33,7 +33,7 @@ from plait.scenario.vary.cases import expand, trial_seed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 REPEATS = 5
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"

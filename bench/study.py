@@ -37,7 +37,7 @@ from plait.testing.browser import MISSING, browser, view
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 TRIALS = 1000
 SINGLE = 5

@@ -21,7 +21,7 @@ from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from plait.analysis.metrics.trial import trial_metrics
-from plait.plan.ovs import flow
+from plait.plan.shell.ovs import flow
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial

@@ -11,7 +11,7 @@ import pytest
 
 from plait.calibration.calibrate import calibrate, keep
 from plait.errors import MachineError, ScenarioError
-from plait.plan.qdiscs import Netem, Tbf
+from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.run.engine import Job
     from plait.run.virtual import VirtualEngine
 

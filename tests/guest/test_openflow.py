@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from plait.plan.ovs import flow
+from plait.plan.shell.ovs import flow
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial

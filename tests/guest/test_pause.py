@@ -27,7 +27,7 @@ from plait.scenario import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import PauseAt, Plan
+    from plait.plan.model.plan import PauseAt, Plan
     from plait.run.pausing import PausingGuest
     from plait.run.virtual import VirtualEngine
 

@@ -18,7 +18,7 @@ from plait.scenario.vary.cases import expand
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest

@@ -19,12 +19,12 @@ import pytest
 from plait import kernel as kernels
 from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 pytestmark = [
     pytest.mark.guest,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conftest import run_plan
-from plait.plan.applications import Bulk, OnOff, Request, Stream, Transfer
+from plait.plan.model.applications import Bulk, OnOff, Request, Stream, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.library import shipped
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from plait.plan.model import Flow
+    from plait.plan.model.plan import Flow
     from plait.run.virtual import VirtualEngine
 
 SHORT_US = (200_000, 3_000_000)

@@ -18,8 +18,8 @@ from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from conftest import Ran
-    from plait.plan.model import Plan
-    from plait.plan.qdiscs import Qdisc
+    from plait.plan.model.plan import Plan
+    from plait.plan.model.qdiscs import Qdisc
     from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from plait.analysis.metrics.trial import trial_metrics
-from plait.plan.qdiscs import Tbf
+from plait.plan.model.qdiscs import Tbf
 
 if TYPE_CHECKING:
     from conftest import Ran, RunTrial

@@ -13,7 +13,7 @@ from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.errors import Mistake
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 TWO = """\
 title: Two paths

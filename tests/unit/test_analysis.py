@@ -15,7 +15,7 @@ from plait.testing.plans import FakeFlow, FakePath, fake_plan
 from plait.testing.tables import fake_tables, make_tables
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 BULK = {"flow": 0, "kind": "bulk", "start_us": 500_000, "end_us": 10_500_000, "completed": True}
 TCP = fake_plan(FakeFlow(transport="tcp"))

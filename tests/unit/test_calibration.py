@@ -16,8 +16,8 @@ from plait.calibration.probes import loss_ratio, probing
 from plait.calibration.settings import Setting, Users, settings_of
 from plait.calibration.verdict import SURPRISE, Figure, figures, lost_between
 from plait.errors import MachineError
-from plait.plan.distributions import table
-from plait.plan.qdiscs import Netem, Tbf
+from plait.plan.links.distributions import table
+from plait.plan.model.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
     from plait.calibration.probes import Probing

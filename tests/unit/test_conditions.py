@@ -7,9 +7,9 @@ from statistics import fmean, pstdev
 import pytest
 from scenario_samples import direct, mistakes, plan_of, said
 
-from plait.plan.distributions import lowest, netem_jitter_ns, table
-from plait.plan.qdiscs import Codel, FqCodel, Netem, Pfifo, PlaitRed, Qdisc, Red, Tbf
-from plait.plan.shell import to_shell
+from plait.plan.links.distributions import lowest, netem_jitter_ns, table
+from plait.plan.model.qdiscs import Codel, FqCodel, Netem, Pfifo, PlaitRed, Qdisc, Red, Tbf
+from plait.plan.shell.script import to_shell
 from plait.scenario.check.conditions import SHORTEST
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scenario_samples import plan_of, said
 
-from plait.plan.model import ChangeQdisc, Event, SetDevice
-from plait.plan.qdiscs import Bfifo, Netem, Pfifo, Tbf
-from plait.plan.shell import to_shell
+from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
+from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, Tbf
+from plait.plan.shell.script import to_shell
 
 HEAD = """\
 title: t

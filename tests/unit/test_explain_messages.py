@@ -13,7 +13,7 @@ from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.effect import effect
-from plait.plan.applications import Application, Connection
+from plait.plan.model.applications import Application, Connection
 from plait.testing.tables import fake_tables, make_tables
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from plait.explain import CAUSES, Cause, explain_trial
 from plait.explain.effect import effect
 from plait.explain.remedies import _REMEDIES
-from plait.plan.sysctls import tcp_memory
+from plait.plan.network.sysctls import tcp_memory
 from plait.testing.plans import fake_plan
 from plait.testing.tables import fake_tables
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_samples import all_plans, plan_of, said
 
-from plait.plan.applications import Bulk, Transfer
+from plait.plan.model.applications import Bulk, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import Scenario, parse
 from plait.scenario.generators.kinds import KINDS

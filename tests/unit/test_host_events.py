@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scenario_samples import plan_of, said
 
-from plait.plan.multipath import AddEndpoint, ChangeEndpoint, RemoveEndpoint, SetLimits, SetSysctl
-from plait.plan.shell import to_shell
+from plait.plan.model.mptcp import AddEndpoint, ChangeEndpoint, RemoveEndpoint, SetLimits, SetSysctl
+from plait.plan.shell.script import to_shell
 
 HEAD = """\
 title: t

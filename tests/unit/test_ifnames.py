@@ -10,7 +10,7 @@ from scenario_samples import direct, plan_of
 from typer.testing import CliRunner
 
 from plait.cli import app
-from plait.plan import ifnames
+from plait.plan.network import ifnames
 
 if TYPE_CHECKING:
     from pathlib import Path

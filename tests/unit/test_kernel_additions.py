@@ -9,7 +9,7 @@ import pytest
 from plait.errors import KernelBuildError, RequestError
 from plait.kernel import Kernel, additions
 from plait.plan.identity import plan_bytes
-from plait.plan.model import Module
+from plait.plan.model.plan import Module
 from plait.plan.modules import with_modules
 from plait.run import crash
 from plait.testing.plans import fake_plan

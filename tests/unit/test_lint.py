@@ -11,7 +11,7 @@ import pytest
 from scenario_samples import ISLANDS, TWO, direct
 
 from plait.cautions import Code
-from plait.plan.lint import lint_cases
+from plait.plan.lint.lint import lint_cases
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 

@@ -10,7 +10,7 @@ import pytest
 from scenario_samples import TWO
 
 from plait.cli import main
-from plait.plan.model import Plan
+from plait.plan.model.plan import Plan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, said
 
-from plait.plan.applications import Transfer
+from plait.plan.model.applications import Transfer
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 
 def pairs(plan: Plan, flow: int = 0) -> list[tuple[str, str]]:

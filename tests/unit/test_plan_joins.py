@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scenario_samples import MESH, TWO, plan_of, said
 
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 
 
 def joins(text: str, *overrides: str) -> list[tuple[str, str, int, int]]:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, said
 
-from plait.plan.maxflow import maximum_flow
+from plait.plan.traffic.maxflow import maximum_flow
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 
 def addresses(plan: Plan) -> dict[str, str]:

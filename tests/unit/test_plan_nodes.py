@@ -6,7 +6,7 @@ import pytest
 from scenario_samples import MESH, TWO, plan_of, said
 
 from plait.errors import ScenarioError
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 
 NAT = """\
 title: t

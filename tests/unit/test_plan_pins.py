@@ -6,7 +6,7 @@ import pytest
 from scenario_samples import plan_of
 
 from plait.errors import ScenarioError
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 
 WEB = """\
 title: t

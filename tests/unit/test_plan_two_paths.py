@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plait.errors import RequestError
-from plait.plan.applications import Bulk
 from plait.plan.identity import plan_bytes, trial_identity
-from plait.plan.model import Plan
-from plait.plan.qdiscs import Netem, Pfifo, Tbf
+from plait.plan.model.applications import Bulk
+from plait.plan.model.plan import Plan
+from plait.plan.model.qdiscs import Netem, Pfifo, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed

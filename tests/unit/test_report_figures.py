@@ -26,7 +26,7 @@ from plait.testing.tables import fake_tables
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 MPTCP = fake_plan(paths=(FakePath(), FakePath(20_000_000, 15_000_000, loss_ratio=0.01)))
 PANEL = Panel("MPTCP", trial_series(MPTCP, fake_tables(MPTCP)), 23_500_000.0)

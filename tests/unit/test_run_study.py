@@ -22,7 +22,7 @@ from plait.testing.plans import FakeFlow, fake_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 
 class Silent:

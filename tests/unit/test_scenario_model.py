@@ -13,7 +13,7 @@ from scenario_samples import TWO, all_plans, direct, plan_of
 from test_scenario_properties import FULL
 
 from plait.errors import ScenarioError
-from plait.plan.applications import Bulk, File, Transfer
+from plait.plan.model.applications import Bulk, File, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
 from plait.scenario.read.document import read

@@ -12,9 +12,9 @@ from ruamel.yaml.compat import StringIO
 from scenario_samples import ISLANDS, MESH, TWO
 
 from plait.errors import ScenarioError
-from plait.plan.lint import lint
+from plait.plan.lint.lint import lint
 from plait.plan.resolve import resolve
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 from plait.scenario import parse
 from plait.scenario.read.document import read
 from plait.scenario.vary.cases import expand

@@ -16,7 +16,7 @@ from plait.report.table import Row
 from plait.testing.plans import fake_plan
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 SECOND = 1_000_000
 

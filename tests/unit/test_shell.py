@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from scenario_samples import MESH, TWO, direct, plan_of
 
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 
 SCRIPT = to_shell(plan_of(TWO))
 

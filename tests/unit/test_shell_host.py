@@ -18,10 +18,10 @@ import pytest
 from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of
 
 from plait.plan.identity import plan_bytes
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan, Route
+    from plait.plan.model.plan import Plan, Route
 
 ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 """In which an ordinary user finds `tc`."""

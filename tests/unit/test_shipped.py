@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from plait.cautions import Code
-from plait.plan.lint import lint
+from plait.plan.lint.lint import lint
 from plait.plan.resolve import resolve
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 from plait.scenario import load
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.library import shipped

@@ -8,7 +8,7 @@ import pytest
 from scenario_samples import said
 
 from plait.errors import ScenarioError
-from plait.plan.qdiscs import Netem, PlaitTrace, Tbf
+from plait.plan.model.qdiscs import Netem, PlaitTrace, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.read.traces import Opportunities, Rows, read_trace
@@ -17,7 +17,7 @@ from plait.scenario.vary.cases import expand
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 CSV = "time [s],rate [mbit],delay [ms],loss [%]\n0,5,20,0\n1.5,2,30,1\n3,5,20,0\n"
 

@@ -6,7 +6,7 @@ import pytest
 from scenario_samples import direct, plan_of, said
 
 from plait.analysis.metrics.users import goodput_bps, users
-from plait.plan.applications import (
+from plait.plan.model.applications import (
     Bulk,
     First,
     Gap,
@@ -18,7 +18,7 @@ from plait.plan.applications import (
     Transfer,
     Udp,
 )
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 
 LINK = "a-b: {rate: 10mbit, delay: 10ms}"
 

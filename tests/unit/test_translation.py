@@ -17,7 +17,7 @@ from plait.explain.causes import Cause
 from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 TWO_ROUTERS = """\
 title: A download behind two translating routers

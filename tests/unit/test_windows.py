@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.analysis.metrics.trial import trial_metrics
-from plait.plan.model import Measure
+from plait.plan.model.plan import Measure
 from plait.testing.plans import FakeFlow, fake_plan
 from plait.testing.tables import make_tables
 

@@ -1,4 +1,4 @@
-//! What the two sides of a flow do with their sockets; `src/plait/plan/applications.py` says what each field means.
+//! What the two sides of a flow do with their sockets; `src/plait/plan/model/applications.py` says what each field means.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! The plan as the agent reads it: the same records as `src/plait/plan/model.py`, in the same order.
+//! The plan as the agent reads it: the same records as `src/plait/plan/model/plan.py`, in the same order.
 //!
 //! Both sides refuse fields that they do not know, so a plan is never half understood. Fields that the agent has
 //! no use for (paths, ideal rates) are read and checked all the same.

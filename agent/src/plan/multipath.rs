@@ -1,4 +1,4 @@
-//! What belongs to MPTCP: endpoints, limits, joins, and boxes that strip its options; `src/plait/plan/multipath.py` says
+//! What belongs to MPTCP: endpoints, limits, joins, and boxes that strip its options; `src/plait/plan/model/mptcp.py` says
 //! what each field means.
 
 use std::net::IpAddr;

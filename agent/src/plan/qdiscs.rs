@@ -1,4 +1,4 @@
-//! Queueing disciplines; `src/plait/plan/qdiscs.py` says what each field means.
+//! Queueing disciplines; `src/plait/plan/model/qdiscs.py` says what each field means.
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! The records of the plan, field by field; `src/plait/plan/model.py` says what each of them means.
+//! The records of the plan, field by field; `src/plait/plan/model/plan.py` says what each of them means.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Programs of the host that run in nodes; `src/plait/plan/running.py` says what each field means.
+//! Programs of the host that run in nodes; `src/plait/plan/model/programs.py` says what each field means.
 
 use serde::Deserialize;
 

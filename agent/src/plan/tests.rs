@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::records::RECORDS;
 use super::*;
 
-/// The records of model.py, applications.py and qdiscs.py: for each class the names of its fields.
+/// The records of the Python package `plait.plan.model`: for each class the names of its fields.
 fn python_records() -> BTreeMap<String, BTreeSet<String>> {
     let read = |name| {
-        let path = format!("{}/../src/plait/plan/{name}.py", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../src/plait/plan/model/{name}.py", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    let source = read("model")
-        + &read("multipath")
+    let source = read("plan")
+        + &read("mptcp")
         + &read("forwarding")
         + &read("applications")
-        + &read("watching")
-        + &read("running")
+        + &read("monitors")
+        + &read("programs")
         + &read("qdiscs");
     let mut records: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     let mut class = String::new();

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 Points = tuple[tuple[float, float], ...]
 """(delay in us, share of the messages that took at most so long) pairs, both growing."""

@@ -12,7 +12,7 @@ from plait.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 _SECOND_US = 1_000_000
 

@@ -14,12 +14,12 @@ import polars as pl
 
 from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import without_control
-from plait.plan.applications import Connection
+from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 GOODPUT_BINS = 50
 POINTS = 240

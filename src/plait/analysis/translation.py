@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.plan.model import Path
+from plait.plan.model.plan import Path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 Outside = dict[str, str]
 """By the name of a link direction that leaves a translating router outwards, the address that packets take there."""

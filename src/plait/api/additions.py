@@ -20,7 +20,7 @@ from plait.scenario.vary.cases import expand
 if TYPE_CHECKING:
     from plait.kernel import Kernel
     from plait.kernel.additions import Record, Source
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 _TRY = """
 title: A transfer over two paths, to try an algorithm

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.calibration.settings import Setting, Users
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.run.engine import Engine, EngineIdentity
 
 SCHEMA = 1

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from plait.plan.applications import Udp
+from plait.plan.model.applications import Udp
 from plait.plan.resolve import distributions, resolve
 from plait.scenario import Scenario
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.calibration.settings import Setting
-    from plait.plan.model import Plan
-    from plait.plan.qdiscs import Netem, Qdisc
+    from plait.plan.model.plan import Plan
+    from plait.plan.model.qdiscs import Netem, Qdisc
 
 AT_ONCE = 24
 """Settings in one plan."""

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.plan.model import ChangeQdisc
-from plait.plan.qdiscs import Netem, Tbf
+from plait.plan.model.plan import ChangeQdisc
+from plait.plan.model.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plait.plan.model import Plan
-    from plait.plan.qdiscs import Qdisc
+    from plait.plan.model.plan import Plan
+    from plait.plan.model.qdiscs import Qdisc
 
 ETHERNET_BYTES = 14
 LEAST_DELAY_NS = 1000

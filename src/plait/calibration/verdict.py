@@ -25,14 +25,14 @@ import numpy as np
 import polars as pl
 
 from plait.calibration.probes import WARM_UP_PACKETS, loss_ratio
-from plait.plan.distributions import NETEM_SCALE, deviation_ns, table
+from plait.plan.links.distributions import NETEM_SCALE, deviation_ns, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.calibration.probes import Probing
     from plait.calibration.settings import Setting
-    from plait.plan.qdiscs import Netem
+    from plait.plan.model.qdiscs import Netem
 
 DELAY_TOLERANCE_US = 10.0
 RATE_TOLERANCE = 0.005

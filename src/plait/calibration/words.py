@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.calibration.probes import loss_ratio
 from plait.calibration.settings import LEAST_DELAY_NS
-from plait.plan.distributions import UNIFORM, deviation_ns
+from plait.plan.links.distributions import UNIFORM, deviation_ns
 
 if TYPE_CHECKING:
     from plait.calibration.settings import Setting

@@ -14,7 +14,7 @@ from plait.cli.ending import say
 from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.run.containment import Policy
     from plait.run.foreground import Bounds
     from plait.run.session import First, Start

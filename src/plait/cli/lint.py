@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Warns of what will not work as hoped. Mistakes end with exit code 2, cautions do not."""
     from plait import scenario as scenarios
-    from plait.plan.lint import lint_cases
+    from plait.plan.lint.lint import lint_cases
     from plait.scenario.vary.cases import expand
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))

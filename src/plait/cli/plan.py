@@ -36,11 +36,11 @@ def command(
     from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.kernel import additions
-    from plait.plan import ifnames
     from plait.plan.identity import plan_bytes
     from plait.plan.modules import with_modules
+    from plait.plan.network import ifnames
     from plait.plan.resolve import resolve
-    from plait.plan.shell import to_shell
+    from plait.plan.shell.script import to_shell
     from plait.scenario.read.wording import nearest
     from plait.scenario.vary.cases import expand, trial_seed
 

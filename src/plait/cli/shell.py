@@ -14,7 +14,7 @@ from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.prompt.loop import Prompt
     from plait.run.containment import Policy
 

@@ -21,7 +21,7 @@ from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.dataset.provenance import Provenance, explain, read_provenance
 from plait.errors import DataError, PlaitError
 from plait.files import Folder
-from plait.plan.model import Plan
+from plait.plan.model.plan import Plan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from plait.explain.facts import FlowFacts
     from plait.explain.states import PathTime
-    from plait.plan.absent import Reason
-    from plait.plan.model import Path, Plan
+    from plait.plan.model.plan import Path, Plan
+    from plait.plan.mptcp.missing_subflows import Reason
 
     Tables = Mapping[str, pl.DataFrame]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from plait.plan.framing import longest_frames
-from plait.plan.model import ChangeQdisc
-from plait.plan.qdiscs import Tbf
+from plait.plan.model.plan import ChangeQdisc
+from plait.plan.model.qdiscs import Tbf
+from plait.plan.network.framing import longest_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from plait.plan.model import LinkDirection, Path, Plan
+    from plait.plan.model.plan import LinkDirection, Path, Plan
 
 Array = np.ndarray
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.explain.views import View
-    from plait.plan.model import Path, Plan
+    from plait.plan.model.plan import Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plait.explain.capacity import Network
     from plait.explain.messages import Messages
     from plait.explain.states import PathTime
-    from plait.plan.model import Path
+    from plait.plan.model.plan import Path
 
     Where = tuple[str, ...]
     Found = tuple[Cause, Where]

@@ -15,12 +15,12 @@ import polars as pl
 from plait.analysis.metrics.catalogue import speaks_for
 from plait.explain.capacity import could_bps
 from plait.explain.model import Delivery
-from plait.plan.applications import OnOff, Page, Request, Stream
+from plait.plan.model.applications import OnOff, Page, Request, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plait.plan.model import Flow, Path, Plan
+    from plait.plan.model.plan import Flow, Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.cautions.mptcp import findings
-from plait.plan.absent import Reason
+from plait.plan.mptcp.missing_subflows import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.explain.facts import FlowFacts, PathFacts
-    from plait.plan.model import Path, Plan
+    from plait.plan.model.plan import Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
 

@@ -18,7 +18,7 @@ from plait.explain.late import Suspects, Way
 from plait.explain.messages import delivery, messages_of
 from plait.explain.model import FlowExplanation, PathAccount, Share
 from plait.explain.wording_messages import paragraph
-from plait.plan.applications import PageConnection
+from plait.plan.model.applications import PageConnection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts
     from plait.explain.messages import Messages
     from plait.explain.states import PathTime
-    from plait.plan.model import Flow, Path, Plan
+    from plait.plan.model.plan import Flow, Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
 

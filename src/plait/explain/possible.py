@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.explain.account import Possible
-from plait.plan.slots import slots
 from plait.plan.structure import structure, without_traces
+from plait.plan.traffic.flow_slots import slots
 
 if TYPE_CHECKING:
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.scenario import Scenario
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.explain.causes import Cause
-from plait.plan.slots import slots
+from plait.plan.traffic.flow_slots import slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plait.explain.model import FlowExplanation, Share
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.scenario import Scenario
 
 LONGER = 10

@@ -19,7 +19,7 @@ import numpy as np
 from plait.explain.causes import Cause
 from plait.explain.history import copies, work_causes
 from plait.explain.missing import patience_us, poor_initial
-from plait.plan.applications import Transfer
+from plait.plan.model.applications import Transfer
 
 if TYPE_CHECKING:
     from plait.explain.facts import FlowFacts, PathFacts, Track

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
     Tables = Mapping[str, pl.DataFrame]
     Figures = Mapping[str, float | None]

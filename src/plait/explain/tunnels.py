@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.programs import peers_between
-from plait.plan.applications import Connection
+from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model import Flow, Path, Plan
+    from plait.plan.model.plan import Flow, Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.plan.applications import Bulk, Transfer
+from plait.plan.model.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow, Path
+    from plait.plan.model.plan import Flow, Path
 
 
 @dataclass(frozen=True)

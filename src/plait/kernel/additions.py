@@ -31,7 +31,7 @@ from plait.files import Folder
 from plait.kernel import kit
 from plait.kernel.build import check_tools
 from plait.kernel.recipe import PINNED
-from plait.plan.model import Module
+from plait.plan.model.plan import Module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""What will happen: one trial, fully resolved. See `plait.plan.model` for the shape of a plan."""
+"""What will happen: one trial, fully resolved. See `plait.plan.model.plan` for the shape of a plan."""

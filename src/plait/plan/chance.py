@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.applications import OnOff, Request
-from plait.plan.model import ChangeQdisc
-from plait.plan.qdiscs import Netem, PlaitRed, Red
-from plait.plan.shaping import reseeded
+from plait.plan.links.shaping import reseeded
+from plait.plan.model.applications import OnOff, Request
+from plait.plan.model.plan import ChangeQdisc
+from plait.plan.model.qdiscs import Netem, PlaitRed, Red
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 NETEM_DRAWS = ("jitter_ns", "loss_ratio", "gemodel", "duplicate_ratio", "reorder_ratio", "corrupt_ratio")
 

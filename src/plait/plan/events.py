@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan import links, shaping
-from plait.plan.host_events import OF_MPTCP, HostEvent
-from plait.plan.model import ChangeQdisc, Event, SetDevice
-from plait.plan.qdiscs import Netem, Tbf
-from plait.plan.traces import MAX_STEPS, Step, steps
+from plait.plan.links import links, shaping
+from plait.plan.links.traces import MAX_STEPS, Step, steps
+from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
+from plait.plan.model.qdiscs import Netem, Tbf
+from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
 from plait.scenario.fields.events import happenings
 from plait.scenario.fields.links import Conditions
 from plait.scenario.read.source import error_at
@@ -23,10 +23,10 @@ from plait.scenario.read.source import error_at
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plait.plan.endpoints import PathManager
-    from plait.plan.model import Flow, Plan, Route, VethEnd
-    from plait.plan.qdiscs import Qdisc
-    from plait.plan.topology import Port, Topology, Wired
+    from plait.plan.model.plan import Flow, Plan, Route, VethEnd
+    from plait.plan.model.qdiscs import Qdisc
+    from plait.plan.mptcp.path_manager import PathManager
+    from plait.plan.network.topology import Port, Topology, Wired
     from plait.scenario.fields.events import Change, Happening
 
 _NS_PER_US = 1000

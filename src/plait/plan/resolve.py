@@ -10,20 +10,23 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, get_args
 
 from plait.errors import RequestError
-from plait.plan import events, fabric, links, pins, shaping, sysctls, topology
-from plait.plan.application import application, length_us, messages
-from plait.plan.applications import MAX_MESSAGES, PageConnection, Udp
-from plait.plan.buckets import buckets
-from plait.plan.distributions import table
-from plait.plan.flows import MAX_FLOWS, directed, flows, spread
-from plait.plan.forwarding import Nat
-from plait.plan.middlebox import middleboxes
-from plait.plan.model import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, PauseAt, Plan
-from plait.plan.monitors import RING_MIB, monitors
-from plait.plan.programs import end_us, host_names, memory_mib, programs, system_call_ns
-from plait.plan.qdiscs import Netem
-from plait.plan.slots import slots, total
+from plait.plan import events
+from plait.plan.links import links, shaping
+from plait.plan.links.distributions import table
+from plait.plan.links.shared_buckets import buckets
+from plait.plan.model.applications import MAX_MESSAGES, PageConnection, Udp
+from plait.plan.model.forwarding import Nat
+from plait.plan.model.plan import Bridge, ChangeQdisc, Machine, Measure, Namespace, Network, PauseAt, Plan
+from plait.plan.model.qdiscs import Netem
+from plait.plan.network import openflow, sysctls, topology
+from plait.plan.network.middlebox import middleboxes
+from plait.plan.routes import explicit_paths
 from plait.plan.structure import structure
+from plait.plan.traffic.applications import application, length_us, messages
+from plait.plan.traffic.flow_slots import slots, total
+from plait.plan.traffic.flows import MAX_FLOWS, directed, flows, spread
+from plait.plan.traffic.monitors import RING_MIB, monitors
+from plait.plan.traffic.programs import end_us, host_names, memory_mib, programs, system_call_ns
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
 from plait.scenario.read.source import error_at
@@ -32,15 +35,15 @@ from plait.seeds import SEED_BITS, derived
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plait.plan.absent import Absent
-    from plait.plan.endpoints import PathManager
-    from plait.plan.flows import Entry
-    from plait.plan.model import Event, Flow
-    from plait.plan.peers import Between
-    from plait.plan.qdiscs import Distribution, Qdisc
-    from plait.plan.routing import Routing
-    from plait.plan.slots import Slot
-    from plait.plan.topology import Topology
+    from plait.plan.model.plan import Event, Flow
+    from plait.plan.model.qdiscs import Distribution, Qdisc
+    from plait.plan.mptcp.missing_subflows import Absent
+    from plait.plan.mptcp.path_manager import PathManager
+    from plait.plan.network.topology import Topology
+    from plait.plan.routes.tables import Routing
+    from plait.plan.traffic.flow_slots import Slot
+    from plait.plan.traffic.flows import Entry
+    from plait.plan.traffic.program_paths import Between
     from plait.scenario import Scenario
 
 MEMORY_MIB = 256
@@ -64,7 +67,10 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
 
 
 def absent_subflows(scenario: Scenario) -> list[list[Absent]]:
-    """What each entry of the traffic will lack although its hosts have what it takes (see `plait.plan.absent`)."""
+    """What each entry of the traffic will lack although its hosts have what it takes.
+
+    See `plait.plan.mptcp.missing_subflows`.
+    """
     return _unseeded(_Same(scenario))[1]
 
 
@@ -90,7 +96,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     net, routing, manager = shape.net, shape.routing, shape.manager
     entries, between = shape.entries, shape.between
     routes, rules = routing.routes()
-    pins.check_subflows(net, routing.reach, entries, manager)
+    explicit_paths.check_subflows(net, routing.reach, entries, manager)
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, between, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
@@ -104,7 +110,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
         namespaces=namespaces,
         veths=tuple(veth for wired in net.wires for veth in links.veths(wired)),
         bridges=_bridges(net),
-        datapaths=tuple(fabric.datapaths(net)),
+        datapaths=tuple(openflow.datapaths(net)),
         ifbs=shared.ifbs,
         qdiscs=qdiscs,
         redirects=(*(one for wired in net.wires for one in links.redirects(wired)), *shared.redirects),
@@ -173,7 +179,7 @@ def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
         sysctls.reseeded(space, derived(seed, "ecmp", space.name)) for space in plan.network.namespaces
     )
     datapaths = tuple(
-        fabric.reseeded(path, derived(seed, "openflow", path.netns)) for path in plan.network.datapaths
+        openflow.reseeded(path, derived(seed, "openflow", path.netns)) for path in plan.network.datapaths
     )
     network = {"qdiscs": qdiscs, "namespaces": namespaces, "datapaths": datapaths}
     started = tuple(
@@ -247,7 +253,7 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     return tuple(
         Bridge(
             netns=switch,
-            ifname=fabric.BRIDGE,
+            ifname=openflow.BRIDGE,
             mac=topology.mac(2, number),
             ports=tuple(port.ifname for port in net.ports[switch]),
         )

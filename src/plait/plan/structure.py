@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.plan import addressing, topology
-from plait.plan.absent import absent
-from plait.plan.endpoints import PathManager
-from plait.plan.flows import Entry, Ways
-from plait.plan.peers import Between
-from plait.plan.routing import Routing
-from plait.plan.slots import slots, transport_of
+from plait.plan.mptcp.missing_subflows import absent
+from plait.plan.mptcp.path_manager import PathManager
+from plait.plan.network import addressing, topology
+from plait.plan.routes.tables import Routing
+from plait.plan.traffic.flow_slots import slots, transport_of
+from plait.plan.traffic.flows import Entry, Ways
+from plait.plan.traffic.program_paths import Between
 
 if TYPE_CHECKING:
-    from plait.plan.absent import Absent
-    from plait.plan.model import Path
-    from plait.plan.topology import Topology
+    from plait.plan.model.plan import Path
+    from plait.plan.mptcp.missing_subflows import Absent
+    from plait.plan.network.topology import Topology
     from plait.scenario import Scenario
     from plait.scenario.fields.links import Conditions
 
@@ -42,7 +42,7 @@ class Structure:
         return [entry for entry in self.entries if entry.uses_mptcp]
 
     def lacking(self) -> list[list[Absent]]:
-        """What each entry will lack although its hosts have what it takes (see `plait.plan.absent`)."""
+        """What each entry will lack although its hosts have what it takes (see `plait.plan.mptcp.missing_subflows`)."""
         multipath = self.multipath
         return [
             absent(self.manager, entry, multipath) if entry in multipath else [] for entry in self.entries

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.plan.programs import PRIVATE
+from plait.plan.traffic.programs import PRIVATE
 from plait.prompt.live import Live
 from plait.prompt.loop import Prompt
 from plait.prompt.view import view

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.plan.events import up_again
-from plait.plan.shell import device_commands
+from plait.plan.shell.script import device_commands
 from plait.units import Rate
 
 if TYPE_CHECKING:
-    from plait.plan.model import LinkDirection, Plan
+    from plait.plan.model.plan import LinkDirection, Plan
 
 WIRE = "wire"
 """The hidden namespace of all links."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import noted, part
-from plait.plan.ifnames import told
+from plait.plan.network.ifnames import told
 from plait.report import matrix, sections, split
 from plait.report.calibration import calibration
 from plait.report.case_figures import case_figures

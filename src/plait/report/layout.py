@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plait.plan.model import Flow, Path, Plan
+    from plait.plan.model.plan import Flow, Path, Plan
 
 SPREAD_ROUNDS = 4
 FEW_IDLE = 3

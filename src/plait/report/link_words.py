@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.wording import plain, rate, significant
 
 if TYPE_CHECKING:
-    from plait.plan.model import Link, LinkDirection
+    from plait.plan.model.plan import Link, LinkDirection
 
 
 def link_label(link: Link) -> str:

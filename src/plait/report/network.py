@@ -17,7 +17,7 @@ from plait.report.theme import FONT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model import Link, Plan
+    from plait.plan.model.plan import Link, Plan
 
 LANE = 84
 COLUMN = (170.0, 280.0)

@@ -19,7 +19,7 @@ from plait.report.theme import FONT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model import Link, Plan
+    from plait.plan.model.plan import Link, Plan
 
 FEW_NODES = 16
 FEW_PATHS = 24

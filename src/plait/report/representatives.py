@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import Summary
     from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.report.study import StudyData
 
 MOST = 12

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from plait.plan.model import PauseAt, Plan
+    from plait.plan.model.plan import PauseAt, Plan
     from plait.run.inventory import Inventory, Setting
     from plait.run.pausing import PausingGuest
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plait.plan.model import PauseAt, Plan
+    from plait.plan.model.plan import PauseAt, Plan
     from plait.run.pausing import PausingGuest
 
 

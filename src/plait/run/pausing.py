@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.kernel import Kernel
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.run.containment import Policy
     from plait.run.engine import Job
 

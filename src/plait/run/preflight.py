@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.errors import ScenarioError
-from plait.plan import sysctls
+from plait.plan.network import sysctls
 from plait.run.preflight_programs import missing_programs
 from plait.scenario.read.source import Source
 from plait.scenario.read.wording import closest

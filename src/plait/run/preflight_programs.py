@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.plan.programs import ENVIRONMENT, PRIVATE
+from plait.plan.traffic.programs import ENVIRONMENT, PRIVATE
 from plait.run.packages import install_hint
 from plait.scenario.fields.programs import SHELL
 from plait.scenario.read.wording import closest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import plait
 from plait.errors import RequestError
 from plait.kernel import additions
-from plait.plan.lint import lint_cases
+from plait.plan.lint.lint import lint_cases
 from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.run.study import Study

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.kernel import Kernel
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 STDOUT, STDERR, END, READY, TAKEN = 1, 2, 3, 4, 5
 """Kinds of frames (`agent/src/session/output.rs`)."""

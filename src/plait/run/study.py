@@ -27,9 +27,9 @@ from plait.dataset.trial import TRIALS, trial_folder, trial_numbers
 from plait.errors import DataError, Ended, MachineError, RequestError, TrialError
 from plait.files import Folder, UnfitError, json_of
 from plait.limits import remedy
-from plait.plan.applications import Transfer
 from plait.plan.identity import plan_bytes, trial_identity
-from plait.plan.qdiscs import PlaitTrace
+from plait.plan.model.applications import Transfer
+from plait.plan.model.qdiscs import PlaitTrace
 from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.halts import Halt, Halts
 from plait.run.workspace import Workspace
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
     from plait.run.store import Store
 
 

@@ -34,7 +34,7 @@ from plait.cache import cache_root
 from plait.errors import MachineError, RequestError, TrialError, printable
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
-from plait.plan.model import Machine, Network, Plan
+from plait.plan.model.plan import Machine, Network, Plan
 from plait.run import crash, initramfs, inventory
 from plait.run.containment import GUEST, USUAL, Guest, Policy, Sandbox, caution, start
 from plait.run.engine import EngineIdentity, Interrupted, Job
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from plait.kernel import Kernel
-    from plait.plan.model import Module
+    from plait.plan.model.plan import Module
     from plait.run.inventory import Inventory, Setting
     from plait.run.pausing import PausingGuest
 

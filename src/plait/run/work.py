@@ -8,12 +8,12 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
-from plait.plan.application import messages
-from plait.plan.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
-from plait.plan.framing import full_segment
+from plait.plan.model.applications import Bulk, OnOff, Page, Request, Stream, Transfer, Udp
+from plait.plan.network.framing import full_segment
+from plait.plan.traffic.applications import messages
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow, LinkDirection, Plan
+    from plait.plan.model.plan import Flow, LinkDirection, Plan
 
 _UNLIMITED_BPS = 1e9
 _SEGMENT_BITS = 8 * DEFAULT_MTU

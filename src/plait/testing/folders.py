@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from plait.plan.model import Plan
+    from plait.plan.model.plan import Plan
 
 
 @dataclass(frozen=True)

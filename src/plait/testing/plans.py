@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plait.plan.applications import Bulk, File, Transfer
-from plait.plan.model import (
+from plait.plan.model.applications import Bulk, File, Transfer
+from plait.plan.model.plan import (
     Flow,
     Link,
     LinkDirection,

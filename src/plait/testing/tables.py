@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from plait.dataset.model import ALL_TABLES, TABLES
-from plait.plan.applications import Bulk, Transfer
+from plait.plan.model.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plait.plan.model import Flow, LinkDirection, Path, Plan
+    from plait.plan.model.plan import Flow, LinkDirection, Path, Plan
 
 STEP_US = 10_000
 MSS = 1448

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from plait.errors import PlaitError, ScenarioError
 from plait.plan.identity import plan_bytes
-from plait.plan.lint import lint_cases
+from plait.plan.lint.lint import lint_cases
 from plait.plan.resolve import resolve
-from plait.plan.shell import to_shell
+from plait.plan.shell.script import to_shell
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.metrics.programs import is_control
-from plait.plan.applications import Connection
+from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
     Tables = Mapping[str, pl.DataFrame]
     Counters = Mapping[tuple[str, str], int]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 REMEDIES = {
     "FLOW_FAILED": "its figures are missing, not zero; look at the trial's events and logs",

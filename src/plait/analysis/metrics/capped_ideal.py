@@ -13,7 +13,7 @@ from plait.analysis.metrics.ideal import payload_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 SCHEDULER, EXTRA = "net/mptcp/scheduler", "net/mptcp_capped/e_permille"
 

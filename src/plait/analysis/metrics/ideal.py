@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.framing import full_segment
+from plait.plan.network.framing import full_segment
 
 if TYPE_CHECKING:
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 
 def payload_ratio(plan: Plan, flow: Flow, *, transport: str) -> float:

@@ -20,7 +20,7 @@ from plait.analysis.metrics.ideal import payload_ratio
 if TYPE_CHECKING:
     from scipy.sparse import coo_array  # type: ignore[import-untyped]  # scipy ships no types
 
-    from plait.plan.model import Flow, LinkDirection, Plan
+    from plait.plan.model.plan import Flow, LinkDirection, Plan
 
 LARGEST = 100_000
 """Unknowns; more would take longer than a trial."""

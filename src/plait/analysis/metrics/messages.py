@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from plait.plan.applications import Page
+from plait.plan.model.applications import Page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
 

@@ -17,7 +17,7 @@ from plait.analysis.metrics.users import foreground
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
 Counts = dict[str, list[int]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from plait.analysis.translation import Translated
 
 if TYPE_CHECKING:
-    from plait.plan.model import Path
+    from plait.plan.model.plan import Path
 
 
 class HasPaths(Protocol):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.gaps import part
 from plait.analysis.metrics.users import goodput_bps
 from plait.analysis.translation import with_translation
-from plait.plan.applications import Connection
-from plait.plan.model import Flow, Path, Side
+from plait.plan.model.applications import Connection
+from plait.plan.model.plan import Flow, Path, Side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from plait.plan.model import Peers, Plan
+    from plait.plan.model.plan import Peers, Plan
 
 Row = dict[str, Any]
 SMALL = 0.01

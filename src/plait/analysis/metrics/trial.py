@@ -20,12 +20,12 @@ from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.programs import flow_prefix, is_control, program_metrics
 from plait.analysis.metrics.users import foreground, goodput_bps, users
 from plait.analysis.metrics.windows import second_subflow_s, steady_goodput_bps
-from plait.plan.applications import Connection
+from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 Metrics = dict[str, float | None]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.applications import PageConnection
+from plait.plan.model.applications import PageConnection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.plan.model import Flow, Plan
+    from plait.plan.model.plan import Flow, Plan
 
 
 def foreground(plan: Plan) -> list[Flow]:

@@ -11,7 +11,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.plan.model import Flow, Measure
+    from plait.plan.model.plan import Flow, Measure
 
 
 Rows = Mapping[int, Mapping[str, object]]

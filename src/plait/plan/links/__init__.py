@@ -1,0 +1,1 @@
+"""Links as qdiscs: rates, delays, losses, traces, shared buckets. Interfaces are in `network`."""

@@ -1,0 +1,84 @@
+"""Tables of delays for netem: a distribution as values that are equally likely, of mean 0 and deviation 1. Pure.
+
+The tables that iproute2 ships are cut at four deviations, so that heavy tails keep neither their mean nor their
+deviation. These are made anew: 4096 quantiles, moved and scaled so that mean and deviation are exact to 1e-5.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from statistics import NormalDist, fmean, pstdev
+
+from plait.plan.model.qdiscs import Distribution
+
+VALUES = 4096
+NETEM_SCALE = 8192
+"""NETEM_DIST_SCALE: netem multiplies its jitter with value / 8192."""
+PARETO_SHAPE = 3.0
+"""As in iproute2: of the shapes with a finite variance, one with a heavy tail."""
+NORMAL_SHARE = 0.25
+"""Of paretonormal, as in iproute2: a quarter of a normal and three quarters of a Pareto distribution, summed."""
+_LARGEST = 32767
+
+
+UNIFORM = "uniform"
+"""netem's own distribution, as a table: for a jitter that had another one before. Its jitter is half the width."""
+
+
+def table(name: str) -> Distribution:
+    """The table called `normal`, `pareto`, `paretonormal` or `uniform`."""
+    if name == UNIFORM:
+        width = [(2 * i + 1) / VALUES - 1 for i in range(VALUES)]
+        return Distribution(name=name, values=tuple(round(value * NETEM_SCALE) for value in width))
+    return Distribution(name=name, values=_scaled(name)[0])
+
+
+def netem_jitter_ns(name: str, deviation_ns: int) -> int:
+    """Netem's jitter with which that table has this standard deviation."""
+    return round(deviation_ns * NETEM_SCALE / _scaled(name)[1])
+
+
+def deviation_ns(name: str, jitter_ns: int) -> float:
+    """The standard deviation that a table has with that jitter of netem's; the inverse of `netem_jitter_ns`."""
+    if name == UNIFORM:
+        return float(jitter_ns / 3**0.5)
+    return jitter_ns * _scaled(name)[1] / NETEM_SCALE
+
+
+def longest_ns(name: str, jitter_ns: int) -> float:
+    """By how much the longest of the table's delays is above their mean, with that jitter of netem's."""
+    return jitter_ns * table(name).values[-1] / NETEM_SCALE
+
+
+def lowest(name: str) -> float:
+    """The table's least value, in deviations (it is negative)."""
+    values, scale = _scaled(name)
+    return values[0] / scale
+
+
+@cache
+def _scaled(name: str) -> tuple[tuple[int, ...], int]:
+    """The values, ascending, and how much of them one deviation is."""
+    quantiles = [(i + 0.5) / VALUES for i in range(VALUES)]
+    exact = [_QUANTILE[name](quantile) for quantile in quantiles]
+    mean, deviation = fmean(exact), pstdev(exact)
+    normed = [(value - mean) / deviation for value in exact]
+    scale = min(NETEM_SCALE, int(_LARGEST / max(normed[-1], -normed[0])))
+    return tuple(round(value * scale) for value in normed), scale
+
+
+_normal = NormalDist().inv_cdf
+
+
+def _pareto(quantile: float) -> float:
+    """Normed to deviation 1 (before the finite number of quantiles cuts its tail)."""
+    mean = PARETO_SHAPE / (PARETO_SHAPE - 1)
+    deviation = (PARETO_SHAPE / ((PARETO_SHAPE - 1) ** 2 * (PARETO_SHAPE - 2))) ** 0.5
+    return float(((1 - quantile) ** (-1 / PARETO_SHAPE) - mean) / deviation)
+
+
+def _paretonormal(quantile: float) -> float:
+    return NORMAL_SHARE * _normal(quantile) + (1 - NORMAL_SHARE) * _pareto(quantile)
+
+
+_QUANTILE = {"normal": _normal, "pareto": _pareto, "paretonormal": _paretonormal}

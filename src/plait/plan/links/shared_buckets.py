@@ -1,0 +1,136 @@
+"""Token buckets that several interfaces of a node share, as kernel objects. Pure.
+
+An ifb in `wire` holds the bucket. What is about to enter one of the links is redirected to it, waits for tokens, and
+is given back to where it came from, where the link's own qdiscs follow. So the bucket is one, however many links
+take from it, and it lasts as long as the trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.plan.links.links import place
+from plait.plan.links.shaping import Place, bucket_length, bucket_qdiscs
+from plait.plan.model.plan import Ifb, Redirect, SharedBucket
+from plait.plan.network.topology import WIRE, mac
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model.qdiscs import Qdisc
+    from plait.plan.network.topology import Port, Topology
+    from plait.scenario.fields.links import SharedBucket as Asked
+
+_SIDES = {"out": ("out",), "in": ("in",), "each": ("out", "in"), "together": ("together",)}
+_MAC_KIND = 3
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """All shared buckets of a network, in the order of the nodes."""
+
+    planned: tuple[SharedBucket, ...]
+    ifbs: tuple[Ifb, ...]
+    redirects: tuple[Redirect, ...]
+    qdiscs: tuple[Qdisc, ...]
+
+
+def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
+    """The shared buckets. Raises ScenarioError where two of them would hold the same direction of a link."""
+    planned: list[SharedBucket] = []
+    qdiscs: list[Qdisc] = []
+    takers: dict[Port, tuple[str, str]] = {}
+    own: dict[str, list[Port]] = {}
+    for port in (port for wired in net.wires for port in wired.ports):
+        own.setdefault(port.node, []).append(port)
+    nodes = {**net.scenario.network.hosts, **net.scenario.network.routers}
+    for node, options in nodes.items():
+        if options.bucket is None:
+            continue
+        for side in _SIDES[options.bucket.direction]:
+            ports = list(_ports(own[node], options.bucket, side))
+            _claim(net, takers, ports, node)
+            where = _place(f"bucket{len(planned)}", ports, rtts_ns)
+            planned.append(_planned(f"{node} {side}", where, options.bucket, ports))
+            qdiscs += bucket_qdiscs(where, options.bucket, int(options.bucket.peak), options.bucket.queue)
+    return Buckets(
+        planned=tuple(planned),
+        ifbs=tuple(
+            Ifb(netns=WIRE, ifname=bucket.ifname, mac=mac(_MAC_KIND, number))
+            for number, bucket in enumerate(planned)
+        ),
+        redirects=tuple(_redirects(net, planned)),
+        qdiscs=tuple(qdiscs),
+    )
+
+
+def takes_tokens(net: Topology, port: Port) -> bool:
+    """Whether what leaves its node by this port takes tokens, of its link's bucket or of a shared one."""
+    nodes = {**net.scenario.network.hosts, **net.scenario.network.routers}
+    for node, end, sides in (
+        (port.node, port, ("out", "together")),
+        (port.far.node, port.far, ("in", "together")),
+    ):
+        bucket = nodes[node].bucket if node in nodes else None
+        if bucket is None or (bucket.links is not None and end.wired.key not in bucket.links):
+            continue
+        if any(side in sides for side in _SIDES[bucket.direction]):
+            return True
+    return port.conditions.bucket is not None
+
+
+def _ports(own: list[Port], bucket: Asked, side: str) -> Iterator[Port]:
+    """The ports by which what the bucket limits enters links."""
+    for port in own:
+        if bucket.links is not None and port.wired.key not in bucket.links:
+            continue
+        if side in ("out", "together"):
+            yield port
+        if side in ("in", "together"):
+            yield port.far
+
+
+def _claim(net: Topology, takers: dict[Port, tuple[str, str]], ports: list[Port], node: str) -> None:
+    for port in ports:
+        if port in takers:
+            kind = "hosts" if node in net.scenario.network.hosts else "routers"
+            what = (
+                f"what crosses {port.out} would need tokens of {takers[port][0]} and of {node}, and only one bucket "
+                "can hold it; put a switch or a router between the two, or leave the link out of one bucket's links"
+            )
+            raise error_at(net.scenario, [(("network", kind, node, "bucket"), what)])
+        takers[port] = (node, port.out)
+
+
+def _place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> Place:
+    """The ifb, with the longest frame and RTT of the links."""
+    places = [place(port, rtts_ns) for port in ports]
+    return Place(
+        netns=WIRE,
+        ifname=ifname,
+        frame_bytes=max(one.frame_bytes for one in places),
+        rtt_ns=max(one.rtt_ns for one in places),
+    )
+
+
+def _planned(name: str, where: Place, bucket: Asked, ports: list[Port]) -> SharedBucket:
+    packets, size = bucket_length(where, int(bucket.peak), bucket.queue)
+    return SharedBucket(
+        name=name,
+        ifname=where.ifname,
+        peak_bps=int(bucket.peak),
+        baseline_bps=int(bucket.baseline),
+        burst_bytes=int(bucket.burst),
+        queue_packets=packets,
+        queue_bytes=size,
+        directions=tuple(port.out for port in ports),
+    )
+
+
+def _redirects(net: Topology, planned: list[SharedBucket]) -> Iterator[Redirect]:
+    leaves_by = {port.out: port.far.wire_ifname for wired in net.wires for port in wired.ports}
+    for bucket in planned:
+        for direction in bucket.directions:
+            yield Redirect(netns=WIRE, source=leaves_by[direction], target=bucket.ifname, hook="egress")

@@ -1,0 +1,116 @@
+"""Links that follow a trace: what of it holds at the start, and the steps that come later. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.frames import frame_bytes
+from plait.scenario.fields.conditions import Loss
+from plait.scenario.fields.links import Conditions, Link
+from plait.scenario.read.source import error_at
+from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities, Rows
+from plait.units import Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.network.topology import Port
+    from plait.scenario.read.traces import Row, Trace, TraceSpec
+    from plait.scenario.scenario import InputFile, Scenario
+
+MAX_STEPS = 20_000
+"""Of all traces of a plan together."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A trace that was read; it stands in the place of the scenario's words for it."""
+
+    spec: TraceSpec
+    facts: InputFile
+    content: Trace
+
+    @property
+    def moves_delay(self) -> bool:
+        """Whether the delay changes along it."""
+        return isinstance(self.content, Rows) and "delay" in self.content.columns
+
+
+@dataclass(frozen=True)
+class Step:
+    """What holds in a direction of a link from a moment on."""
+
+    at: int
+    """In ns of the trial."""
+    port: Port
+    given: dict[str, object]
+
+
+def followed(scenario: Scenario, key: str, link: Link) -> Link:
+    """The link with what its traces say for the start, each direction on its own.
+
+    Raises ScenarioError for a file that nobody has read, and for conditions that are given by the trace and beside it.
+    """
+    both = {forward: link.conditions(forward=forward) for forward in (True, False)}
+    if not any(conditions.trace for conditions in both.values()):
+        return link
+    sides = {}
+    for forward, conditions in both.items():
+        try:
+            sides[forward] = _followed(scenario, conditions)
+        except ValueError as wrong:
+            raise error_at(scenario, [(("network", "links", key), str(wrong))]) from wrong
+    common = {name: getattr(link, name) for name in Link.model_fields}
+    return Link.model_construct(**(common | {"forward": sides[True], "backward": sides[False]}))
+
+
+def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
+    spec = conditions.trace
+    if spec is None:
+        return conditions
+    facts = scenario.files.get(spec.file)
+    if facts is None or facts.trace is None:
+        raise ValueError(
+            f"the trace '{spec.file}' has not been read; read the scenario with plait.scenario.read.load"
+        )
+    content = facts.trace
+    given: dict[str, object] = {"trace": Followed(spec, facts, content)}
+    if isinstance(content, Opportunities):
+        frames = content.rate_bps * frame_bytes(OPPORTUNITY_BYTES) // OPPORTUNITY_BYTES
+        given["rate"] = Rate(max(8, frames // 8 * 8))
+    else:
+        twice = [name for name in content.columns if getattr(conditions, name) is not None]
+        if twice:
+            raise ValueError(
+                f"'{spec.file}' has a column {twice[0]}, which is also given here; leave one of them out"
+            )
+        given |= _given(content.rows[0])
+    found = conditions.model_copy(update=given)
+    if found.queue is not None and found.rate is None:
+        raise ValueError(
+            f"a link without a rate has no queue, and '{spec.file}' has no rates; give a rate as well"
+        )
+    return found
+
+
+def _given(row: Row) -> dict[str, object]:
+    given = row.given()
+    if "loss" in given:
+        given["loss"] = Loss.model_construct(ratio=row.loss)
+    return given
+
+
+def steps(ports: list[Port], end: int) -> Iterator[Step]:
+    """What traces change until `end` ns, link by link; the start is not among it."""
+    for port in ports:
+        trace = port.conditions.trace
+        if not isinstance(trace, Followed) or not isinstance(trace.content, Rows):
+            continue
+        before = _given(trace.content.rows[0])
+        for row in trace.content.steps(end, loop=trace.spec.loop):
+            given = _given(row)
+            changed = {name: value for name, value in given.items() if value != before[name]}
+            if row.at and changed:
+                yield Step(row.at, port, changed)
+            before = given

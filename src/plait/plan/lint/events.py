@@ -1,0 +1,58 @@
+"""Findings about events of hosts: those that come too late for what they are about. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.cautions import Code
+from plait.plan.lint.finding import Finding
+from plait.plan.model.mptcp import AddEndpoint, SetLimits, SetSysctl
+from plait.plan.network.sysctls import CONGESTION_CONTROL, SCHEDULER
+from plait.scenario.fields.host_events import host_happenings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model.plan import Event, Plan
+    from plait.scenario import Scenario
+
+_BY_SOCKET = {SCHEDULER: "scheduler", CONGESTION_CONTROL: "congestion_control"}
+
+
+def lint(scenario: Scenario, plan: Plan) -> Iterator[Finding]:
+    """In the order of the events."""
+    happenings = iter(host_happenings(scenario.events))
+    for event in plan.events:
+        (action, *_) = event.actions or (None,)
+        if not event.name.startswith(("endpoint_", "limits_", "sysctl_")):
+            continue
+        where = next(happenings).where
+        if _somebody_begins(plan, event):
+            continue
+        if isinstance(action, SetSysctl) and action.path in _BY_SOCKET:
+            field = _BY_SOCKET[action.path]
+            what = (
+                f"no flow connects from there after {event.t_us / 1e6:g} s, and a connection keeps the {field} "
+                "that it began with"
+            )
+            remedy = f"an earlier time, or {field} of the flow or of the host"
+        elif isinstance(action, SetLimits) and not _comes_later(plan, event):
+            what = (
+                f"no flow connects from there after {event.t_us / 1e6:g} s, nor does an endpoint come: a limit closes "
+                "nothing, and opens nothing by itself"
+            )
+            remedy = "an earlier time; to close a subflow, remove its endpoint"
+        else:
+            continue
+        yield Finding(Code.TOO_LATE, event.subject, what, remedy, where)
+
+
+def _somebody_begins(plan: Plan, event: Event) -> bool:
+    """Whether a flow connects from the host at that time or later, as far as that is known."""
+    flows = (flow for flow in plan.flows if event.subject in (flow.client.netns, flow.server.netns))
+    return any(flow.after or flow.start_us >= event.t_us for flow in flows)
+
+
+def _comes_later(plan: Plan, event: Event) -> bool:
+    later = (other for other in plan.events if other.t_us >= event.t_us)
+    return any(isinstance(action, AddEndpoint) for other in later for action in other.actions)

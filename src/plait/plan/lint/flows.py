@@ -1,0 +1,157 @@
+"""Findings about flows: buffers that cannot fill their paths, and times that are too short. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.cautions import Code
+from plait.plan.lint.finding import Finding
+from plait.plan.model.applications import Bulk, Transfer
+from plait.plan.traffic.flow_slots import slots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model.plan import Flow, Path, Plan
+    from plait.scenario import Scenario
+    from plait.scenario.read.source import Where
+
+INITIAL_WINDOW_BYTES = 14_480
+"""RFC 6928: ten segments."""
+STEADY_FACTOR = 5
+"""A run should be so many times as long as its start."""
+LEAST_SAMPLES = 10
+"""A series of fewer samples shows no course."""
+
+
+def lint(scenario: Scenario, plan: Plan) -> Iterator[Finding]:
+    """Flow by flow, in the order of the plan."""
+    for flow, slot in zip(plan.flows, slots(scenario), strict=True):
+        here: Where = ("traffic", slot.entry, scenario.traffic[slot.entry].kind)
+        if isinstance(flow.application, (Bulk, Transfer)):
+            yield from _buffers(plan, flow, here)
+        late = list(_until(plan, flow))
+        short = [] if late else list(_duration(flow, here))
+        yield from late
+        yield from short
+        if not late and not short:
+            yield from _samples(plan, flow)
+        yield from _short_transfer(flow, here)
+
+
+def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[Finding]:
+    """Raiciu et al., NSDI 2012: without sum(rate) * max(RTT) of buffer, one path waits for another."""
+    paths = [path for path in flow.paths if not path.backup] or flow.paths
+    if any(path.rate_bps is None for path in paths) or flow.ideal_rate_bps is None:
+        return
+    needed = int(flow.ideal_rate_bps * max(path.base_rtt_us for path in paths) / 8e6)
+    sender, receiver = flow.client.netns, flow.server.netns
+    if flow.sender == "server":
+        sender, receiver = receiver, sender
+    for code, word, host, own, sysctl in (
+        (Code.RECEIVE_BUFFER, "receive", receiver, flow.socket.receive_buffer, "net/ipv4/tcp_rmem"),
+        (Code.SEND_BUFFER, "send", sender, flow.socket.send_buffer, "net/ipv4/tcp_wmem"),
+    ):
+        usable = own if own is not None else _largest(plan, host, sysctl) // 2
+        if usable < needed:
+            setting = f"{word}_buffer" if own is not None else f"tcp.{word}_buffer_max"
+            yield Finding(
+                code,
+                flow.name,
+                f"the {word} buffer lets about {usable} bytes be under way, and its paths hold {needed} (their rates "
+                "together times the largest RTT), so that the links cannot be filled",
+                f"raise {setting} to at least twice {needed} bytes",
+                (*here, setting) if own is not None else ("tcp", f"{word}_buffer_max"),
+                {"usable_bytes": usable, "needed_bytes": needed},
+            )
+
+
+def _largest(plan: Plan, host: str, sysctl: str) -> int:
+    """To which the kernel grows a buffer by itself; half of it is for data, half for bookkeeping."""
+    sysctls = dict(next(space.sysctls for space in plan.network.namespaces if space.name == host))
+    return int(sysctls[sysctl].split()[-1])
+
+
+def _duration(flow: Flow, here: Where) -> Iterator[Finding]:
+    """Slow start doubles the window every round trip, from ten segments to one bandwidth-delay product."""
+    lasts_us = _lasts_us(flow)
+    if lasts_us is None:
+        return
+    start_us = max((_slow_start_us(path) for path in flow.paths), default=0)
+    needed_us = STEADY_FACTOR * start_us
+    if lasts_us < needed_us:
+        yield Finding(
+            Code.DURATION,
+            flow.name,
+            f"it runs for {lasts_us / 1e6:g} s, and slow start alone takes about {start_us / 1e6:.2g} s; "
+            "goodput will mostly show the start",
+            f"let it run for at least {needed_us / 1e6:.2g} s",
+            (*here, "duration"),
+            {"duration_us": lasts_us, "slow_start_us": round(start_us)},
+        )
+
+
+def _lasts_us(flow: Flow) -> int | None:
+    """How long a bulk runs; None: it is none, or has no end of its own."""
+    return flow.application.duration_us if isinstance(flow.application, Bulk) else None
+
+
+def _slow_start_us(path: Path) -> float:
+    """Connection set-up (two round trips for a joined subflow) and the doublings up to one BDP."""
+    if path.rate_bps is None:
+        return 2 * path.base_rtt_us
+    product = path.rate_bps * path.base_rtt_us / 8e6
+    doublings = max(0, int(product / INITIAL_WINDOW_BYTES)).bit_length()
+    return (2 + doublings) * path.base_rtt_us
+
+
+def _until(plan: Plan, flow: Flow) -> Iterator[Finding]:
+    """A flow that the end of the trial cuts off, however well it goes."""
+    job, lasts_us = flow.application, _lasts_us(flow)
+    if flow.after:
+        return
+    if lasts_us is not None:
+        needed_us = flow.start_us + lasts_us
+    elif isinstance(job, Transfer) and flow.ideal_rate_bps:
+        needed_us = flow.start_us + int(job.bytes * 8e6 / flow.ideal_rate_bps)
+    else:
+        needed_us = flow.start_us + 1
+    if needed_us > plan.end_us:
+        yield Finding(
+            Code.UNTIL,
+            flow.name,
+            f"the trial ends at {plan.end_us / 1e6:g} s, and it cannot be complete before {needed_us / 1e6:.3g} s: it "
+            "will count as failed",
+            "raise until, or leave it out",
+            ("until",),
+            {"end_us": plan.end_us, "needed_us": needed_us},
+        )
+
+
+def _samples(plan: Plan, flow: Flow) -> Iterator[Finding]:
+    lasts_us = _lasts_us(flow)
+    if lasts_us is not None and lasts_us < LEAST_SAMPLES * plan.sample_interval_us:
+        yield Finding(
+            Code.SAMPLE,
+            flow.name,
+            f"it runs for {lasts_us / 1e6:g} s and is measured every {plan.sample_interval_us / 1e6:g} s; its "
+            "course over time will hardly be seen",
+            f"sample: {max(1, lasts_us // 50_000)}ms, for example",
+            ("sample",),
+            {"duration_us": lasts_us, "sample_us": plan.sample_interval_us},
+        )
+
+
+def _short_transfer(flow: Flow, here: Where) -> Iterator[Finding]:
+    """What fits into the first window has left before a second subflow exists."""
+    size = flow.application.bytes if isinstance(flow.application, Transfer) else INITIAL_WINDOW_BYTES + 1
+    if flow.transport == "mptcp" and len(flow.paths) > 1 and size <= INITIAL_WINDOW_BYTES:
+        yield Finding(
+            Code.SHORT_TRANSFER,
+            flow.name,
+            f"its {size} bytes fit into the first window ({INITIAL_WINDOW_BYTES}), which leaves before another "
+            "subflow can join: MPTCP will be TCP on the initial path",
+            "let it send more, or choose the initial path with via",
+            (*here, "bytes"),
+            {"bytes": size, "window_bytes": INITIAL_WINDOW_BYTES},
+        )

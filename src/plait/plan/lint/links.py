@@ -1,0 +1,89 @@
+"""Findings about links: queues that are too short, jitter that stalls, and links that let nothing pass. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.cautions import Code
+from plait.plan.links.distributions import VALUES, deviation_ns, longest_ns
+from plait.plan.lint.finding import Finding
+from plait.plan.model.qdiscs import Netem
+from plait.plan.network.framing import longest_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model.plan import LinkDirection, Plan
+
+
+def lint(plan: Plan) -> Iterator[Finding]:
+    """Direction by direction, of links that some flow crosses."""
+    rtts: dict[str, float] = {}
+    crossed: set[str] = set()
+    for flow in plan.flows:
+        for path in flow.paths:
+            crossed |= {*path.forward, *path.backward}
+            for name in path.forward:
+                rtts[name] = max(rtts.get(name, 0), path.base_rtt_us)
+    frames = longest_frames(plan)
+    netems = {q.ifname: q.options for q in plan.network.qdiscs if isinstance(q.options, Netem)}
+    for link in plan.links:
+        field = ("network", "links", link.name)
+        dead = [one.name for one in link.directions if one.name in crossed and one.loss_ratio >= 1]
+        if dead:
+            yield _dead(dead[0] if len(dead) == 1 else link.name, field)
+            continue
+        for direction in link.directions:
+            if direction.name in rtts:
+                yield from _queue(direction, rtts[direction.name], frames[direction.name], field)
+            if direction.name in crossed:
+                yield from _stall(direction, netems.get(direction.ifname), field)
+
+
+def _dead(where: str, field: tuple[str, ...]) -> Finding:
+    return Finding(
+        Code.DEAD_LINK,
+        where,
+        "it loses every packet, so that no path across it can come up",
+        "lower its loss; what is to fail later, an event can cut",
+        (*field, "loss"),
+    )
+
+
+def _queue(
+    direction: LinkDirection, rtt_us: float, frame_bytes: int, field: tuple[str, ...]
+) -> Iterator[Finding]:
+    """A queue shorter than one bandwidth-delay product empties whenever one TCP flow halves its window."""
+    if direction.rate_bps is None:
+        return
+    product = int(direction.rate_bps * rtt_us / 8e6)
+    held = direction.queue_bytes or (direction.queue_packets or 0) * frame_bytes
+    if held < product:
+        yield Finding(
+            Code.QUEUE,
+            direction.name,
+            f"its queue holds {held} bytes, less than a bandwidth-delay product ({product} bytes)",
+            "queue: 1bdp, if the link is meant to stay busy after a loss",
+            (*field, "queue"),
+            {"queue_bytes": held, "bdp_bytes": product},
+        )
+
+
+def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]) -> Iterator[Finding]:
+    """In order, everything waits behind a late packet: a heavy tail makes that far longer than the deviation says."""
+    if netem is None or not netem.in_order or netem.distribution not in _HEAVY_TAILED:
+        return
+    longest = longest_ns(netem.distribution, netem.jitter_ns)
+    deviation = deviation_ns(netem.distribution, netem.jitter_ns)
+    yield Finding(
+        Code.STALL,
+        direction.name,
+        f"its {netem.distribution} jitter keeps packets in order, so all of them wait behind a late one: one packet in "
+        f"{VALUES} is {longest / 1e6:.3g} ms later than the mean, {longest / deviation:.2g} deviations",
+        "jitter: {.., reorder: true}, if packets may overtake each other, or a normal or uniform jitter",
+        (*field, "jitter"),
+        {"deviation_ms": deviation / 1e6, "longest_ms": longest / 1e6},
+    )
+
+
+_HEAVY_TAILED = ("pareto", "paretonormal")

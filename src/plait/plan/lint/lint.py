@@ -1,0 +1,84 @@
+"""What will run but may not show what was hoped for, told before anything runs. Pure.
+
+`docs/reference/lint.md` has every code with its threshold and its reason. What happens to one case is told once,
+and by the most specific code that fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from plait.cautions import Code
+from plait.plan.lint import events, flows, links, subflows
+from plait.plan.lint.finding import Finding
+from plait.plan.resolve import absent_subflows, resolve
+from plait.scenario.read.source import Source
+from plait.seeds import trial_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.cautions import Caution
+    from plait.plan.model.plan import Plan
+    from plait.scenario import Scenario
+    from plait.scenario.vary.cases import Case
+
+_ALIKE = 3
+"""More findings of one kind in one case than this are told as one."""
+
+
+def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
+    """The findings of a scenario that varies nothing: of its subflows, its flows, and its links.
+
+    Raises ScenarioError when it cannot be planned.
+    """
+    plan = resolve(scenario, seed)
+    absent = absent_subflows(scenario)
+    found = [
+        *subflows.lint(scenario, plan, absent),
+        *flows.lint(scenario, plan),
+        *links.lint(plan),
+        *events.lint(scenario, plan),
+        *_pauses(plan),
+    ]
+    return _gathered(list({(one.code, one.where, one.message): one for one in found}.values()))
+
+
+def _pauses(plan: Plan) -> Iterator[Finding]:
+    if plan.pause:
+        yield Finding(
+            Code.PAUSE,
+            "every trial",
+            f"halted for a prompt {' and '.join(plan.pause)} its traffic; what is done there is in no file",
+            "leave pause out for figures that others reproduce",
+            ("pause",),
+        )
+
+
+def _gathered(found: list[Finding]) -> list[Finding]:
+    """The findings, with the first of many alike in the place of all of them."""
+    out: list[Finding] = []
+    for one in found:
+        alike = [other for other in found if other.code == one.code]
+        if len(alike) <= _ALIKE:
+            out.append(one)
+        elif one is alike[0]:
+            out.append(replace(one, where=f"{one.where} and {len(alike) - 1} others alike"))
+    return out
+
+
+def lint_cases(cases: Sequence[Case], seed: int) -> list[Caution]:
+    """The cautions of all cases of a study, each once, with its place in the text and the cases that it holds for."""
+    found: dict[tuple[str, str, str], tuple[Case, Finding, list[str]]] = {}
+    for case in cases:
+        for finding in lint(case.scenario, trial_seed(seed, 0)):
+            key = (finding.code, finding.where, finding.message)
+            found.setdefault(key, (case, finding, []))[2].append(case.name)
+    return [_caution(case, finding, names, len(cases)) for case, finding, names in found.values()]
+
+
+def _caution(case: Case, finding: Finding, names: list[str], total: int) -> Caution:
+    source = case.scenario.source or Source("")
+    place = source.mistake(case.place(case.scenario.place(finding.field)), "") if finding.field else None
+    return finding.caution(place, () if len(names) == total else tuple(names))

@@ -1,0 +1,147 @@
+"""Findings about subflows: those that will not come up, and those that add nothing. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.cautions import Code
+from plait.plan.lint.finding import Finding
+from plait.plan.mptcp.missing_subflows import Reason
+from plait.plan.traffic.flow_slots import slots
+from plait.units import Rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from plait.plan.model.plan import Flow, Plan
+    from plait.plan.mptcp.missing_subflows import Absent
+    from plait.scenario import Scenario
+
+
+def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[Absent]]) -> Iterator[Finding]:
+    """Flow by flow; `absent` holds for each entry of the traffic what it will lack."""
+    disabled = {
+        space.name for space in plan.network.namespaces if ("net/mptcp/enabled", "0") in space.sysctls
+    }
+    rates = {d.name: d.rate_bps for link in plan.links for d in link.directions}
+    lacks = [absent[slot.entry] for slot in slots(scenario)]
+    for flow, lacking in zip(plan.flows, lacks, strict=True):
+        if flow.transport != "mptcp":
+            continue
+        off = [side.netns for side in (flow.client, flow.server) if side.netns in disabled]
+        if off:
+            yield _disabled(flow, off[0])
+        elif lacking:
+            yield from (_absent(one) for one in lacking)
+        elif len(flow.paths) < 2 and not flow.joins:
+            yield _single_path(scenario, flow)
+        yield from _shared(flow, rates)
+
+
+def _disabled(flow: Flow, host: str) -> Finding:
+    return Finding(
+        Code.MPTCP_OFF,
+        flow.name,
+        f"it asks for MPTCP, and net.mptcp.enabled is 0 in {host}: the socket will be refused",
+        "set net.mptcp.enabled to 1, or transport: tcp",
+        ("sysctls",),
+    )
+
+
+def _absent(one: Absent) -> Finding:
+    code, message, remedy = _WORDS[one.reason]
+    words = {"host": one.host, "address": one.address, **one.figures}
+    return Finding(code, one.host, message.format(**words), remedy.format(**words), one.where, one.figures)
+
+
+_WORDS = {
+    Reason.SUBFLOW_LIMIT: (
+        Code.SUBFLOW_LIMIT,
+        "its limit is {limit} further subflows, and the endpoints lead to {needed}: the rest is refused",
+        "raise mptcp.limits.{host}.subflows to {needed} (the kernel's bound is 8), or leave it out",
+    ),
+    Reason.ADD_ADDR_LIMIT: (
+        Code.ADD_ADDR_LIMIT,
+        "it accepts {limit} announced addresses, and {needed} are announced: the rest is not used",
+        "raise mptcp.limits.{host}.add_addr_accepted to {needed}, or leave it out",
+    ),
+    Reason.NO_ROUTE: (
+        Code.NO_ROUTE,
+        "no packets travel both ways between its endpoint {address} and the other side: no subflow can come up there",
+        "join them by links, or leave the endpoint out",
+    ),
+    Reason.ONLY_ANNOUNCED: (
+        Code.NO_ROUTE,
+        (
+            "no packets travel both ways between its endpoint {address} and the other side's first address, and the "
+            "kernel does not use announcements again that came before the endpoint: no subflow will come up there"
+        ),
+        "let the other side announce anew: an event that adds its endpoint, at the same time or later",
+    ),
+    Reason.NO_SIGNAL: (
+        Code.NO_SIGNAL,
+        "its address {address} is not announced: no subflow will use the links that lead to it alone",
+        "add an endpoint for {address} with flags: [signal] under mptcp.endpoints.{host}",
+    ),
+    Reason.NO_ENDPOINT: (
+        Code.NO_ENDPOINT,
+        "it has no endpoint with the flag subflow for {address}: no subflow will leave from there",
+        "add an endpoint for {address} with flags: [subflow] under mptcp.endpoints.{host}",
+    ),
+    Reason.WRONG_SIDE: (
+        Code.WRONG_SIDE,
+        "the flags of its endpoint {address} have no use on its side: what it opens or announces is refused",
+        "signal is for the host that is connected to, subflow for the one that connects (see reverse)",
+    ),
+}
+
+
+def _single_path(scenario: Scenario, flow: Flow) -> Finding:
+    limited = scenario.mptcp.limits.get(flow.client.netns)
+    host = flow.client.netns if limited is not None else flow.server.netns
+    return Finding(
+        Code.SINGLE_PATH,
+        flow.name,
+        f"MPTCP has only one path ({flow.paths[0].name}) and cannot gain anything over TCP",
+        f"give {flow.client.netns} and {flow.server.netns} a second link each, or several subflows_per_path",
+        ("mptcp", "endpoints", host)
+        if scenario.mptcp.endpoints.get(host) is not None
+        else ("network", "links"),
+    )
+
+
+def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[Finding]:
+    """Paths that cross the same limited link, when that keeps them from adding up."""
+    paths = [path for path in flow.paths if not path.backup]
+    total = sum(path.rate_bps or 0 for path in paths)
+    ideal = flow.ideal_rate_bps
+    if len(paths) < 2 or ideal is None or ideal >= total:
+        return
+    limited = [[name for name in path.forward if rates[name] is not None] for path in paths]
+    crossed = [name for names in limited for name in names]
+    shared = sorted({name for name in crossed if crossed.count(name) > 1}, key=lambda name: rates[name] or 0)
+    if not shared:
+        return
+    figures = {"together_bps": ideal, "sum_bps": total, "paths": len(paths)}
+    field = ("network", "links", _link(shared[0]))
+    every = range(len(paths))
+    twice = next(((b, a) for a in every for b in range(a) if set(limited[a]) == set(limited[b])), None)
+    if twice is not None:
+        names = " and ".join(paths[i].name for i in twice)
+        limits = ", ".join(limited[twice[0]])
+        what = f"its paths {names} meet the same limits ({limits}): they are one path twice"
+        remedy = "give each subflow links of its own, or leave one subflow out"
+        yield Finding(Code.SAME_PATH, flow.name, what, remedy, field, figures)
+        return
+    what = (
+        f"its paths share {shared[0]}, so that all {len(paths)} together carry at most {Rate(ideal)} and not "
+        f"{Rate(total)}"
+    )
+    remedy = "give the paths links of their own, if they are meant to add up"
+    yield Finding(Code.SHARED_BOTTLENECK, flow.name, what, remedy, field, figures)
+
+
+def _link(direction: str) -> str:
+    """`s1->h2#2` as the name of a link; whether it is written the other way round does not matter for a place."""
+    names, _, suffix = direction.partition("#")
+    return names.replace("->", "-") + (f"#{suffix}" if suffix else "")

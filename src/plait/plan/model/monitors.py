@@ -1,0 +1,54 @@
+"""What is measured only because it was asked for.
+
+Part of the plan's contract (`model.py`); `agent/src/plan/records.rs` reads the same.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from plait.plan.model.record import IfName, Record
+
+
+class InterfaceMonitor(Record):
+    """The counters of every interface of these namespaces but `lo`, read every `interval_us`."""
+
+    interval_us: int = Field(ge=1000)
+    nodes: tuple[str, ...]
+
+
+class CounterMonitor(Record):
+    """The counters of every namespace but `wire`, read every `interval_us`."""
+
+    interval_us: int = Field(ge=1000)
+
+
+class Probe(Record):
+    """ICMP echo requests from `source` to `destination`, one every `interval_us` from the trial's zero on."""
+
+    path: str
+    """The name of the first path that joins the two addresses."""
+    netns: str
+    source: str
+    destination: str
+    interval_us: int = Field(ge=1000)
+    payload_bytes: int = Field(ge=8, le=1400)
+
+
+class Capture(Record):
+    """Every packet of an interface, written to `pcap/FILE` of the trial's folder."""
+
+    netns: str
+    ifname: IfName
+    file: str
+    packet_bytes: int = Field(ge=64, le=65_535)
+    """So many of each packet are kept."""
+
+
+class Monitors(Record):
+    """What is measured only because it was asked for."""
+
+    interfaces: InterfaceMonitor | None = None
+    counters: CounterMonitor | None = None
+    probes: tuple[Probe, ...] = ()
+    captures: tuple[Capture, ...] = ()

@@ -1,0 +1,192 @@
+"""MPTCP endpoints and limits of all hosts, from the beginning of a trial to its end. Pure.
+
+What follows from those of one moment is in `moment.py`, how events change them in `host_events.py`. With
+`subflows_per_path` the agent is the path manager: it opens the same pairs, several times each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan.model.mptcp import Join, Mptcp, SetSysctl
+from plait.plan.mptcp import host_events
+from plait.plan.mptcp.host_events import States
+from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, MAX_SUBFLOWS, Ends, Moment, Own
+from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from plait.plan.mptcp.host_events import HostEvent
+    from plait.plan.network.topology import Port, Topology
+    from plait.plan.routes.tables import Routing
+
+    Pair = tuple[Port, Port]
+
+
+class PathManager:
+    """The endpoints and limits of all hosts, for the MPTCP flows of a scenario."""
+
+    def __init__(self, topology: Topology, routing: Routing, flows: list[Ends]) -> None:
+        self._topology = topology
+        self._routing = routing
+        self._settings = topology.scenario.mptcp
+        hosts = topology.scenario.network.hosts
+        first = {host: host_events.numbered(self._of(host, flows)) for host in hosts}
+        states = States(topology, first)
+        most = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
+        self._moments = [Moment(routing, endpoints, most) for endpoints in states.endpoints]
+        limits = {host: self._limit(host, flows) for host in hosts}
+        self.events: list[HostEvent] = list(states.events(limits))
+        """What happens to hosts, in the order of time."""
+        self._moments = [
+            Moment(routing, endpoints, now)
+            for endpoints, now in zip(states.endpoints, states.limits(limits), strict=True)
+        ]
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether the agent opens subflows, because the kernel's path manager opens one for each pair at most."""
+        return self._settings.subflows_per_path > 1
+
+    def plan(self) -> list[Mptcp]:
+        """What to set in each host that has endpoints, or to which a limit other than none applies."""
+        if self.is_agent:
+            return []
+        first = self._moments[0]
+        return [
+            Mptcp(
+                netns=host,
+                subflows=first.limits[host][0],
+                add_addr_accepted=first.limits[host][1],
+                endpoints=tuple(host_events.planned(own) for own in endpoints),
+            )
+            for host, endpoints in first.endpoints.items()
+            if endpoints or any(first.limits[host])
+        ]
+
+    def pairs(self, ends: Ends) -> list[Pair]:
+        """The pairs of interfaces that a flow's subflows take at some time, the initial one first."""
+        return list(dict.fromkeys(pair for moment in self._moments for pair in moment.pairs(ends)))
+
+    def wanted(self, ends: Ends, accepted: int) -> list[Pair]:
+        """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
+        found = (pair for moment in self._moments for pair in moment.wanted(ends, accepted))
+        return list(dict.fromkeys(found))
+
+    def attempts(self, ends: Ends, accepted: int) -> list[Pair]:
+        """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
+        found = (pair for moment in self._moments for pair in moment.attempts(ends, accepted))
+        return list(dict.fromkeys(found))
+
+    def announced(self, ends: Ends) -> list[Port]:
+        """The addresses that the server announces at some time."""
+        return list(dict.fromkeys(port for moment in self._moments for port in moment.announced(ends)))
+
+    def undisturbed(self, host: str) -> list[Moment]:
+        """The moments until an event sets the limits of a host: whoever does that knows what they are for."""
+        first = self._moments[0].limits[host]
+        others = (i for i, moment in enumerate(self._moments) if moment.limits[host] != first)
+        return self._moments[: next(others, None)]
+
+    def is_backup(self, ends: Ends, pair: Pair) -> bool:
+        """Whether the subflow between them is for times when there is no other, whenever it is there."""
+        there = [moment for moment in self._moments if pair in moment.pairs(ends)] or self._moments[:1]
+        return all(moment.is_backup(ends, pair) for moment in there)
+
+    def given(self, host: str) -> list[tuple[tuple[str | int, ...], Own]] | None:
+        """The endpoints that the scenario gives a host, now or later, each with its place; None: they are derived."""
+        if host not in self._settings.endpoints:
+            return None
+        here = (("mptcp", "endpoints", host, i) for i in range(len(self._settings.endpoints[host])))
+        return [*zip(here, self._moments[0].endpoints[host], strict=True), *self._added(host)]
+
+    def settings(self) -> list[SetSysctl]:
+        """The kernel settings that change."""
+        return [event.action for event in self.events if isinstance(event.action, SetSysctl)]
+
+    def joins(self, ends: Ends) -> tuple[Join, ...]:
+        """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
+        if not self.is_agent:
+            return ()
+        pairs, each = self.pairs(ends), self._settings.subflows_per_path
+        if len(pairs) * each > MAX_JOINED:
+            what = (
+                f"{each} subflows over each of the {len(pairs)} pairs of addresses of {ends.client} and {ends.server} "
+                f"are {len(pairs) * each}; a connection has at most {MAX_JOINED}"
+            )
+            raise error_at(self._topology.scenario, [(("mptcp", "subflows_per_path"), what)])
+        ids = {port: i for i, port in enumerate(dict.fromkeys(port for port, _ in pairs))}
+        return tuple(
+            Join(
+                client_address=str(client.ip),
+                server_address=str(server.ip),
+                id=ids[client],
+                backup=self.is_backup(ends, (client, server)),
+                count=each - ((client, server) == ends.initial),
+            )
+            for client, server in pairs
+        )
+
+    def usable(self, pair: Pair) -> bool:
+        """Whether packets arrive, both ways."""
+        return self._moments[0].usable(pair)
+
+    def crossed(self, pair: Pair) -> set[str]:
+        """The directions of links that packets take on the way there; none when they do not arrive."""
+        ways = self._routing.reach.round_trip(*pair)
+        return {port.out for port in ways[0]} if ways is not None else set()
+
+    def _added(self, host: str) -> list[tuple[tuple[str | int, ...], Own]]:
+        """The endpoints that come later."""
+        return [
+            (event.where, event.own) for event in self.events if event.own is not None and event.host == host
+        ]
+
+    def _of(self, host: str, flows: list[Ends]) -> list[Own]:
+        """The endpoints of a host: as given, or derived from its part in the flows."""
+        if host in self._settings.endpoints:
+            return host_events.given(self._topology, host)
+        flags: dict[Port, set[str]] = {}
+        changed = host_events.changed_ports(self._topology, host)
+        for ends in flows:
+            for node, flag, initial in (
+                (ends.client, "subflow", ends.initial[0]),
+                (ends.server, "signal", ends.initial[1]),
+            ):
+                if node == host:
+                    for port in self._topology.ports[host]:
+                        if port is not initial or port in changed:
+                            flags.setdefault(port, set()).add(flag)
+        if len(flags) > MAX_ENDPOINTS:
+            what = (
+                f"{host} would need {len(flags)} MPTCP endpoints and the kernel takes {MAX_ENDPOINTS}; choose them "
+                f"under mptcp.endpoints.{host}, or give {host} fewer links"
+            )
+            raise error_at(self._topology.scenario, [(("network", "hosts", host), what)])
+        return [Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags]
+
+    def _limit(self, host: str, flows: list[Ends]) -> tuple[int, int]:
+        """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows, at any time."""
+        given = self._settings.limits.get(host)
+        mine = [ends for ends in flows if host in (ends.client, ends.server)]
+        subflows = max(
+            (
+                len(moment.pairs(ends)) - 1 + (moment.in_vain(ends) if host == ends.server else 0)
+                for moment in self._moments
+                for ends in mine
+            ),
+            default=0,
+        )
+        accepted = max(
+            (
+                sum("signal" in own.flags for own in moment.endpoints[ends.server])
+                for moment in self._moments
+                for ends in mine
+                if ends.client == host
+            ),
+            default=0,
+        )
+        if given is not None:
+            subflows = subflows if given.subflows is None else given.subflows
+            accepted = accepted if given.add_addr_accepted is None else given.add_addr_accepted
+        return min(subflows, MAX_SUBFLOWS), min(accepted, MAX_SUBFLOWS)

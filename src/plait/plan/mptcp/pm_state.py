@@ -1,0 +1,112 @@
+"""What the kernel's path manager makes of the endpoints and limits that hold at one moment. Pure.
+
+The in-kernel path manager of the connecting side opens, beside the initial subflow from c0 to s0:
+- from each of its `subflow` endpoints to s0 (to every known address with `fullmesh`);
+- to each address that the other side announces (`signal`): from its `fullmesh` endpoints, or else from the
+  address that the main table chooses.
+A pair that cannot be routed fails at once and uses up no limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plait.plan.network.topology import Port
+    from plait.plan.routes.tables import Routing
+
+    Pair = tuple[Port, Port]
+
+MAX_ENDPOINTS = 8
+MAX_SUBFLOWS = 8
+"""In addition to the initial one."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Who connects to whom, and over which pair of interfaces first."""
+
+    client: str
+    server: str
+    initial: Pair
+
+
+@dataclass(frozen=True)
+class Own:
+    """An endpoint of a host, and the interface that has its address."""
+
+    port: Port
+    flags: tuple[str, ...]
+    id: int | None = None
+    """None: not numbered yet."""
+    listen: int | None = None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The endpoints and limits of all hosts at one time."""
+
+    routing: Routing
+    endpoints: dict[str, list[Own]]
+    limits: dict[str, tuple[int, int]]
+    """(subflows, add_addr_accepted)."""
+
+    def pairs(self, ends: Ends) -> list[Pair]:
+        """The pairs of interfaces that a flow's subflows take, the initial one first."""
+        subflows, accepted = self.limits[ends.client]
+        subflows = min(subflows, self.limits[ends.server][0])
+        return self.wanted(ends, accepted)[: 1 + subflows]
+
+    def wanted(self, ends: Ends, accepted: int) -> list[Pair]:
+        """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
+        pairs = [ends.initial, *filter(self.usable, self.attempts(ends, accepted))]
+        return list(dict.fromkeys(pairs))
+
+    def attempts(self, ends: Ends, accepted: int) -> list[Pair]:
+        """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
+        mesh = [own.port for own in self.endpoints[ends.client] if "fullmesh" in own.flags]
+        plain = [
+            own.port for own in self.endpoints[ends.client] if "subflow" in own.flags and own.port not in mesh
+        ]
+        tried = [(port, ends.initial[1]) for port in (*plain, *mesh)]
+        for target in self.announced(ends)[:accepted]:
+            chosen = self.routing.reach.main_source(ends.client, target)
+            meshed = [(port, target) for port in mesh if port.ip.version == target.ip.version]
+            tried += meshed or ([(chosen, target)] if chosen is not None else [])
+        return [pair for pair in tried if pair[0].ip.version == pair[1].ip.version]
+
+    def announced(self, ends: Ends) -> list[Port]:
+        """The addresses that the server announces and to which there is no subflow from the beginning."""
+        s0 = ends.initial[1]
+        # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
+        families = (4,) if s0.ip.version == 4 else (4, 6)
+        return [
+            own.port
+            for own in self.endpoints[ends.server]
+            if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
+        ]
+
+    def in_vain(self, ends: Ends) -> int:
+        """So many subflows the server opens at most, which nothing answers: they use up its limit until then.
+
+        A host that is only connected to opens none, unless it is given endpoints for that.
+        """
+        c0 = ends.initial[0]
+        own = [own.port for own in self.endpoints[ends.server] if {"subflow", "fullmesh"} & set(own.flags)]
+        announced = [
+            own for own in self.endpoints[ends.client] if "signal" in own.flags and own.port is not c0
+        ]
+        return sum(self.usable((port, c0)) for port in own) + len(announced)
+
+    def is_backup(self, ends: Ends, pair: Pair) -> bool:
+        """Whether either end wants the subflow between them for times when there is no other."""
+        return any(
+            own.port is port and "backup" in own.flags
+            for host, port in zip((ends.client, ends.server), pair, strict=True)
+            for own in self.endpoints[host]
+        )
+
+    def usable(self, pair: Pair) -> bool:
+        """Whether packets arrive, both ways."""
+        return self.routing.reach.round_trip(*pair) is not None

@@ -1,0 +1,178 @@
+"""An address for every port of a host or router: as given, the rest derived. Pure.
+
+Derived subnets are 10.0.0.0/24, 10.0.1.0/24, .. and fd00::/64, fd00:1::/64, .., one for each segment in the order of
+the links; a segment with more ports gets a shorter prefix. Within a segment hosts come first, then routers, each in
+the order of their declaration, and get .1, .2, .. If one port of a segment has a given address, its subnet is the
+given one's.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from plait.plan.network.topology import add_second_family
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+
+    from plait.plan.network.topology import Port, Segment, Topology
+
+    Found = tuple[tuple[str | int, ...], str]
+    AnyNetwork = IPv4Network | IPv6Network
+    AnyAddress = IPv4Address | IPv6Address
+
+_SPACES = {4: ("10.0.0.0/8", 8, 8), 6: ("fd00::/16", 96, 64)}
+"""By family: what derived subnets are taken from, the bits of the distance of two, and the bits of a host's part."""
+
+
+def assign(topology: Topology) -> dict[Segment, AnyNetwork]:
+    """Gives every port of a host or router its address; returns each segment's subnet. Raises ScenarioError.
+
+    A segment has the families of its given addresses; without any, those that the network says. A dual network
+    has both everywhere.
+    """
+    network = topology.scenario.network
+    order = {node: i for i, node in enumerate((*network.hosts, *network.routers))}
+    for segment in topology.segments[:]:
+        versions = _families(topology, segment)
+        segment.version = versions[0]
+        if len(versions) == 2:
+            add_second_family(topology, segment).version = versions[1]
+    subnets = _given_subnets(topology)
+    _derive_subnets(topology, subnets)
+    for segment, subnet in subnets.items():
+        _fill(topology, subnet, sorted(segment.ports, key=lambda p: (order[p.node], p.index)))
+    _refuse_clashes(topology, subnets)
+    return subnets
+
+
+def _families(topology: Topology, segment: Segment) -> list[int]:
+    wanted = topology.scenario.network.addresses
+    if wanted == "dual":
+        return [4, 6]
+    given = {interface.version for port in segment.ports for interface in _given(topology, port)}
+    return sorted(given) or [4 if wanted == "ipv4" else 6]
+
+
+def _given(topology: Topology, port: Port) -> list[IPv4Interface | IPv6Interface]:
+    """The addresses that the scenario gives to a port, of all families."""
+    network = topology.scenario.network
+    node = network.hosts.get(port.node) or network.routers[port.node]
+    return [ip_interface(text) for text in node.addresses.get(port.wired.key, ())]
+
+
+def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
+    """Gives ports the addresses that the scenario gives them; returns the subnets that follow."""
+    found: list[Found] = []
+    subnets: dict[Segment, AnyNetwork] = {}
+    for segment in topology.segments:
+        for port in segment.ports:
+            for interface in _given(topology, port):
+                if interface.version != segment.version:
+                    continue
+                port.address = interface
+                subnet = subnets.setdefault(segment, interface.network)
+                if interface.network != subnet:
+                    what = f"'{interface}' is not in {subnet}, the subnet of others on the same segment; use one subnet"
+                    found.append((_field(topology, port), what))
+    if found:
+        raise error_at(topology.scenario, found)
+    return subnets
+
+
+def _field(topology: Topology, port: Port) -> tuple[str | int, ...]:
+    """The field of the scenario where the port's address is, or would be, given."""
+    network = topology.scenario.network
+    kind = "hosts" if port.node in network.hosts else "routers"
+    return ("network", kind, port.node, "addresses", port.wired.key)
+
+
+def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
+    """Subnets for the segments without one, that overlap none of the given."""
+    for version, (name, apart, host_bits) in _SPACES.items():
+        space = ip_network(name)
+        taken = sorted(
+            (int(net.network_address), int(net.broadcast_address))
+            for net in subnets.values()
+            if net.version == version
+        )
+        at = int(space.network_address)
+        for segment in topology.segments:
+            if segment in subnets or segment.version != version:
+                continue
+            bits = (len(segment.ports) + 1).bit_length()
+            size = 1 << max(apart, bits)
+            at = _free(at, size, taken)
+            if at + size - 1 > int(space.broadcast_address):
+                what = f"{space} is too small for all segments; give some of them addresses of your own"
+                raise error_at(topology.scenario, [(("network", "links"), what)])
+            subnets[segment] = ip_network((at, space.max_prefixlen - max(host_bits, bits)))
+            at += size
+
+
+def _free(at: int, size: int, taken: list[tuple[int, int]]) -> int:
+    """The first multiple of `size` from `at` on, with as much room before what is taken; forgets what lies behind."""
+    at = -(-at // size) * size
+    while taken and taken[0][0] < at + size:
+        _, last = taken.pop(0)
+        if last >= at:
+            at = -(-(last + 1) // size) * size
+    return at
+
+
+def _fill(topology: Topology, subnet: AnyNetwork, ports: list[Port]) -> None:
+    """Derived addresses for the ports that have none, in order, past those that are taken."""
+    taken = {int(port.address.ip) for port in ports if port.address is not None}
+    start = int(subnet.network_address)
+    last = int(subnet.broadcast_address)
+    number = 0
+    for port in ports:
+        if port.address is not None:
+            continue
+        number += 1
+        while start + number in taken:
+            number += 1
+        if start + number >= last:
+            what = f"{subnet} is too small for the ports of its segment; use a shorter prefix"
+            raise error_at(topology.scenario, [(_field(topology, port), what)])
+        port.address = _interface(subnet, number)
+
+
+def _interface(subnet: AnyNetwork, number: int) -> IPv4Interface | IPv6Interface:
+    return (
+        ip_interface((int(subnet.network_address) + number, subnet.prefixlen))
+        if isinstance(subnet, IPv4Network)
+        else ip_interface(f"{subnet[number]}/{subnet.prefixlen}")
+    )
+
+
+def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
+    """No address twice, no two segments with overlapping subnets."""
+    found: list[Found] = []
+    seen: dict[AnyAddress, Port] = {}
+    for segment in topology.segments:
+        for port in segment.ports:
+            other = seen.setdefault(port.ip, port)
+            if other is not port:
+                what = f"{port.ip} is also the address of {other.node} on {other.wired.key}; choose another"
+                found.append((_field(topology, port), what))
+    ranges = sorted(
+        (
+            (net.version, int(net.network_address), int(net.broadcast_address), seg)
+            for seg, net in subnets.items()
+        ),
+        key=lambda r: r[:3],
+    )
+    for low, high in pairwise(ranges):
+        if low[0] == high[0] and high[1] <= low[2]:
+            port = high[3].ports[0]
+            what = (
+                f"the subnet {subnets[high[3]]} overlaps {subnets[low[3]]} of the segment of {low[3].wires[0].key}; "
+                "give each segment a subnet of its own"
+            )
+            found.append((_field(topology, port), what))
+    if found:
+        raise error_at(topology.scenario, found)

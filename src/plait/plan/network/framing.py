@@ -1,0 +1,52 @@
+"""How long frames and segments of a plan are, from the MTUs of its interfaces. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.frames import (
+    DEFAULT_MTU,
+    DSS,
+    IPV4_HEADER,
+    IPV6_HEADER,
+    TCP_HEADER,
+    TIMESTAMPS,
+    frame_bytes,
+)
+
+if TYPE_CHECKING:
+    from plait.plan.model.plan import Flow, Plan
+
+
+def longest_frames(plan: Plan) -> dict[str, int]:
+    """Return the bytes of the longest frame by link direction."""
+    mtus = {end.ifname: veth.mtu for veth in plan.network.veths for end in (veth.a, veth.b)}
+    return {
+        direction.name: frame_bytes(mtus.get(direction.ifname, DEFAULT_MTU))
+        for link in plan.links
+        for direction in link.directions
+    }
+
+
+def full_segment(plan: Plan, flow: Flow, *, transport: str) -> tuple[int, int]:
+    """Return the payload bytes and the frame bytes of a full segment of `flow`, sent by `transport` ("tcp", "mptcp").
+
+    The least MTU of the plan's interfaces counts: a route over the others is no shorter in headers.
+    """
+    mtu = min((veth.mtu for veth in plan.network.veths), default=DEFAULT_MTU)
+    headers = (IPV6_HEADER if ":" in flow.server.address else IPV4_HEADER) + TCP_HEADER
+    if _timestamps(plan, flow):
+        headers += TIMESTAMPS
+    if transport == "mptcp":
+        headers += DSS
+    return mtu - headers, frame_bytes(mtu)
+
+
+def _timestamps(plan: Plan, flow: Flow) -> bool:
+    """Return whether both hosts of `flow` use TCP time stamps, the kernel's default."""
+    for namespace in plan.network.namespaces:
+        if namespace.name in (flow.client.netns, flow.server.netns):
+            for key, value in namespace.sysctls:
+                if key.replace(".", "/") == "net/ipv4/tcp_timestamps" and value == "0":
+                    return False
+    return True

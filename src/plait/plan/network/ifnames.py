@@ -1,0 +1,66 @@
+"""Names of interfaces: for people where they fit, and mapped where the kernel's 15 characters are too few. Pure.
+
+Interfaces of node `h1` are `h1-eth0`, `h1-eth1`, .. in the order of its links. Where that would be too long, all
+interfaces of the node share a shortened name: `a-very-long-name` with two of them has `a-very-lon-eth0` and
+`a-very-lon-eth1`. No two nodes share one, so that an interface's name tells its node, in a capture as in a table: of
+several nodes that would be shortened alike the second gets `a-very-l_2-eth0`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.plan.model.plan import Plan
+
+IFNAME_MAX = 15
+"""Characters (IFNAMSIZ of linux/if.h, without the end)."""
+
+
+def ifname(stem: str, index: int) -> str:
+    """`h1-eth0`."""
+    return f"{stem}-eth{index}"
+
+
+def stems(interfaces: Mapping[str, int]) -> dict[str, str]:
+    """What the names of each node's interfaces begin with; `interfaces` is the number of them by node."""
+    room = {node: IFNAME_MAX - len(ifname("", max(count - 1, 0))) for node, count in interfaces.items()}
+    found = {node: node for node, most in room.items() if len(node) <= most}
+    taken = set(found)
+    for node, most in room.items():
+        if node not in found:
+            found[node] = _shortened(node, most, taken)
+            taken.add(found[node])
+    return found
+
+
+def _shortened(node: str, most: int, taken: set[str]) -> str:
+    """The first characters of a name, with a number where another node has these."""
+    stem, number = node[:most], 1
+    while stem in taken:
+        number += 1
+        tail = f"_{number}"
+        stem = node[: most - len(tail)] + tail
+    return stem
+
+
+def mapped(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The interfaces of the nodes whose names are too long for them, by node."""
+    found: dict[str, list[str]] = {
+        space.name: [] for space in plan.network.namespaces if space.role != "wire"
+    }
+    for end in (end for veth in plan.network.veths for end in (veth.a, veth.b)):
+        if end.netns in found and not end.ifname.startswith(f"{end.netns}-eth"):
+            found[end.netns].append(end.ifname)
+    return {node: tuple(names) for node, names in found.items() if names}
+
+
+def told(plan: Plan) -> list[str]:
+    """A line for each node whose interfaces have another name than its own."""
+    return [
+        f"the interfaces of {node} are called {', '.join(names[:4])}{', ..' if len(names) > 4 else ''}: Linux allows "
+        f"{IFNAME_MAX} characters"
+        for node, names in mapped(plan).items()
+    ]

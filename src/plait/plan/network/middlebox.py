@@ -1,0 +1,52 @@
+"""Middleboxes as rules of nftables in `wire`, where a link without one has a redirection; also as commands. Pure."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from plait.plan.model.mptcp import Middlebox
+from plait.plan.network.topology import WIRE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model.plan import Network
+    from plait.plan.network.topology import Wired
+
+_SEGMENTS = {
+    "syn": "tcp flags & (syn|ack) == syn",
+    "synack": "tcp flags & (syn|ack) == (syn|ack)",
+    "ack": "tcp flags & syn == 0 meta length < 100",
+    "data": "tcp flags & syn == 0 meta length >= 100",
+}
+"""For nft, which has no word for payload: what is short is taken for none."""
+
+
+def middleboxes(wired: Wired) -> Iterator[Middlebox]:
+    """One for each direction in which the link has one."""
+    box = wired.link.middlebox
+    for port, name in zip(wired.ports, ("forward", "backward"), strict=True):
+        if box is not None and box.direction in ("both", name):
+            strip: tuple[Any, ...] = box.segments
+            yield Middlebox(
+                netns=WIRE,
+                source=port.wire_ifname,
+                target=port.far.wire_ifname,
+                strip=strip,
+                rewrite=box.rewrite,
+            )
+
+
+def commands(network: Network) -> Iterator[str]:
+    """What a person would type to have the same."""
+    for box in network.middleboxes:
+        run = f"ip netns exec {quote(box.netns)} nft"
+        chain = f"netdev plait {box.source}"
+        yield f"{run} add table netdev plait"
+        yield f"{run} 'add chain {chain} {{ type filter hook ingress device {box.source} priority 0; }}'"
+        if box.rewrite:
+            yield "# nft has no words for what a trial also does: byte 100 of each segment is turned over"
+        for kind in box.strip:
+            yield f"{run} 'add rule {chain} {_SEGMENTS[kind]} reset tcp option mptcp'"
+        yield f"{run} 'add rule {chain} fwd to {box.target}'"

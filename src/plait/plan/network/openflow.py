@@ -1,0 +1,154 @@
+"""Switches that forward by the plan's own flows: which ports lead to whom, and the flows that say so. Pure.
+
+Frames take the shortest ways between switches, by the network's metric, and all that are equally good, so that
+cycles and parallel links are used rather than refused. Where several ports are equally good, a flow computes a hash of
+addresses and ports with a basis that the trial gives to each switch, and sends the packet round once more; the hash's
+last bits then choose the port, as the `select` groups of OpenFlow do. What is for everybody (ARP, neighbour
+discovery) follows a spanning tree.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from plait.plan.model.forwarding import Datapath, FlowRule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.network.topology import Port, Segment, Topology
+
+BRIDGE = "br0"
+FOR_GROUPS = "01:00:00:00:00:00/01:00:00:00:00:00"
+"""Broadcast and multicast: the first bit of the address that is sent first."""
+_BUCKETS = 64
+"""For a number of ports that is no power of two; the most used one gets at most a sixteenth too much of 9 ports."""
+
+
+class Fabric:
+    """The shortest ways between the switches of one segment."""
+
+    def __init__(self, ports: dict[str, list[Port]], metric: str) -> None:
+        self._ports = ports
+        self._metric = metric
+        self._towards: dict[str, dict[str, list[Port]]] = {}
+
+    def towards(self, goal: str) -> dict[str, list[Port]]:
+        """By switch: its ports of the least cost towards the switch `goal`, in their order; none at `goal`."""
+        known = self._towards.get(goal)
+        if known is not None:
+            return known
+        cost: dict[str, tuple[int, int]] = {}
+        best: dict[str, list[Port]] = {goal: []}
+        waiting = [((0, 0), goal)]
+        while waiting:
+            at, switch = heapq.heappop(waiting)
+            if switch in cost:
+                continue
+            cost[switch] = at
+            for port in self._between(switch):
+                before = port.far
+                if before.node not in cost:
+                    step = self._step(before)
+                    heapq.heappush(waiting, ((at[0] + step[0], at[1] + step[1]), before.node))
+        for switch, least in cost.items():
+            best[switch] = [
+                port
+                for port in self._between(switch)
+                for step in [self._step(port)]
+                if (cost[port.far.node][0] + step[0], cost[port.far.node][1] + step[1]) == least
+            ]
+        self._towards[goal] = best
+        return best
+
+    def way(self, source: Port, target: Port) -> list[Port]:
+        """The ports left by a frame, where the first of equally good ones is taken at each switch."""
+        at, goal = source.far.node, target.far.node
+        ports = [source]
+        while at != goal:
+            ports.append(self.towards(goal)[at][0])
+            at = ports[-1].far.node
+        return [*ports, target.far]
+
+    def every(self, source: Port, target: Port) -> list[Port]:
+        """All ports that a frame may leave on its way."""
+        goal = target.far.node
+        found: dict[Port, None] = {source: None}
+        waiting, seen = [source.far.node], set[str]()
+        for switch in waiting:
+            if switch in seen:
+                continue
+            seen.add(switch)
+            found |= dict.fromkeys(self.towards(goal)[switch])
+            waiting += [port.far.node for port in self.towards(goal)[switch]]
+        return [*found, target.far]
+
+    def _between(self, switch: str) -> Iterator[Port]:
+        return (port for port in self._ports[switch] if port.far.node in self._ports)
+
+    def _step(self, port: Port) -> tuple[int, int]:
+        return (port.wired.delay_ns(forward=port.at_a), 1) if self._metric == "delay" else (1, 0)
+
+
+def datapaths(topology: Topology) -> Iterator[Datapath]:
+    """The OpenFlow switches, in the order of their declaration; flows that hash have no basis yet."""
+    for switch, options in topology.scenario.network.switches.items():
+        if options.openflow is None:
+            continue
+        ports = topology.ports[switch]
+        segment = ports[0].segment
+        learning = options.openflow == "learning"
+        yield Datapath(
+            netns=switch,
+            ifname=BRIDGE,
+            ports=tuple(port.ifname for port in ports),
+            learning=learning,
+            rules=() if learning else tuple(_rules(switch, ports, segment)),
+        )
+
+
+def _rules(switch: str, ports: list[Port], segment: Segment) -> Iterator[FlowRule]:
+    fabric = segment.fabric
+    assert fabric is not None  # every segment of such a switch has one
+    groups: dict[tuple[str, ...], int] = {}
+    for wired in segment.wires:
+        for target in wired.ports:
+            if target.node in segment.depth:
+                continue
+            attached = target.far.node
+            best = (target.far,) if attached == switch else fabric.towards(attached)[switch]
+            names = tuple(port.ifname for port in best)
+            if len(names) == 1:
+                yield FlowRule(destination=target.mac, output=names)
+            else:
+                group = groups.setdefault(names, len(groups) + 1)
+                yield FlowRule(destination=target.mac, hash_basis=0, recirculate=group)
+    for names, group in groups.items():
+        yield from _buckets(names, group)
+    tree = [port for port in ports if _in_tree(port, segment)]
+    for port in tree:
+        output = tuple(other.ifname for other in tree if other is not port)
+        yield FlowRule(in_port=port.ifname, destination=FOR_GROUPS, output=output)
+
+
+def _buckets(names: tuple[str, ...], group: int) -> Iterator[FlowRule]:
+    count = len(names) if len(names).bit_count() == 1 else _BUCKETS
+    for bucket in range(count):
+        output = (names[bucket % len(names)],)
+        yield FlowRule(recirculation=group, hash=bucket, hash_mask=count - 1, output=output)
+
+
+def _in_tree(port: Port, segment: Segment) -> bool:
+    """Whether a switch's port is on the spanning tree: towards the root, away from it, or to no switch at all."""
+    far = port.far
+    return (
+        far.node not in segment.depth or segment.up.get(port.node) is port or segment.up.get(far.node) is far
+    )
+
+
+def reseeded(datapath: Datapath, seed: int) -> Datapath:
+    """The datapath, with this seed as the basis of its hashes."""
+    basis = {"hash_basis": seed % 2**32}
+    rules = (rule if rule.hash_basis is None else rule.model_copy(update=basis) for rule in datapath.rules)
+    return datapath.model_copy(update={"rules": tuple(rules)})

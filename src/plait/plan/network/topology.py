@@ -1,0 +1,337 @@
+"""The network as kernel devices: interfaces, segments and the frames' way through switches. Pure.
+
+A segment is what one subnet covers: links joined by switches, or a single link between two hosts or routers.
+Switches have no spanning tree, so a segment must be a tree, and a cycle is refused here; except among switches that
+forward by the plan's own flows (`fabric`).
+
+Interfaces are named as `ifnames` says, in the order of a node's links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plait.plan.links.traces import followed
+from plait.plan.network import ifnames
+from plait.plan.network.openflow import Fabric
+from plait.scenario.names import LinkName, read_link_name
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+
+    from plait.scenario.fields.links import Conditions, Link
+    from plait.scenario.scenario import Scenario
+
+WIRE = "wire"
+"""The hidden namespace that holds all links."""
+BRIDGE_PORTS_MAX = 1023
+
+
+@dataclass(eq=False)
+class Port:
+    """An interface of a node, one end of a link, in one address family.
+
+    Where a segment has two families, its hosts and routers have two ports for an interface, each on a segment of
+    its own: packets of one family never meet those of the other, whatever links they share.
+    """
+
+    node: str
+    index: int
+    """Of the node's interfaces, from 0."""
+    wired: Wired
+    segment: Segment
+    at_a: bool
+    """Whether this is the end of the first node in the link's name."""
+    address: IPv4Interface | IPv6Interface | None = None
+    """None at a switch."""
+    stem: str = ""
+    """What the names of the node's interfaces begin with."""
+
+    @property
+    def ifname(self) -> str:
+        """`h1-eth0`; see `ifnames` for names that are too long."""
+        return ifnames.ifname(self.stem, self.index)
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address:
+        """The address without its prefix, of a host's or router's port."""
+        assert self.address is not None  # plan.addressing gave one to each
+        return self.address.ip
+
+    @property
+    def far(self) -> Port:
+        """The other end of the link."""
+        return self.wired.ends(self.segment)[1 if self.at_a else 0]
+
+    @property
+    def conditions(self) -> Conditions:
+        """Those of the link direction that leaves the node here."""
+        return self.wired.link.conditions(forward=self.at_a)
+
+    @property
+    def mac(self) -> str:
+        """Locally administered, from the link's number and the end: nothing random, nothing shared."""
+        return mac(0, self.wired.index * 2 + (0 if self.at_a else 1))
+
+    @property
+    def wire_mac(self) -> str:
+        """Of the veth's other end, in the namespace `wire`."""
+        return mac(1, self.wired.index * 2 + (0 if self.at_a else 1))
+
+    @property
+    def wire_ifname(self) -> str:
+        """`w0a`: the veth's other end, in the namespace `wire`."""
+        return f"w{self.wired.index}{'a' if self.at_a else 'b'}"
+
+    @property
+    def out(self) -> str:
+        """The name of the link direction that leaves the node here."""
+        return self.wired.name.direction(forward=self.at_a)
+
+
+@dataclass(eq=False)
+class Wired:
+    """A link of the scenario and its two ends."""
+
+    index: int
+    key: str
+    name: LinkName
+    link: Link
+    ports: list[Port] = field(default_factory=list)
+    """The two ends; in the first family, where there are two."""
+    second: list[Port] = field(default_factory=list)
+    """The two ends in the second family; a switch's port is the same in both."""
+
+    def ends(self, segment: Segment) -> list[Port]:
+        """The two ends in the family of a segment."""
+        return self.second if segment.second else self.ports
+
+    def delay_ns(self, *, forward: bool) -> int:
+        """One-way delay of a direction."""
+        return int(self.link.conditions(forward=forward).delay or 0)
+
+
+@dataclass(eq=False)
+class Segment:
+    """A subnet: all ports that reach each other without a router."""
+
+    wires: list[Wired] = field(default_factory=list)
+    depth: dict[str, int] = field(default_factory=dict)
+    """Of each switch in the tree; the first one is the root."""
+    up: dict[str, Port] = field(default_factory=dict)
+    """The port of each switch that leads towards the root."""
+    second: bool = False
+    """Whether this is the second family of its links."""
+    version: int = 4
+    """The address family; plan.addressing decides."""
+    fabric: Fabric | None = None
+    """How frames pass where a switch forwards by the plan's own flows; else they climb the tree."""
+
+    @property
+    def ports(self) -> list[Port]:
+        """The ports of hosts and routers, in no particular order."""
+        return [port for wired in self.wires for port in wired.ends(self) if port.node not in self.depth]
+
+
+@dataclass(eq=False)
+class Topology:
+    """All nodes, links and segments of a scenario."""
+
+    scenario: Scenario
+    wires: list[Wired]
+    ports: dict[str, list[Port]]
+    """By node, in the order of its links; ports of a second family follow."""
+    segments: list[Segment]
+    """In the order of their first links; those of a second family follow."""
+
+
+def add_second_family(topology: Topology, segment: Segment) -> Segment:
+    """Gives a segment's hosts and routers ports in a second family; returns the segment of those."""
+    twin = Segment(segment.wires, segment.depth, segment.up, second=True, fabric=segment.fabric)
+    for wired in segment.wires:
+        for port in wired.ports:
+            if port.node in segment.depth:
+                wired.second.append(port)
+                continue
+            other = Port(port.node, port.index, wired, twin, at_a=port.at_a, stem=port.stem)
+            wired.second.append(other)
+            topology.ports[port.node].append(other)
+    topology.segments.append(twin)
+    return twin
+
+
+def mac(kind: int, number: int) -> str:
+    """A locally administered unicast address."""
+    return f"02:70:{kind:02x}:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
+
+
+def build(scenario: Scenario) -> Topology:
+    """The topology of a scenario. Raises ScenarioError for cycles of switches and nodes without links."""
+    network = scenario.network
+    nodes = {**network.hosts, **network.switches, **network.routers}
+    names = [read_link_name(key, nodes) for key in network.links]
+    groups = _groups(scenario, names)
+    wires: list[Wired] = []
+    ports: dict[str, list[Port]] = {node: [] for node in nodes}
+    segments: dict[int, Segment] = {}
+    for index, (key, link) in enumerate(network.links.items()):
+        name = names[index]
+        wired = Wired(index, key, name, followed(scenario, key, link))
+        segment = segments.setdefault(groups[index], Segment())
+        segment.wires.append(wired)
+        for node in (name.a, name.b):
+            port = Port(node, len(ports[node]), wired, segment, at_a=node == name.a)
+            wired.ports.append(port)
+            ports[node].append(port)
+        wires.append(wired)
+    _lonely(scenario, ports)
+    _too_many_ports(scenario, ports)
+    _name(ports)
+    multipath = {switch for switch, options in network.switches.items() if options.openflow == "multipath"}
+    for segment in segments.values():
+        _root(segment, ports, set(network.switches))
+        if not multipath.isdisjoint(segment.depth):
+            inside = {switch: ports[switch] for switch in segment.depth}
+            segment.fabric = Fabric(inside, network.routing.metric)
+    _same_mtu(scenario, segments.values())
+    return Topology(scenario, wires, ports, list(segments.values()))
+
+
+def _groups(scenario: Scenario, names: list[LinkName]) -> list[int]:
+    """The segment of each link, as the number of its first link. Refuses cycles of switches."""
+    switches = scenario.network.switches
+    parent = {switch: switch for switch in switches}
+
+    def root(switch: str) -> str:
+        while parent[switch] != switch:
+            parent[switch] = parent[parent[switch]]
+            switch = parent[switch]
+        return switch
+
+    # between switches with flows of the plan's own a cycle is a choice of ways; with any other on it, an endless one
+    own = {switch for switch, options in switches.items() if options.openflow == "multipath"}
+    for name in names:
+        if name.a in own and name.b in own:
+            parent[root(name.b)] = root(name.a)
+    cycles = []
+    for key, name in zip(scenario.network.links, names, strict=True):
+        if name.a in switches and name.b in switches and not (name.a in own and name.b in own):
+            a, b = root(name.a), root(name.b)
+            if a == b:
+                what = (
+                    f"this closes a cycle of switches ({name.a} and {name.b} are joined already); frames would "
+                    "circle for ever, as switches have no spanning tree here: leave the link out, declare one of "
+                    "the nodes on the cycle under routers, or give all its switches `openflow: multipath`"
+                )
+                cycles.append((("network", "links", key), what))
+            parent[b] = a
+    if cycles:
+        raise error_at(scenario, cycles)
+    first: dict[str, int] = {}
+    return [
+        next((first.setdefault(root(node), index) for node in (name.a, name.b) if node in switches), index)
+        for index, name in enumerate(names)
+    ]
+
+
+def _lonely(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
+    """Refuses nodes without links: they are a slip, or would be unreachable."""
+    found = [
+        (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
+        for kind in ("hosts", "switches", "routers")
+        for node in getattr(scenario.network, kind)
+        if not ports[node]
+    ]
+    if found:
+        raise error_at(scenario, found)
+
+
+def _too_many_ports(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
+    """Refuses bridges of more ports than Linux numbers (BR_MAX_PORTS of net/bridge/br_private.h; 0 is none)."""
+    found = []
+    for switch, options in scenario.network.switches.items():
+        links = len(ports[switch])
+        if options.openflow is None and links > BRIDGE_PORTS_MAX:
+            what = (
+                f"'{switch}' has {links} links, and a Linux bridge has at most {BRIDGE_PORTS_MAX} ports; spread them "
+                "over several switches, or give it `openflow: learning`"
+            )
+            found.append((("network", "switches", switch), what))
+    if found:
+        raise error_at(scenario, found)
+
+
+def _name(ports: dict[str, list[Port]]) -> None:
+    """Gives the interfaces of every node their names."""
+    stems = ifnames.stems({node: len(of_node) for node, of_node in ports.items()})
+    for node, of_node in ports.items():
+        for port in of_node:
+            port.stem = stems[node]
+
+
+def _root(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) -> None:
+    """Hangs the segment's switches below the first one, so that the way between two ports is found by climbing."""
+    start = next(
+        (port.node for wired in segment.wires for port in wired.ports if port.node in switches), None
+    )
+    if start is None:
+        return
+    segment.depth[start] = 0
+    waiting = [start]
+    for switch in waiting:
+        for port in ports[switch]:
+            below = port.far
+            if below.node in switches and below.node not in segment.depth:
+                segment.depth[below.node] = segment.depth[switch] + 1
+                segment.up[below.node] = below
+                waiting.append(below.node)
+
+
+def _same_mtu(scenario: Scenario, segments: object) -> None:
+    """Refuses a segment of several MTUs: a bridge silently drops what is too large for a port."""
+    found = []
+    for segment in segments:  # type: ignore[attr-defined]
+        first = segment.wires[0]
+        for wired in segment.wires[1:]:
+            if wired.link.mtu != first.link.mtu:
+                what = (
+                    f"the MTU is {wired.link.mtu} but {first.link.mtu} on {first.key}, and switches join the two; "
+                    "give them the same MTU, or join them by a router"
+                )
+                found.append((("network", "links", wired.key, "mtu"), what))
+    if found:
+        raise error_at(scenario, found)
+
+
+def way(source: Port, target: Port) -> list[Port]:
+    """The ports through which a frame leaves the nodes on its way from `source` to `target` of one segment."""
+    if source.far is target:
+        return [source]
+    segment = source.segment
+    if segment.fabric is not None:
+        return segment.fabric.way(source, target)
+    a, b = source.far.node, target.far.node
+    rising, falling = [source], [target.far]
+    while a != b:
+        if segment.depth[a] >= segment.depth[b]:
+            port = segment.up[a]
+            rising.append(port)
+            a = port.far.node
+        else:
+            port = segment.up[b]
+            falling.append(port.far)
+            b = port.far.node
+    return rising + falling[::-1]
+
+
+def every_way(source: Port, target: Port) -> list[Port]:
+    """All ports that a frame may leave on its way from `source` to `target` of one segment, whatever is chosen."""
+    fabric = source.segment.fabric
+    return way(source, target) if fabric is None or source.far is target else fabric.every(source, target)
+
+
+def delay_ns(ports: list[Port]) -> int:
+    """The sum of the one-way delays of the links that are left through these ports."""
+    return sum(port.wired.delay_ns(forward=port.at_a) for port in ports)

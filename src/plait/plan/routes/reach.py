@@ -1,0 +1,267 @@
+"""Which way packets take: the costs between routers, the best gates out of a node, and walks. Pure.
+
+Routers forward by the network's metric: the least sum of link delays, then the fewest hops; or the fewest hops,
+then the least delay. With `ecmp` a router has every gate of the least cost, and spreads connections over them.
+Each hop adds at least one to one part of the cost, so that following best gates never leads in a circle.
+
+A router with address translation tells nobody outside what lies inside: nothing there has a way in, except for the
+answers to what came out, which are sent to the router's own outside address.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NoReturn
+
+from plait.plan.network.topology import delay_ns, every_way, way
+from plait.plan.routes.static_routes import statics
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.plan.routes.explicit_paths import Pin
+
+    Gate = tuple[Port, Port]
+    """A way out of a node: its own port, and the port of the next router."""
+
+Cost = tuple[int, int]
+"""(sum of delays in ns, hops), or (hops, sum of delays in ns; 0 with ECMP, where it does not count)."""
+
+_Goal = tuple[frozenset[tuple[str, bool]], int]
+"""Routers, whether each hides the goal from its outside, and the address family."""
+_Costs = dict[str, tuple[Cost, bool]]
+"""The cost from each router, and whether it hides this way from its outside."""
+
+
+class Reach:
+    """The ways between the hosts and routers of a topology."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        network = topology.scenario.network
+        self._metric, self.ecmp = network.routing.metric, network.routing.ecmp
+        self.routers = list(network.routers)
+        self.gates_of: dict[Segment, list[Port]] = {}
+        """The ports of routers on each segment."""
+        for router in self.routers:
+            for port in topology.ports[router]:
+                self.gates_of.setdefault(port.segment, []).append(port)
+        self.outside = {
+            port
+            for router, options in network.routers.items()
+            for port in topology.ports[router]
+            if port.wired.key in options.nat and port.segment.version == 4
+        }
+        """The ports at which routers translate what leaves."""
+        self.statics = statics(topology, self.gates_of)
+        """The routes that the scenario gives, by node."""
+        self.pins: dict[tuple[Port, Port], Pin] = {}
+        """Ways that the scenario names, by the ports whose addresses they are for."""
+        self.named: dict[tuple[int, int], list[tuple[Port, Port]]] = {}
+        """The pairs of addresses, one of each family, of a path by its entry of the traffic and its place there."""
+        self._nats = {port.node for port in self.outside}
+        self.spreads = self.ecmp or any(segment.fabric is not None for segment in topology.segments)
+        """Whether packets between two addresses may take several ways."""
+        self._steps: dict[Port, list[tuple[Port, Cost]]] = {}
+        self._before = {
+            (router, version): list(self._routers_before(router, version))
+            for router in self.routers
+            for version in (4, 6)
+        }
+        self._costs: dict[_Goal, _Costs] = {}
+        self._goals: dict[Segment, _Goal] = {}
+        self._gates: dict[tuple[str, _Goal], list[Gate]] = {}
+
+    def reaches(self, router: str, target: Segment) -> bool:
+        """Whether there is a way from a router to a segment."""
+        return router in self._cost(self._goal(target))
+
+    def neighbours(self, router: str, version: int) -> list[str]:
+        """The routers next to a router in a family; one that is next to it twice stands here twice."""
+        return [before.node for before, _, _ in self._before[router, version]]
+
+    def leads_out(self, ports: list[Port]) -> bool:
+        """Whether a router can be reached through any of these ports of a node."""
+        return any(self._steps_from(port) for port in ports)
+
+    def gates(self, ports: list[Port], target: Segment) -> list[Gate]:
+        """The best gates out of a node through these ports of it; with ECMP all of the least cost, else one."""
+        goal = self._goal(target)
+        whole = len(ports) == len(self._topology.ports[ports[0].node])
+        known = self._gates.get((ports[0].node, goal)) if whole else None
+        if known is not None:
+            return known
+        own = [port for port in ports if port.segment.version == target.version]
+        found = self._best(own, self._cost(goal))
+        if whole:
+            self._gates[ports[0].node, goal] = found
+        return found
+
+    def gate(self, ports: list[Port], target: Segment) -> Gate | None:
+        """The first of the best gates; None when there is no way."""
+        return next(iter(self.gates(ports, target)), None)
+
+    def static(self, ports: list[Port], target: Port) -> Gate | None:
+        """The way out of a node that a given route says, if one covers the target; only through these ports."""
+        given = self.statics.get(ports[0].node, ())
+        return next((s.gate for s in given if s.gate[0] in ports and target.ip in s.to), None)
+
+    def towards(self, ports: list[Port], target: Port) -> list[Gate]:
+        """The ways out of a node towards an address: the given one, or else the best; empty when there is none."""
+        given = self.static(ports, target)
+        return [given] if given is not None else self.gates(ports, target.segment)
+
+    def attached(self, node: str, segment: Segment) -> Port | None:
+        """The first port of a node on a segment."""
+        return next((port for port in self._topology.ports[node] if port.segment is segment), None)
+
+    def walk(self, source: Port, target: Port) -> list[Port] | None:
+        """The ports left by a packet from the address of `source` to that of `target`; None when it cannot arrive.
+
+        With ECMP it is one of the ways: the one that takes the first gate at each router.
+        """
+        if (source, target) in self.pins:
+            return self.pins[source, target].ports
+        if source.segment is target.segment:
+            return way(source, target)
+        gates = self.towards([source], target)
+        if not gates:
+            return None
+        onwards = self._onwards(gates[0][1].node, target)
+        return None if onwards is None else way(*gates[0]) + onwards
+
+    def _onwards(self, router: str, target: Port) -> list[Port] | None:
+        """The rest of a walk, from a router on; None where given routes lead nowhere. Refuses those that circle."""
+        ports: list[Port] = []
+        passed = [router]
+        while (nearby := self.attached(router, target.segment)) is None:
+            gates = self.towards(self._topology.ports[router], target)
+            if not gates:
+                return None
+            ports += way(*gates[0])
+            router = gates[0][1].node
+            if router in passed:
+                self._refuse_circle([*passed[passed.index(router) :], router], target)
+            passed.append(router)
+        return ports + ([] if nearby is target else way(nearby, target))
+
+    def _refuse_circle(self, routers: list[str], target: Port) -> NoReturn:
+        given = (s for router in routers for s in self.statics.get(router, ()) if target.ip in s.to)
+        static = next(given, None)
+        assert static is not None  # without given routes each hop is nearer than the one before
+        what = f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; let one of them lead on"
+        raise error_at(self._topology.scenario, [(static.where, what)])
+
+    def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:
+        """The ports left by packets from client to server, and by the answers; None when either cannot arrive."""
+        there = self.walk(client, server)
+        if there is None:
+            return None
+        at = server
+        back: list[Port] = []
+        for outside in reversed([port for port in there if port in self.outside]):
+            part = self.walk(at, outside) if at is server else self._onwards(at.node, outside)
+            if part is None:
+                return None
+            back += part
+            at = outside
+        last = self.walk(at, client) if at is server else self._onwards(at.node, client)
+        return None if last is None else (there, back + last)
+
+    def spread(self, source: Port, target: Port) -> list[Port]:
+        """Every port that a packet may leave on its way, whatever ECMP chooses; in the order of the hops."""
+        if (source, target) in self.pins:
+            return self.pins[source, target].ports
+        if source.segment is target.segment:
+            return every_way(source, target)
+        found: dict[Port, None] = {}
+        waiting = self.towards([source], target)[:1]
+        seen: set[str] = set()
+        for gate in waiting:
+            found |= dict.fromkeys(every_way(*gate))
+            node = gate[1].node
+            if node in seen:
+                continue
+            seen.add(node)
+            nearby = self.attached(node, target.segment)
+            if nearby is not None:
+                found |= dict.fromkeys(every_way(nearby, target))
+            else:
+                waiting.extend(self.towards(self._topology.ports[node], target))
+        return list(found)
+
+    def main_source(self, host: str, target: Port) -> Port | None:
+        """The interface whose address the kernel takes for a socket of `host` that is bound to none."""
+        nearby = self.attached(host, target.segment)
+        if nearby is not None:
+            return nearby
+        gates = self.towards(self._topology.ports[host], target)
+        return gates[0][0] if gates else None
+
+    def _step(self, source: Port, gate: Port) -> Cost:
+        delay = delay_ns(way(source, gate))
+        if self._metric == "delay":
+            return (delay, 1)
+        return (1, 0 if self.ecmp else delay)
+
+    def _steps_from(self, port: Port) -> list[tuple[Port, Cost]]:
+        """The routers' ports that a port reaches over its own segment, and what each costs."""
+        known = self._steps.get(port)
+        if known is None:
+            gates = self.gates_of.get(port.segment, ())
+            known = [(gate, self._step(port, gate)) for gate in gates if gate.node != port.node]
+            self._steps[port] = known
+        return known
+
+    def _routers_before(self, router: str, version: int) -> Iterator[tuple[Port, Port, Cost]]:
+        """The ports of the routers next to a router, its own port that they meet, and what the step costs."""
+        for port in self._topology.ports[router]:
+            for before in self.gates_of[port.segment]:
+                if before.node != router and port.segment.version == version:
+                    yield before, port, self._step(before, port)
+
+    def _hides(self, port: Port) -> bool:
+        """Whether a way that leaves a router through this port of it is hidden from the router's outside."""
+        return port.node in self._nats and port not in self.outside
+
+    def _goal(self, target: Segment) -> _Goal:
+        known = self._goals.get(target)
+        if known is None:
+            gates = self.gates_of.get(target, ())
+            known = frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
+            self._goals[target] = known
+        return known
+
+    def _best(self, ports: list[Port], costs: _Costs) -> list[Gate]:
+        options = []
+        for port in ports:
+            for gate, step in self._steps_from(port):
+                cost, hidden = costs.get(gate.node, (None, False))
+                if cost is not None and not (hidden and gate in self.outside):
+                    options.append(((cost[0] + step[0], cost[1] + step[1]), port, gate))
+        least = min((option[0] for option in options), default=None)
+        best = [(port, gate) for at, port, gate in options if at == least]
+        return best if self.ecmp else best[:1]
+
+    def _cost(self, goal: _Goal) -> _Costs:
+        """The cost from each router to the nearest of these routers in a family (Dijkstra from them outwards)."""
+        known = self._costs.get(goal)
+        if known is not None:
+            return known
+        routers, version = goal
+        costs: _Costs = {}
+        waiting: list[tuple[Cost, str, bool]] = [((0, 0), router, hidden) for router, hidden in routers]
+        heapq.heapify(waiting)
+        while waiting:
+            at, router, hidden = heapq.heappop(waiting)
+            if router in costs:
+                continue
+            costs[router] = at, hidden
+            for before, port, step in self._before[router, version]:
+                if before.node not in costs and not (hidden and port in self.outside):
+                    reached = (at[0] + step[0], at[1] + step[1])
+                    heapq.heappush(waiting, (reached, before.node, self._hides(before)))
+        self._costs[goal] = costs
+        return costs

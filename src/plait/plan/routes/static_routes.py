@@ -1,0 +1,133 @@
+"""Routes that the scenario gives to nodes, in place of what would be derived for the destinations they cover. Pure.
+
+A given route is checked here: its destination exists or is a prefix, and its next hop is a router next to the node. The
+costs between routers do not know of given routes, as with static routes beside a routing protocol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from plait.scenario.read.source import error_at
+from plait.scenario.read.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from ipaddress import IPv4Network, IPv6Network
+
+    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.scenario.fields.nodes import GivenRoute
+
+    Gate = tuple[Port, Port]
+    AnyNetwork = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True)
+class Static:
+    """One given route of a node: where to, and through which of the node's ports to which router's."""
+
+    to: AnyNetwork
+    gate: Gate
+    where: tuple[str | int, ...]
+    """The field of the scenario."""
+
+
+class _WrongRouteError(Exception):
+    """A route that cannot be: the field, and what is wrong."""
+
+
+def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str, list[Static]]:
+    """The given routes by node, the longest prefixes first. Raises ScenarioError for those that cannot be."""
+    network = topology.scenario.network
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    routes: dict[str, list[Static]] = {}
+    for kind, nodes in (("hosts", network.hosts), ("routers", network.routers)):
+        for node, options in nodes.items():
+            own: list[Static] = []
+            for i, route in enumerate(options.routes):
+                here = ("network", kind, node, "routes", i)
+                try:
+                    own += _read(topology, gates_of, node, route, here)
+                except _WrongRouteError as wrong:
+                    field, what = wrong.args
+                    found.append(((*here, field), what))
+            seen: set[tuple[AnyNetwork, Port]] = set()
+            for static in own:
+                if (static.to, static.gate[0]) in seen:
+                    found.append(
+                        (static.where, f"there is another route to {static.to} that leaves there; give one")
+                    )
+                seen.add((static.to, static.gate[0]))
+            if own:
+                routes[node] = sorted(own, key=lambda static: -static.to.prefixlen)
+    if found:
+        raise error_at(topology.scenario, found)
+    return routes
+
+
+def _read(
+    topology: Topology,
+    gates_of: dict[Segment, list[Port]],
+    node: str,
+    route: GivenRoute,
+    where: tuple[str | int, ...],
+) -> Iterator[Static]:
+    gates = _gates(topology, gates_of, node, route.via)
+    for to in _destinations(topology, node, route.to):
+        fitting = [gate for gate in gates if gate[0].segment.version == to.version]
+        if not fitting:
+            raise _WrongRouteError("via", f"'{route.via[:40]}' has no address of the family of {to}")
+        own = next((p for p in topology.ports[node] if to.prefixlen and p.ip in to), None)
+        if own is not None:
+            raise _WrongRouteError("to", f"{to} holds {node}'s own address {own.ip}, which needs no route")
+        yield Static(to, fitting[0], where)
+
+
+def _destinations(topology: Topology, node: str, text: str) -> list[AnyNetwork]:
+    if text == "default":
+        versions = sorted({port.segment.version for port in topology.ports[node]})
+        return [ip_network("0.0.0.0/0" if version == 4 else "::/0") for version in versions]
+    if text in topology.ports:
+        ports = [port for port in topology.ports[text] if port.address is not None]
+        if text == node or not ports:
+            raise _WrongRouteError(
+                "to", f"'{text}' has no address that a route could lead to; name another node"
+            )
+        return [ip_network(f"{port.ip}/{port.ip.max_prefixlen}") for port in ports]
+    try:
+        return [ip_network(text)]
+    except ValueError:
+        what = f"'{text[:40]}' is neither a node, nor `default`, nor a prefix such as 10.0.5.0/24"
+        raise _WrongRouteError("to", f"{what}; {nearest(text, topology.ports)}") from None
+
+
+def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, via: str) -> list[Gate]:
+    """The ways to the next hop that a route names: a router, a link, or an address of a router."""
+    network = topology.scenario.network
+    near = [
+        (port, gate)
+        for port in topology.ports[node]
+        for gate in gates_of.get(port.segment, ())
+        if gate.node != node
+    ]
+    if via in network.hosts:
+        raise _WrongRouteError("via", f"{via} is a host, and hosts do not forward; declare it under routers")
+    named = [gate for gate in near if via in (gate[1].node, gate[0].wired.key) or _is(via, gate[1])]
+    if not named:
+        routers = sorted({gate.node for _, gate in near})
+        have = f"next to it are {', '.join(routers)}" if routers else "no router is next to it"
+        raise _WrongRouteError(
+            "via", f"'{via[:40]}' is no router next to {node}, nor a link or an address of one; {have}"
+        )
+    if len({gate.node for _, gate in named}) > 1:
+        raise _WrongRouteError("via", f"several routers are on '{via[:40]}'; name one of them")
+    return named
+
+
+def _is(text: str, port: Port) -> bool:
+    try:
+        return ip_address(text) == port.ip
+    except ValueError:
+        return False

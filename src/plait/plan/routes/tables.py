@@ -1,0 +1,256 @@
+"""Routes and rules: the main tables, and a source-routed table for each interface of a host. Pure.
+
+Hosts do not forward; routers do, as `reach` says. Every interface of a
+host has a table of its own (1001, 1002, ..) that a rule chooses by the packet's source address, so that a
+subflow leaves by the interface whose address it has. Such a table ends in a default route, or in an
+`unreachable` one where no router stands on the segment: without it the lookup would fall through to the main
+table, and the packet would leave by another interface.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import collapse_addresses
+from typing import TYPE_CHECKING
+
+from plait.plan.model.forwarding import Nexthop
+from plait.plan.model.plan import Route, Rule
+from plait.plan.routes import explicit_paths
+from plait.plan.routes.reach import Reach
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.network.addressing import AnyNetwork
+    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.plan.routes.reach import Gate
+
+FIRST_TABLE = 1001
+FIRST_PRIORITY = 1000
+MAIN_TABLE = 254
+MAX_ROUTES = 65_536
+_DEFAULT = {4: "default", 6: "::/0"}
+
+
+class Routing:
+    """The routes of all nodes of a topology whose ports have addresses."""
+
+    def __init__(self, topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
+        self._topology = topology
+        self._subnets = subnets
+        network = topology.scenario.network
+        self.reach = Reach(topology)
+        # where packets may be sent to: hosts, and the routers that answers to translated packets are sent to
+        explicit_paths.pin_paths(topology, self.reach)
+        ends = {port.segment for host in network.hosts for port in topology.ports[host]}
+        ends |= {port.segment for port in self.reach.outside}
+        self._ends = [segment for segment in topology.segments if segment in ends]
+        self._everywhere = self._routers_to_everywhere()
+
+    def routes(self) -> tuple[list[Route], list[Rule]]:
+        """Everything that is not a connected route of the main table, host by host, then router by router."""
+        network = self._topology.scenario.network
+        expected = len(self.reach.routers) * len(self._ends)
+        if expected > MAX_ROUTES:
+            what = f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}"
+            raise error_at(self._topology.scenario, [(("network", "routers"), what)])
+        routes: list[Route] = []
+        rules: list[Rule] = []
+        for host in network.hosts:
+            ports = self._topology.ports[host]
+            for port in ports:
+                routes += self._own_table(port)
+                rules.append(
+                    Rule(
+                        netns=host,
+                        source=_single(port),
+                        table=FIRST_TABLE + port.index,
+                        priority=FIRST_PRIORITY + port.index,
+                    )
+                )
+            routes += self._main_table(host, shorten=True)
+            self._bounded(routes)
+        for router in self.reach.routers:
+            routes += self._main_table(router, shorten=False)
+            self._bounded(routes)
+        pinned_routes, pinned_rules = explicit_paths.rules(self.reach, self._topology)
+        return routes + pinned_routes, rules + pinned_rules
+
+    def _bounded(self, routes: list[Route]) -> None:
+        if len(routes) > MAX_ROUTES:
+            what = f"this network needs more than {MAX_ROUTES} routes; use fewer hosts, or switches for some routers"
+            raise error_at(self._topology.scenario, [(("network", "routers"), what)])
+
+    def _own_table(self, port: Port) -> list[Route]:
+        """The table of one interface: its subnet, what routers lead to, and an end.
+
+        A default route only where everything can be reached through it: otherwise an attempt at a pair of
+        addresses that no path joins would take a place among the subflows until a router has refused it.
+        """
+        table = FIRST_TABLE + port.index
+        version = port.segment.version
+        routes = [_route(port, str(self._subnets[port.segment]), table=table, source=str(port.ip))]
+        given = self._given([port], table, str(port.ip))
+        if not given and (only := self._only_way([port], version)) is not None:
+            return [
+                *routes,
+                _route(port, _DEFAULT[version], via=str(only[1].ip), table=table, source=str(port.ip)),
+            ]
+        others = self._others([port], version) if self.reach.leads_out([port]) else []
+        remote = self._remote([port], others)
+        if remote and len(remote) == len(others):
+            return routes + self._shortened(remote, table, str(port.ip)) + given
+        routes += given
+        routes += [
+            _route(port, str(self._subnets[s]), via=str(gate.ip), table=table, source=str(port.ip))
+            for s, (_, gate) in remote
+        ]
+        if all(route.destination != _DEFAULT[version] for route in given):
+            routes.append(
+                Route(netns=port.node, destination=_DEFAULT[version], kind="unreachable", table=table)
+            )
+        return routes
+
+    def _main_table(self, node: str, *, shorten: bool) -> list[Route]:
+        """What the kernel does not add by itself, family by family."""
+        families: dict[int, list[Port]] = {}
+        for port in self._topology.ports[node]:
+            families.setdefault(port.segment.version, []).append(port)
+        return [
+            route
+            for version in sorted(families)
+            for route in self._main_of_family(families[version], version, shorten=shorten)
+        ]
+
+    def _main_of_family(self, ports: list[Port], version: int, *, shorten: bool) -> list[Route]:
+        given = self._given(ports, MAIN_TABLE, None)
+        if shorten and not given and (only := self._only_way(ports, version)) is not None:
+            return [_route(only[0], _DEFAULT[version], via=str(only[1].ip))]
+        others = self._others(ports, version) if self.reach.leads_out(ports) else []
+        if not shorten:
+            return self._joined(ports, others) + given
+        remote = self._remote(ports, others)
+        return (self._shortened(remote, MAIN_TABLE, None) if remote else []) + given
+
+    def _routers_to_everywhere(self) -> set[tuple[str, int]]:
+        """(router, family) from which every host of the family can be reached."""
+        if self.reach.outside:
+            return {
+                (router, version)
+                for router in self.reach.routers
+                for version in {segment.version for segment in self._ends}
+                if all(self.reach.reaches(router, s) for s in self._ends if s.version == version)
+            }
+        total = Counter(segment.version for segment in self._ends)
+        found: set[tuple[str, int]] = set()
+        for version in total:
+            island = self._islands(version)
+            reached = Counter(
+                number
+                for segment in self._ends
+                if segment.version == version
+                for number in {island[gate.node] for gate in self.reach.gates_of.get(segment, [])}
+            )
+            found |= {(router, version) for router, n in island.items() if reached[n] == total[version]}
+        return found
+
+    def _islands(self, version: int) -> dict[str, int]:
+        """A number for each router that is the same where packets of a family pass between them."""
+        island: dict[str, int] = {}
+        for number, router in enumerate(self.reach.routers):
+            waiting = [router]
+            while waiting:
+                at = waiting.pop()
+                if at not in island:
+                    island[at] = number
+                    waiting += self.reach.neighbours(at, version)
+        return island
+
+    def _only_way(self, ports: list[Port], version: int) -> Gate | None:
+        """The one way out of a node, when there is only one and it leads everywhere: no need to look further."""
+        if len(ports) != 1 or len(gates := self.reach.gates_of.get(ports[0].segment, [])) != 1:
+            return None
+        if gates[0] in self.reach.outside:
+            return None
+        return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
+
+    def _others(self, ports: list[Port], version: int) -> list[Segment]:
+        """The segments of a family where somebody may be sent to, that no port here is on and no given route covers."""
+        own = {port.segment for port in ports}
+        others = [s for s in self._ends if s not in own and s.version == version]
+        return [s for s in others if not self._is_given(ports, s)] if self._has_given(ports) else others
+
+    def _has_given(self, ports: list[Port]) -> bool:
+        return any(s.gate[0] in ports for s in self.reach.statics.get(ports[0].node, ()))
+
+    def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
+        """The segments that can be reached through these ports of a node, and the best gate to each."""
+        found = ((segment, self.reach.gate(ports, segment)) for segment in segments)
+        return [(segment, gate) for segment, gate in found if gate is not None]
+
+    def _is_given(self, ports: list[Port], segment: Segment) -> bool:
+        """Whether a given route through these ports of a node covers a whole segment."""
+        subnet = self._subnets[segment]
+        given = (s for s in self.reach.statics.get(ports[0].node, ()) if s.gate[0] in ports)
+        return any(subnet.version == s.to.version and subnet.subnet_of(s.to) for s in given)  # type: ignore[arg-type]  # of one version
+
+    def _given(self, ports: list[Port], table: int, source: str | None) -> list[Route]:
+        """The given routes through these ports of a node; of several to one destination the first."""
+        first: dict[str, Route] = {}
+        for static in self.reach.statics.get(ports[0].node, ()):
+            port, gate = static.gate
+            if port in ports:
+                to = str(static.to) if static.to.prefixlen else _DEFAULT[static.to.version]
+                first.setdefault(to, _route(port, to, via=str(gate.ip), table=table, source=source))
+        return list(first.values())
+
+    def _joined(self, ports: list[Port], segments: list[Segment]) -> list[Route]:
+        """A router's routes to segments: neighbouring subnets that are reached alike share one.
+
+        They cover exactly these subnets, unlike a default route: a packet to nobody ends at the first router.
+        """
+        alike: dict[tuple[Gate, ...], list[AnyNetwork]] = {}
+        for segment in segments:
+            if gates := self.reach.gates(ports, segment):
+                alike.setdefault(tuple(gates), []).append(self._subnets[segment])
+        return [_towards(gates, str(to)) for gates, subnets in alike.items() for to in _collapsed(subnets)]
+
+    def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
+        """A default route through the gate that is used most, after the exceptions. All of one family."""
+        usual = Counter(gate for _, gate in remote).most_common(1)[0][0]
+        chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
+        chosen.append((_DEFAULT[remote[0][0].version], usual))
+        return [_route(port, to, via=str(gate.ip), table=table, source=source) for to, (port, gate) in chosen]
+
+
+def _collapsed(subnets: list[AnyNetwork]) -> Iterator[AnyNetwork]:
+    """The fewest prefixes that cover subnets of one version, and nothing else."""
+    return collapse_addresses(subnets)  # type: ignore[type-var]  # of one version
+
+
+def _towards(gates: tuple[Gate, ...], to: str) -> Route:
+    """A router's route through its best gate, or over all of them that are equally good."""
+    (port, gate), *others = gates
+    if not others:
+        return _route(port, to, via=str(gate.ip))
+    hops = tuple(Nexthop(device=port.ifname, via=str(gate.ip)) for port, gate in gates)
+    return Route(netns=port.node, destination=to, nexthops=hops)
+
+
+def _single(port: Port) -> str:
+    """The port's address as a prefix of one address."""
+    return f"{port.ip}/{port.ip.max_prefixlen}"
+
+
+def _route(
+    port: Port,
+    destination: str,
+    *,
+    via: str | None = None,
+    table: int = MAIN_TABLE,
+    source: str | None = None,
+) -> Route:
+    return Route(
+        netns=port.node, destination=destination, device=port.ifname, via=via, table=table, source=source
+    )

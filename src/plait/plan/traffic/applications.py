@@ -1,0 +1,154 @@
+"""From an entry of the traffic to what a flow's application does, and about how long that takes. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.plan.model import applications as plan
+from plait.scenario.fields import traffic
+from plait.scenario.read.source import error_at
+from plait.seeds import derived
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.plan.model.plan import Flow
+    from plait.plan.traffic.flow_slots import Slot
+    from plait.scenario.fields.spans import Gap
+    from plait.scenario.scenario import Scenario
+
+ON_OFF_MESSAGE_BYTES = 1000
+PATIENCE_US = 60_000_000
+"""Beyond what an application should take, before the trial is ended."""
+_UNLIMITED_BPS = 10_000_000_000
+
+
+def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed: int) -> plan.Application:
+    """What the flow of `slot` does when it starts then; `first` is the flow that is part 0 of the same."""
+    spec = scenario.traffic[slot.entry].flow
+    match spec:
+        case traffic.Bulk():
+            return plan.Bulk(duration_us=spec.duration_us(start_us))
+        case traffic.Transfer():
+            return _transfer(scenario, slot, spec)
+        case traffic.Stream():
+            size = int(spec.message)
+            pace = spec.interval_ns(size)
+            return plan.Stream(message_bytes=size, interval_ns=pace, count=_count(spec, pace, start_us))
+        case traffic.Udp():
+            size = int(spec.packet)
+            pace = spec.interval_ns(size)
+            count = _count(spec, pace, start_us)
+            return plan.Udp(packet_bytes=size, interval_ns=pace, count=count, drain_us=0)
+        case traffic.OnOff():
+            return _on_off(spec, start_us, derived(seed, "on_off", slot.entry, slot.copy, slot.turn))
+        case traffic.Request():
+            return _request(spec, start_us, derived(seed, "request", slot.entry, slot.copy, slot.turn))
+        case traffic.Page() if slot.part:
+            return plan.PageConnection(page=first)
+        case traffic.Page():
+            return plan.Page(
+                request_bytes=int(spec.request), objects=tuple(int(size) for size in spec.objects)
+            )
+    raise AssertionError(f"{type(spec).__name__} is no kind of traffic")
+
+
+def _count(spec: traffic.Lasting, interval_ns: int, start_us: int) -> int:
+    """How many messages begin within the duration."""
+    lasts = spec.duration_us(start_us)
+    assert lasts is not None  # only bulk may be without
+    return -(-lasts * 1000 // interval_ns)
+
+
+def _transfer(scenario: Scenario, slot: Slot, spec: traffic.Transfer) -> plan.Transfer:
+    first = None
+    if spec.first is not None and spec.pause is not None:
+        first = plan.First(bytes=int(spec.first), pause_us=spec.pause.us)
+    if slot.part and spec.back is not None:
+        return plan.Transfer(bytes=int(spec.back), first=first)
+    if spec.file is None:
+        assert spec.bytes is not None
+        return plan.Transfer(bytes=int(spec.bytes), first=first)
+    facts = scenario.files.get(spec.file)
+    if facts is None:
+        what = f"the size of '{spec.file}' is not known; read the scenario with plait.scenario.read.load"
+        raise error_at(scenario, [(("traffic", slot.entry, "transfer", "file"), what)])
+    file = plan.File(name=facts.name, bytes=facts.bytes, sha256=facts.sha256)
+    return plan.Transfer(bytes=file.bytes, file=file)
+
+
+def _on_off(spec: traffic.OnOff, start_us: int, seed: int) -> plan.OnOff:
+    size = None if spec.rate is None else int(spec.message or ON_OFF_MESSAGE_BYTES)
+    return plan.OnOff(
+        on=_gap(spec.on),
+        off=_gap(spec.off),
+        duration_us=spec.duration_us(start_us) or 1,
+        message_bytes=size,
+        interval_ns=None if size is None or spec.rate is None else max(1, size * 8 * 10**9 // int(spec.rate)),
+        seed=seed,
+    )
+
+
+def _request(spec: traffic.Request, start_us: int, seed: int) -> plan.Request:
+    gap = spec.every or spec.think
+    return plan.Request(
+        request_bytes=int(spec.request),
+        response_bytes=int(spec.response),
+        loop="closed" if spec.every is None else "open",
+        gap=None if gap is None else _gap(gap),
+        count=spec.requests,
+        duration_us=spec.duration_us(start_us),
+        seed=seed,
+    )
+
+
+def _gap(gap: Gap) -> plan.Gap:
+    return plan.Gap(mean_us=gap.mean.us, exponential=gap.exponential)
+
+
+def messages(flow: Flow) -> int:
+    """How many messages the flow has at most; of a closed loop for a time, as many as its base RTT allows."""
+    match flow.application:
+        case plan.Stream(count=count) | plan.Udp(count=count):
+            return count
+        case plan.Page(objects=objects):
+            return len(objects)
+        case plan.OnOff(duration_us=lasts, interval_ns=int(interval)):
+            return lasts * 1000 // interval + 1
+        case plan.Request(count=int(count)):
+            return count
+        case plan.Request(duration_us=int(lasts), loop="open", gap=plan.Gap(mean_us=mean)):
+            return 2 * (lasts // mean + 1)
+        case plan.Request(duration_us=int(lasts), gap=gap):
+            least = max(1.0, flow.paths[0].base_rtt_us) + (0 if gap is None else gap.mean_us)
+            return int(lasts / least) + 1
+    return 0
+
+
+def length_us(flow: Flow, flows: Sequence[Flow]) -> int:
+    """How long the flow may take before it is given up, in us: what it should take, and ample time for delays."""
+    rate = (flow.ideal_rate_bps or _UNLIMITED_BPS) / 10
+    match flow.application:
+        case plan.Bulk(duration_us=lasts):
+            return lasts or 0
+        case plan.Transfer(bytes=size, first=first):
+            pause_us = 0 if first is None else first.pause_us
+            return PATIENCE_US + pause_us + int(size * 8_000_000 / rate)
+        case plan.Stream(interval_ns=interval, count=count):
+            return interval * count // 1000 + PATIENCE_US
+        case plan.Udp(interval_ns=interval, count=count, drain_us=drain):
+            return interval * count // 1000 + drain + (0 if flow.connection is None else PATIENCE_US)
+        case plan.OnOff(duration_us=lasts):
+            return lasts + PATIENCE_US
+        case plan.Request(duration_us=int(lasts)):
+            return lasts + PATIENCE_US
+        case plan.Request(count=count, gap=gap, request_bytes=asked, response_bytes=answer):
+            rtt = max(path.base_rtt_us for path in flow.paths)
+            each = 10 * rtt + (asked + answer) * 8_000_000 / rate + 2 * (gap.mean_us if gap else 0)
+            return PATIENCE_US + int(each * (count or 0))
+        case plan.Page(objects=objects):
+            return PATIENCE_US + int(sum(objects) * 8_000_000 / rate)
+        case plan.PageConnection(page=page):
+            return length_us(flows[page], flows)
+        case plan.Connection():
+            return 0  # never planned

@@ -1,0 +1,410 @@
+"""The flows of a plan: their sides, paths, seeds' start offsets and what the links allow them. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from itertools import product
+from math import inf, prod
+from typing import TYPE_CHECKING, Literal
+
+from plait.frames import frame_bytes
+from plait.plan.links.shared_buckets import takes_tokens
+from plait.plan.model.applications import SocketOptions, Udp
+from plait.plan.model.plan import Flow, Path, Side
+from plait.plan.mptcp.pm_state import Ends
+from plait.plan.network.topology import delay_ns
+from plait.plan.traffic.applications import PATIENCE_US, application
+from plait.plan.traffic.flow_slots import copies, parts, slots, transport_of
+from plait.plan.traffic.maxflow import maximum_flow
+from plait.scenario.check.programs import program_name
+from plait.scenario.fields.traffic import ConnectionSpec, Page
+from plait.scenario.read.source import error_at
+from plait.scenario.read.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.mptcp.path_manager import PathManager
+    from plait.plan.network.topology import Port, Topology
+    from plait.plan.routes.tables import Routing
+    from plait.plan.traffic.flow_slots import Slot
+    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.traffic import Traffic
+    from plait.scenario.scenario import Scenario
+
+    Pair = tuple[Port, Port]
+
+SideName = Literal["client", "server"]
+FIRST_PORT = 5001
+MAX_FLOWS = 1024
+MAX_PAIRS = 65_536
+DRAIN_US = 100_000
+"""How much longer than the longest way a UDP packet is waited for."""
+
+
+class Entry:
+    """One entry of the traffic, with what follows from it before the path manager is known."""
+
+    def __init__(self, index: int, traffic: Traffic, topology: Topology, routing: Routing) -> None:
+        self.index = index
+        self.kind = traffic.kind
+        self.spec = traffic.flow
+        self.scenario = topology.scenario
+        client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.connects_to_sender else 1]
+        self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
+        self._few_pairs(topology, client, server)
+        self.usable = usable_pairs(topology, routing, client, server)
+        self.ends = Ends(client, server, self._initial(topology, routing, client, server))
+
+    @property
+    def uses_mptcp(self) -> bool:
+        """Whether any of its flows is over MPTCP."""
+        if not isinstance(self.spec, ConnectionSpec):
+            return False
+        return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
+
+    def carried(self, slot: Slot) -> bool:
+        """Whether the flow of `slot` is the second direction of another flow's connection."""
+        return slot.part > 0 and not isinstance(self.spec, Page)
+
+    def sender_of(self, slot: Slot) -> SideName:
+        """The side that sends in the flow of `slot`."""
+        return other_side(self.sender) if self.carried(slot) else self.sender
+
+    def _few_pairs(self, topology: Topology, client: str, server: str) -> None:
+        """Refuses ends of so many interfaces that looking at every pair of them would take minutes."""
+        many = len(topology.ports[client]), len(topology.ports[server])
+        if prod(many) > MAX_PAIRS:
+            what = (
+                f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses, "
+                f"of which at most {MAX_PAIRS} are looked at; let other hosts send, or take links away"
+            )
+            raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), what)])
+
+    def _initial(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
+        """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""
+        here = ("traffic", self.index, self.kind)
+        if not self.usable:
+            what = _translated(topology, routing, client, server, self.kind) or (
+                f"{self.spec.to} cannot be reached from {self.spec.from_}; join them by links, and note that hosts do "
+                "not forward: declare what should forward under routers"
+            )
+            raise error_at(self.scenario, [((*here, "to"), what)])
+        fitting = self._on_paths(routing)
+        for field, fits in (("via", _begins), ("bind", _leaves), ("connect", _arrives)):
+            wanted = getattr(self.spec, field)
+            if wanted is None:
+                continue
+            fitting = [pair for pair in fitting if fits(pair, wanted)]
+            if not fitting:
+                what = f"no path from {client} to {server} {_FITS[field]}; leave it out, or choose another"
+                raise error_at(self.scenario, [((*here, field), what)])
+        return fitting[0]
+
+    def _on_paths(self, routing: Routing) -> list[Pair]:
+        """The pairs that the first of the flow's paths joins; all, without paths."""
+        if not self.spec.paths:
+            return self.usable
+        return [pair for pair in self.usable if pair in routing.reach.named[self.index, 0]]
+
+
+def _translated(topology: Topology, routing: Routing, client: str, server: str, kind: str) -> str | None:
+    """What to say of a client that only translation keeps from its server; None where that is not the reason."""
+    opposite = usable_pairs(topology, routing, server, client)
+    ways = (port for pair in opposite for port in directed("client", pair, routing)[0])
+    routers = list(dict.fromkeys(port.node for port in ways if port in routing.reach.outside))
+    if not routers:
+        return None
+    remedy = {
+        "udp": f"write from: {server}, to: {client}, and back: true if packets are to go both ways",
+        "request": f"let {server} ask (from: {server}, to: {client})",
+        "page": f"let {server} ask (from: {server}, to: {client})",
+    }.get(kind, "write reverse with the other value, so that the other side connects")
+    return (
+        f"{server} is behind {' and '.join(routers)}, which translates addresses (nat) and lets in from {client} only "
+        f"answers; {remedy}"
+    )
+
+
+_FITS = {"via": "begins so", "bind": "begins there", "connect": "ends there, with what else is asked of it"}
+
+
+def _begins(pair: Pair, via: str) -> bool:
+    return pair[0].wired.key == via or _has(pair[1], via)
+
+
+def _leaves(pair: Pair, bind: str) -> bool:
+    return pair[0].wired.key == bind or _has(pair[0], bind)
+
+
+def _arrives(pair: Pair, connect: str) -> bool:
+    return pair[1].wired.key == connect or _has(pair[1], connect)
+
+
+def _has(port: Port, address: str) -> bool:
+    try:
+        return ip_address(address) == port.ip
+    except ValueError:
+        return False
+
+
+def usable_pairs(topology: Topology, routing: Routing, client: str, server: str) -> list[Pair]:
+    """All pairs of a client's and a server's interface between which packets arrive, both ways; IPv6 first.
+
+    That is the order in which applications try the addresses of a name (RFC 6724); and only a connection that
+    began over IPv6 may have subflows over both families.
+    """
+    found = [
+        (c, s)
+        for c, s in product(topology.ports[client], topology.ports[server])
+        if c.ip.version == s.ip.version and routing.reach.round_trip(c, s) is not None
+    ]
+    return sorted(found, key=lambda pair: -pair[0].ip.version)
+
+
+def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
+    """The flows, in the order of the traffic and before the seed has its part in them."""
+    scenario = topology.scenario
+    first = 0
+    before: dict[int, tuple[int, ...]] = {}
+    names: dict[str, list[int]] = {}
+    programs = frozenset(program_name(program, i) for i, program in enumerate(scenario.programs))
+    ways = Ways(topology, routing, manager)
+    for number, slot in enumerate(slots(scenario)):
+        entry = entries[slot.entry]
+        spec = entry.spec
+        first = number if slot.part == 0 else first
+        if slot.turn == 0 and slot.part == 0:
+            before[slot.copy] = () if spec.after in programs else _after(scenario, entry, names)
+        transport = transport_of(scenario, slot)
+        carried, sender = entry.carried(slot), entry.sender_of(slot)
+        paths, ideal = ways.of(entry, transport, sender)
+        start_us = nominal_start_us(scenario, slot)
+        job = application(scenario, slot, first, start_us, seed=0)
+        if isinstance(job, Udp):
+            job = job.model_copy(update={"drain_us": _drain_us(entry, sender, routing, topology)})
+        c0, s0 = entry.ends.initial
+        yield Flow(
+            id=number,
+            name=slot.name,
+            application=job,
+            transport=transport,  # type: ignore[arg-type]  # one of the three
+            client=Side(netns=entry.ends.client, address=str(c0.ip), port=0),
+            server=Side(
+                netns=entry.ends.server, address=str(s0.ip), port=FIRST_PORT + (first if carried else number)
+            ),
+            sender=sender,
+            start_us=start_us,
+            after=before[slot.copy],
+            after_programs=(spec.after,) if spec.after in programs and slot.turn == 0 else (),
+            connection=first if carried else None,
+            user=slot.user,
+            background=spec.background,
+            group=spec.group,
+            socket=_socket(entry, transport),
+            joins=manager.joins(entry.ends) if transport == "mptcp" and not carried else (),
+            paths=paths,
+            ideal_rate_bps=ideal,
+        )
+        if slot.part == parts(spec) - 1:
+            before[slot.copy] = tuple(range(first, number + 1))
+        _name(scenario, slot, number, names)
+
+
+def other_side(side: SideName) -> SideName:
+    """The other side of a flow."""
+    return "client" if side == "server" else "server"
+
+
+def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
+    """When a flow starts without its jitter, from zero or from the end of what it follows."""
+    spec = scenario.traffic[slot.entry].flow
+    if slot.turn:
+        return spec.gap.us
+    return spec.start.us + spec.spread.us * slot.copy // copies(spec)
+
+
+def _after(scenario: Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
+    """The flows that an entry follows."""
+    if entry.spec.after is None:
+        return ()
+    found = names.get(entry.spec.after)
+    if found is None:
+        what = f"no flow above is called '{entry.spec.after[:60]}'; {nearest(entry.spec.after, names) or 'name one'}"
+        raise error_at(scenario, [(("traffic", entry.index, entry.kind, "after"), what)])
+    return tuple(found)
+
+
+def _name(scenario: Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
+    """Notes the names by which others can follow this flow: its own, and its entry's."""
+    traffic = scenario.traffic[slot.entry]
+    if slot.name in names:
+        what = f"there is a flow '{slot.name}' above already; give this entry another name"
+        raise error_at(scenario, [(("traffic", slot.entry, traffic.kind), what)])
+    names[slot.name] = [number]
+    whole = traffic.flow.name or f"{traffic.kind}{slot.entry + 1}"
+    if whole != slot.name:
+        names.setdefault(whole, []).append(number)
+
+
+def _socket(entry: Entry, transport: str) -> SocketOptions:
+    spec = entry.spec
+    common = SocketOptions(
+        send_buffer=spec.send_buffer and int(spec.send_buffer),
+        receive_buffer=spec.receive_buffer and int(spec.receive_buffer),
+        mark=spec.mark,
+        dscp=spec.dscp,
+    )
+    for field, option in _not_of_mptcp(entry) if transport == "mptcp" else ():
+        if getattr(spec, field) is not None:
+            what = (
+                f"Linux 6.12 does not take {option} of an MPTCP socket; leave it out, or let the flow be TCP"
+            )
+            raise error_at(entry.scenario, [(("traffic", entry.index, entry.kind, field), what)])
+    if not isinstance(spec, ConnectionSpec):
+        return common
+    of_tcp = {
+        "scheduler": spec.scheduler if transport == "mptcp" else None,
+        "congestion_control": spec.congestion_control,
+        "nodelay": spec.nodelay,
+        "notsent_lowat": spec.notsent_lowat and int(spec.notsent_lowat),
+        "mss": spec.mss,
+    }
+    return common.model_copy(update=of_tcp)
+
+
+def _not_of_mptcp(entry: Entry) -> list[tuple[str, str]]:
+    """net/mptcp/sockopt.c: TCP_MAXSEG is not among what it sets; IP_TOS is, IPV6_TCLASS is not."""
+    refused = [("mss", "TCP_MAXSEG")]
+    if entry.ends.initial[0].ip.version == 6:
+        refused.append(("dscp", "IPV6_TCLASS"))
+    return refused
+
+
+def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topology) -> int:
+    """How long the last packet can be on its way: all delays, and all queues full before it."""
+    forward, _ = directed(sender, entry.ends.initial, routing)
+    longest = DRAIN_US
+    for port in forward:
+        conditions = port.conditions
+        longest += (
+            (conditions.delay or 0) + (0 if conditions.jitter is None else conditions.jitter.most_ns)
+        ) // 1000
+        if conditions.aqm is not None or takes_tokens(topology, port):
+            return PATIENCE_US
+        if conditions.rate is not None:
+            longest += _queue_us(conditions, port.wired.link.mtu)
+    return min(longest, PATIENCE_US)
+
+
+def _queue_us(conditions: Conditions, mtu: int) -> int:
+    """The time that a full queue takes to pass, or as long as the patience lasts where it is a multiple of others."""
+    queue, rate = conditions.queue, conditions.rate
+    assert rate is not None
+    if queue is None or queue.unit == "bdp":
+        return 1_000_000 + 100 * frame_bytes(mtu) * 8_000_000 // int(rate)
+    size = int(queue.amount) * (1 if queue.unit == "B" else frame_bytes(mtu))
+    return size * 8_000_000 // int(rate)
+
+
+class Ways:
+    """Paths and ideal rates of the flows of an entry, each computed once."""
+
+    def __init__(self, topology: Topology, routing: Routing, manager: PathManager) -> None:
+        self._topology, self._routing, self._manager = topology, routing, manager
+        self._known: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = {}
+
+    def of(self, entry: Entry, transport: str, sender: SideName) -> tuple[tuple[Path, ...], int | None]:
+        """The paths of a flow of an entry, and what the links allow it in bit/s (None: no limit)."""
+        key = (entry.index, transport, sender)
+        if key not in self._known:
+            pairs = self._manager.pairs(entry.ends) if transport == "mptcp" else [entry.ends.initial]
+            several = pairs if len(pairs) > 1 else ()
+            backups = [pair for pair in several if self._manager.is_backup(entry.ends, pair)]
+            counted = [pair for pair in pairs if pair not in backups] or pairs
+            paths = paths_of(sender, pairs, backups, self._routing)
+            self._known[key] = (paths, ideal_bps(sender, counted, self._routing, self._topology))
+        return self._known[key]
+
+
+def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
+    """The ports left on the way from the sending to the receiving side, and back."""
+    client, server = pair
+    ways = routing.reach.round_trip(client, server)
+    assert ways is not None  # only usable pairs come here
+    there, back = ways
+    return (back, there) if sender == "server" else (there, back)
+
+
+def paths_of(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: Routing) -> tuple[Path, ...]:
+    """The paths between pairs of addresses, as data take them from the sender."""
+    out: list[Path] = []
+    taken: set[str] = set()
+    for pair in pairs:
+        forward, backward = directed(sender, pair, routing)
+        rates = [port.conditions.rate for port in forward]
+        name = _unique(_path_name(forward), taken)
+        out.append(
+            Path(
+                name=name,
+                client_address=str(pair[0].ip),
+                server_address=str(pair[1].ip),
+                forward=tuple(port.out for port in forward),
+                backward=tuple(port.out for port in backward),
+                spread=_others(spread(pair, routing), forward + backward),
+                backup=pair in backups,
+                rate_bps=min((int(rate) for rate in rates if rate is not None), default=None),
+                base_rtt_us=(delay_ns(forward) + delay_ns(backward)) / 1000,
+            )
+        )
+    return tuple(out)
+
+
+def _others(every: list[Port], one_way: list[Port]) -> tuple[str, ...]:
+    """The link directions beside those of one way."""
+    return tuple(dict.fromkeys(port.out for port in every if port not in one_way))
+
+
+def spread(pair: Pair, routing: Routing) -> list[Port]:
+    """The ports that a packet may leave between a pair of interfaces, forth and back, whatever ECMP chooses."""
+    if not routing.reach.spreads:
+        return []
+    return [*routing.reach.spread(*pair), *routing.reach.spread(pair[1], pair[0])]
+
+
+def _path_name(ports: list[Port]) -> str:
+    """`h1-s1-h2`; the numbers of parallel links follow, `h1-h2#2`."""
+    nodes = "-".join([ports[0].node, *(port.far.node for port in ports)])
+    return nodes + "".join(port.wired.name.suffix for port in ports)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """The name, or with a number where several pairs of addresses cross the same links."""
+    number, unique = 1, name
+    while unique in taken:
+        number += 1
+        unique = f"{name}~{number}"
+    taken.add(unique)
+    return unique
+
+
+def ideal_bps(sender: SideName, pairs: list[Pair], routing: Routing, topology: Topology) -> int | None:
+    """The maximum flow through the links of the paths, in bit/s.
+
+    None when nothing limits it, or when a token bucket does: what it allows depends on what was sent before. Of the
+    links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
+    """
+    ports = {port.out: port for pair in pairs for port in directed(sender, pair, routing)[0]}
+    if len(pairs) > 1 and routing.reach.spreads:
+        sent = (pair[::-1] if sender == "server" else pair for pair in pairs)
+        ports |= {port.out: port for ends in sent for port in routing.reach.spread(*ends)}
+    if any(takes_tokens(topology, port) for port in ports.values()):
+        return None
+    capacities: dict[tuple[str, str], float] = {}
+    for port in ports.values():
+        rate = port.conditions.rate
+        arc = (port.node, port.far.node)
+        capacities[arc] = capacities.get(arc, 0) + (inf if rate is None else int(rate))
+    source, target = pairs[0][:: -1 if sender == "server" else 1]
+    flow = maximum_flow(capacities, source.node, target.node)
+    return None if flow == inf else int(flow)

@@ -1,0 +1,83 @@
+"""What a plan measures beyond the tables that every trial has: which interfaces, paths and counters. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.frames import frame_bytes
+from plait.plan.model.monitors import Capture, CounterMonitor, InterfaceMonitor, Monitors, Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plait.plan.model.plan import Flow
+    from plait.plan.network.topology import Port, Topology
+    from plait.scenario.fields.monitors import Monitors as Asked
+
+RING_MIB = 8
+"""Memory that the agent takes for each interface that is captured."""
+
+
+def monitors(net: Topology, flows: Iterable[Flow]) -> Monitors:
+    """The monitors of a plan. Names in the scenario were checked when it was read."""
+    asked = net.scenario.monitors
+    return Monitors(
+        interfaces=_interfaces(asked, net),
+        counters=None if asked.counters is None else CounterMonitor(interval_us=asked.counters.every.us),
+        probes=tuple(_probes(asked, flows)),
+        captures=tuple(_captures(asked, net)),
+    )
+
+
+def _interfaces(asked: Asked, net: Topology) -> InterfaceMonitor | None:
+    if asked.interfaces is None:
+        return None
+    nodes = asked.interfaces.nodes
+    return InterfaceMonitor(
+        interval_us=asked.interfaces.every.us,
+        nodes=tuple(net.scenario.network.hosts) if nodes is None else tuple(dict.fromkeys(nodes)),
+    )
+
+
+def _probes(asked: Asked, flows: Iterable[Flow]) -> Iterator[Probe]:
+    """One probe for each pair of addresses, named after the first path that joins them."""
+    if asked.ping is None:
+        return
+    seen: set[tuple[str, str, str]] = set()
+    for flow in flows:
+        for path in flow.paths:
+            pair = (flow.client.netns, path.client_address, path.server_address)
+            if pair not in seen:
+                seen.add(pair)
+                yield Probe(
+                    path=path.name,
+                    netns=flow.client.netns,
+                    source=path.client_address,
+                    destination=path.server_address,
+                    interval_us=asked.ping.every.us,
+                    payload_bytes=asked.ping.bytes,
+                )
+
+
+def _captures(asked: Asked, net: Topology) -> Iterator[Capture]:
+    """One capture for each interface, in the order of the scenario."""
+    if asked.capture is None:
+        return
+    seen: set[Port] = set()
+    for name in asked.capture.on:
+        for port in _ports(name, net):
+            if port not in seen:
+                seen.add(port)
+                yield Capture(
+                    netns=port.node,
+                    ifname=port.ifname,
+                    file=f"{port.node}.{port.ifname}.pcapng",
+                    packet_bytes=min(asked.capture.bytes, frame_bytes(port.wired.link.mtu)),
+                )
+
+
+def _ports(name: str, net: Topology) -> list[Port]:
+    """The interfaces of a node, or the two of a link."""
+    if name in net.ports:
+        return [port for port in net.ports[name] if not port.segment.second]
+    return next(wired.ports for wired in net.wires if wired.key == name)

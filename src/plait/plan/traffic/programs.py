@@ -1,0 +1,122 @@
+"""The programs of a plan. Pure."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from plait.plan.model.plan import HostName
+from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
+from plait.scenario.check.programs import program_name
+from plait.scenario.read.source import error_at
+
+if TYPE_CHECKING:
+    from plait.plan.network.topology import Topology
+    from plait.scenario import Scenario
+    from plait.scenario.fields import programs as asked
+
+SYSTEM_CALL_NS = 1000
+"""Virtual time that a system call takes where programs run: one that polls without sleeping would stop the clock."""
+ENVIRONMENT = {
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+}
+"""Of every program, whoever runs plait."""
+PRIVATE = ("/tmp", "/run", "/var/tmp", "/mnt")  # noqa: S108 - names of the guest's folders, not files of this machine
+"""Folders that a guest has for itself, empty, in place of this machine's (`PRIVATE` of agent/src/program/root.rs)."""
+PATIENCE_US = 600_000_000
+"""How long a program may take that the trial waits for, unless the scenario has an `until`."""
+MEMORY_MIB, MEMORY_MIB_EACH = 256, 96
+"""For the files that programs read and write, and for each program. Memory costs nothing until it is used."""
+
+
+def programs(scenario: Scenario) -> tuple[Program, ...]:
+    """The programs, with the same environment on every machine."""
+    return tuple(_program(scenario, one, number) for number, one in enumerate(scenario.programs))
+
+
+def _program(scenario: Scenario, one: asked.Program, number: int) -> Program:
+    name = program_name(one, number)
+    directory = one.directory or f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
+    awaited = one.until == "exit"
+    return Program(
+        name=name,
+        netns=one.node,
+        argv=tuple(one.run),
+        environment=tuple(sorted({**ENVIRONMENT, **one.environment}.items())),
+        start_us=one.at.us,
+        after=tuple(one.after),
+        directory=directory,
+        files=tuple(_file(scenario, number, directory, path) for path in one.files),
+        collect=tuple(_absolute(directory, path) for path in one.collect),
+        ready=_ready(directory, one.ready),
+        awaited=awaited,
+        stop=Stop(
+            at_us=None if one.stop.at is None else one.stop.at.us,
+            signal=int(getattr(signal, f"SIG{one.stop.signal}")),
+            grace_us=one.stop.grace.us,
+        ),
+        exit_code=None if one.exit_code == "any" else one.exit_code,
+        transport=one.transport or scenario.transport,
+        result=one.result,
+    )
+
+
+def _file(scenario: Scenario, number: int, directory: str, path: str) -> ProgramFile:
+    content = scenario.programs[number].files[path]
+    where = _absolute(directory, path)
+    if isinstance(content, str):
+        return ProgramFile(path=where, text=content)
+    facts = scenario.files.get(content.input)
+    if facts is None:
+        what = (
+            f"the file '{content.input}' has not been read; read the scenario with plait.scenario.read.load"
+        )
+        raise error_at(scenario, [(("programs", number, "files", path, "input"), what)])
+    return ProgramFile(path=where, input=facts.name)
+
+
+def _absolute(directory: str, path: str) -> str:
+    return path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+
+
+def _ready(directory: str, one: asked.Ready | None) -> Ready | None:
+    if one is None:
+        return None
+    file = None if one.file is None else _absolute(directory, one.file)
+    return Ready(tcp=one.tcp, udp=one.udp, file=file, log=one.log, within_us=one.within.us)
+
+
+def host_names(net: Topology) -> tuple[HostName, ...]:
+    """Names for programs, if there are any: `h1`, its first address, and `h1-eth0`, `h1-eth1`, .., each its own."""
+    scenario = net.scenario
+    if not scenario.programs:
+        return ()
+    nodes = (*scenario.network.hosts, *scenario.network.routers)
+    found = []
+    for node in nodes:
+        ports = net.ports[node]
+        found += [HostName(address=str(port.ip), name=node) for port in ports[:1]]
+        found += [HostName(address=str(port.ip), name=port.ifname) for port in ports]
+    return tuple(found)
+
+
+def memory_mib(scenario: Scenario) -> int:
+    """What programs need beside what flows and nodes do, also those at a prompt, unless the scenario says."""
+    if not scenario.programs and not scenario.pause:
+        return 0
+    return MEMORY_MIB + MEMORY_MIB_EACH * len(scenario.programs)
+
+
+def end_us(scenario: Scenario) -> int:
+    """When the last program that the trial waits for has had its time."""
+    awaited = [one for one in scenario.programs if one.until == "exit"]
+    return max((one.at.us + PATIENCE_US for one in awaited), default=0)
+
+
+def system_call_ns(scenario: Scenario) -> int:
+    """The virtual cost of a system call."""
+    if scenario.system_call is not None:
+        return int(scenario.system_call)
+    return SYSTEM_CALL_NS if scenario.programs else 0

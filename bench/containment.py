@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import plait
 from plait import kernel as kernels
+from plait.engine.engine import Job
+from plait.engine.uml.containment import LAYERS, Policy
+from plait.engine.uml.trial import NOTHING, VirtualEngine
 from plait.plan.resolve import resolve
-from plait.run.containment import LAYERS, Policy
-from plait.run.engine import Job
-from plait.run.virtual import NOTHING, VirtualEngine
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 

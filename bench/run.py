@@ -23,10 +23,10 @@ import plait
 from plait import kernel as kernels
 from plait.cli.exec import plan_of
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
+from plait.engine.uml.session import First, Session, Start
+from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
-from plait.run.session import First, Session, Start
-from plait.run.virtual import VirtualEngine
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand, trial_seed
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import plait
 from plait import kernel as kernels
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
+from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
-from plait.run.virtual import VirtualEngine
 from plait.scenario import load
 from plait.scenario.vary.cases import trial_seed
 

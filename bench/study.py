@@ -25,11 +25,11 @@ from plait import kernel as kernels
 from plait.api.calls import _Silent
 from plait.api.perform import Options, perform
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
+from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.report import build
 from plait.report.study import read_study
-from plait.run.engine import Job
-from plait.run.virtual import VirtualEngine
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
 from plait.testing.browser import MISSING, browser, view

@@ -14,9 +14,9 @@ import plait
 from plait import kernel as kernels
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
+from plait.engine.engine import Job
+from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
-from plait.run.virtual import VirtualEngine
 from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand, trial_seed
 

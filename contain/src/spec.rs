@@ -1,4 +1,4 @@
-//! What plait asks for (written by `src/plait/run/containment.py`).
+//! What plait asks for (written by `src/plait/engine/uml/containment.py`).
 
 use serde::Deserialize;
 

@@ -20,7 +20,7 @@ from plait.run.request import study_of
 from plait.scenario import load
 
 if TYPE_CHECKING:
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 

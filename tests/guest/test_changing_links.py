@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Ran, RunTrial
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

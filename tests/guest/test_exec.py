@@ -17,12 +17,12 @@ from executing import descendants, run, started
 import plait
 from plait import kernel as kernels
 from plait.cli.exec import plan_of
-from plait.run.containment import Guest
-from plait.run.engine import Job
-from plait.run.session import END, First, Session, Start
+from plait.engine.engine import Job
+from plait.engine.uml.containment import Guest
+from plait.engine.uml.session import END, First, Session, Start
 
 if TYPE_CHECKING:
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 

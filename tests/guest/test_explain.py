@@ -18,7 +18,7 @@ from plait.testing.planted import Planted, Row, explain_one, planted, table
 
 if TYPE_CHECKING:
     from conftest import RunTrial
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 KNOWN_MISSES = {35: "head-of-line"}
 """docs/reference/explain.md tells why: everything waited for what stood before the link as it became slower."""

@@ -9,10 +9,10 @@ import pytest
 from captured import Connection, connections, share_of_gaps, share_of_time
 
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.testing.planted import planted
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from plait.engine.uml.trial import VirtualEngine
     from plait.explain.model import FlowExplanation
-    from plait.run.virtual import VirtualEngine
 
 SET = planted()
 MSS = 1448

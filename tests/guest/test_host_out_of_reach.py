@@ -20,7 +20,7 @@ from plait.scenario import parse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from plait.engine.engine import Job
+    from plait.engine.uml.trial import VirtualEngine
     from plait.plan.model.plan import Plan
-    from plait.run.engine import Job
-    from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

@@ -16,20 +16,20 @@ from terminal import LIMIT_S, PLAIT, SOURCE, Terminal
 
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
+from plait.engine.engine import Job
+from plait.engine.uml import pause
+from plait.engine.uml.session import Start
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.prompt.live import Live, Run
-from plait.run import pausing
-from plait.run.engine import Job
-from plait.run.session import Start
 from plait.scenario import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.engine.uml.pause import PausingGuest
+    from plait.engine.uml.trial import VirtualEngine
     from plait.plan.model.plan import PauseAt, Plan
-    from plait.run.pausing import PausingGuest
-    from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest
 
@@ -159,7 +159,7 @@ def test_the_clock_stands_while_nothing_is_run_and_the_same_commands_leave_the_s
 def test_a_command_that_stops_the_clock_fails_its_trial_with_the_reason(
     engine: VirtualEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pausing, "_STALL_S", 2.0)
+    monkeypatch.setattr(pause, "_STALL_S", 2.0)
     with pytest.raises(TrialError, match="a command at the prompt computes, or polls without sleeping"):
         Halted(engine, tmp_path, before=["h1 while :; do :; done"])
 

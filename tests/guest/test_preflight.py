@@ -12,7 +12,7 @@ from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

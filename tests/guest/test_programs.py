@@ -8,10 +8,10 @@ import pytest
 
 from conftest import AGENT, run_plan
 from plait import kernel as kernels
+from plait.engine.engine import Job
+from plait.engine.uml.trial import Limits, VirtualEngine
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
-from plait.run.virtual import Limits, VirtualEngine
 from plait.scenario import parse
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import Ran, RunTrial
-    from plait.run.virtual import VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

@@ -18,8 +18,8 @@ from plait.scenario.vary.cases import expand
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.engine.uml.trial import VirtualEngine
     from plait.plan.model.plan import Plan
-    from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

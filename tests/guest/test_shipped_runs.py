@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from plait.engine.uml.trial import VirtualEngine
     from plait.plan.model.plan import Flow
-    from plait.run.virtual import VirtualEngine
 
 SHORT_US = (200_000, 3_000_000)
 """Long enough for a first SYN that is lost, and for the longest round trips; less where there is much to carry."""

@@ -18,9 +18,9 @@ from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from conftest import Ran
+    from plait.engine.uml.trial import VirtualEngine
     from plait.plan.model.plan import Plan
     from plait.plan.model.qdiscs import Qdisc
-    from plait.run.virtual import VirtualEngine
 
 pytestmark = pytest.mark.guest
 

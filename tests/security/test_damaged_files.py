@@ -17,14 +17,14 @@ from plait.calibration.verdict import NAMES, Figure
 from plait.dataset import files
 from plait.dataset.files import read_table
 from plait.dataset.model import TABLES
+from plait.engine import inventory
+from plait.engine.uml.initramfs import archive, ensure
 from plait.errors import DataError, PlaitError
 from plait.files import Folder
 from plait.kernel import cache as kernels
 from plait.plan.resolve import resolve
 from plait.report import render
-from plait.run import inventory
 from plait.run.estimate import Pace, keep_pace, read_pace
-from plait.run.initramfs import archive, ensure
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
 from plait.testing.engine import FakeEngine

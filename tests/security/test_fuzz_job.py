@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.dataset.convert import convert
+from plait.engine.uml.containment import GUEST
+from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.uml.trial import LEFT, disk_used, judge, virtual_us
 from plait.errors import DataError, TrialError
 from plait.plan.identity import plan_bytes
-from plait.run.containment import GUEST
-from plait.run.guest_folder import GuestFolder
-from plait.run.virtual import LEFT, disk_used, judge, virtual_us
 from plait.testing.engine import write_arrow
 from plait.testing.plans import fake_plan
 from plait.testing.tables import fake_tables

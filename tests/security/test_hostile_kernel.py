@@ -13,12 +13,12 @@ import pytest
 
 import plait
 from plait import kernel as kernels
+from plait.engine.engine import Job
+from plait.engine.uml.containment import Policy
+from plait.engine.uml.trial import VirtualEngine
 from plait.errors import TrialError
 from plait.kernel import additions
 from plait.plan.resolve import resolve
-from plait.run.containment import Policy
-from plait.run.engine import Job
-from plait.run.virtual import VirtualEngine
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 

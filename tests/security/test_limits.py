@@ -12,10 +12,10 @@ import pytest
 from hostile import study
 
 from plait import limits
+from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.report import render
-from plait.run.workspace import Workspace
 
 PLAIT = Path(sys.executable).parent / "plait"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plait.cli import exec as command
+from plait.engine.uml.trial import kernel_parameters
 from plait.errors import RequestError
-from plait.run.virtual import kernel_parameters
 
 
 def charged(*options: str, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.engine.uml.services import iperf_settings
 from plait.run.preflight_programs import missing_programs
-from plait.run.services import iperf_settings
 from plait.scenario import parse
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.dataset.provenance import read_provenance
+from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
-from plait.run.engine import Interrupted, Job
 from plait.run.store import Store
 from plait.run.study import Runner, Study, StudyOutcome, TrialKey, TrialOutcome
 from plait.scenario.vary.cases import Case

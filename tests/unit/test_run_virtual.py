@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from plait.engine.engine import Interrupted, Job
+from plait.engine.uml.containment import Policy
+from plait.engine.uml.trial import Limits, VirtualEngine, kernel_parameters
 from plait.errors import TrialError
 from plait.kernel import Kernel
-from plait.run.containment import Policy
-from plait.run.engine import Interrupted, Job
-from plait.run.virtual import Limits, VirtualEngine, kernel_parameters
 from plait.testing.plans import fake_plan
 
 GOOD = """echo '{"ok": true, "phase": "done", "error": null, "virtual_us": 1, "boot_us": 1}' > status.json"""

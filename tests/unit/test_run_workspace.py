@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plait.engine.workspace import Workspace
 from plait.errors import MachineError
-from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def test_the_folder_is_gone_after_the_block(tmp_path: Path) -> None:
 
 def test_the_folder_is_gone_after_kill_9(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from plait.run.workspace import Workspace\n"
+        "import sys; from pathlib import Path; from plait.engine.workspace import Workspace\n"
         f"with Workspace(Path({str(tmp_path)!r}), '.work-') as work:\n"
         "    (work.job() / 'file').write_text('x'); print(work._janitor.pid, flush=True); sys.stdin.read()\n"
     )

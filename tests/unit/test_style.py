@@ -22,12 +22,13 @@ MAY_IMPORT = {
     "plan": {"scenario"},
     "dataset": {"plan"},
     "kernel": {"plan"},
-    "run": {"scenario", "plan", "dataset", "kernel"},
-    "calibration": {"scenario", "plan", "dataset", "run"},
+    "engine": {"plan", "kernel"},
+    "run": {"scenario", "plan", "dataset", "kernel", "engine"},
+    "calibration": {"scenario", "plan", "dataset", "engine"},
     "analysis": {"plan", "dataset"},
     "explain": {"scenario", "plan", "dataset", "analysis"},
-    "report": {"plan", "dataset", "analysis", "explain", "run"},
-    "testing": {"plan", "dataset", "explain", "kernel", "run", "scenario"},
+    "report": {"plan", "dataset", "analysis", "explain"},
+    "testing": {"plan", "dataset", "explain", "kernel", "engine", "run", "scenario"},
 }
 SERVES_ALL = {"cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units"}
 PURE = ("scenario/scenario", "plan", "analysis", "explain")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
+from plait.engine.uml.trial import Limits, VirtualEngine
 from plait.errors import RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
-from plait.run.virtual import Limits, VirtualEngine
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 

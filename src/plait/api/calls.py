@@ -17,7 +17,7 @@ from plait.report import build
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from plait.run.engine import Engine
+    from plait.engine.engine import Engine
     from plait.run.study import Observer, TrialKey, TrialOutcome
     from plait.scenario import Scenario
 
@@ -101,8 +101,8 @@ def _options(fields: Mapping[str, object]) -> list[str]:
 
 def _virtual(kernel: str | None) -> Callable[[], Engine]:
     def make() -> Engine:
+        from plait.engine.uml.trial import VirtualEngine
         from plait.kernel import ensure, find
-        from plait.run.virtual import VirtualEngine
 
         agent = Path(plait.__file__).parent / "_bin" / "plait-agent"
         return VirtualEngine(find(kernel) if kernel else ensure(), agent)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from plait.dataset.digest import trial_digest
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
+from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, json_of
 from plait.report.study import read_study_file
-from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

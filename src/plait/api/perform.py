@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from plait.run.engine import Engine
+    from plait.engine.engine import Engine
     from plait.run.halts import Halt
     from plait.run.study import Observer, Study, TrialOutcome
     from plait.scenario import Scenario

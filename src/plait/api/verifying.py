@@ -12,13 +12,13 @@ from plait.api.explaining import Recorded
 from plait.api.perform import Options, perform
 from plait.cache import cache_root
 from plait.dataset.trial import read_trial, trial_folder
+from plait.engine.workspace import Workspace
 from plait.errors import RequestError
 from plait.explain import explain_trial
 from plait.explain.effect import effect
 from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
 from plait.report.study import read_study_file
-from plait.run.workspace import Workspace
 from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
@@ -27,9 +27,9 @@ from plait.scenario.vary.overrides import assign
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from plait.engine.engine import Engine
     from plait.explain.causes import Cause
     from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
-    from plait.run.engine import Engine
     from plait.run.study import Observer
     from plait.scenario import Scenario
 

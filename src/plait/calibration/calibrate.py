@@ -20,19 +20,19 @@ from plait.calibration.probes import AT_ONCE, probing
 from plait.calibration.settings import settings_of
 from plait.calibration.verdict import Figure
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
+from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder
 from plait.limits import remedy
-from plait.run.engine import Job
-from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from plait.calibration.settings import Setting, Users
+    from plait.engine.engine import Engine, EngineIdentity
     from plait.plan.model.plan import Plan
-    from plait.run.engine import Engine, EngineIdentity
 
 SCHEMA = 1
 METHOD = 2

@@ -43,7 +43,7 @@ def command() -> int:
 
 
 def _sandbox() -> str:
-    from plait.run.containment import LAYERS, probe, words
+    from plait.engine.uml.containment import LAYERS, probe, words
 
     lines = []
     missing = 0
@@ -87,9 +87,9 @@ def _kernel() -> Kernel:
 def _trial() -> str:
     from plait.cli.run import agent_path
     from plait.dataset.convert import convert
+    from plait.engine.engine import Job
+    from plait.engine.uml.trial import Limits, VirtualEngine
     from plait.plan.resolve import resolve
-    from plait.run.engine import Job
-    from plait.run.virtual import Limits, VirtualEngine
     from plait.scenario import parse
     from plait.scenario.vary.cases import expand
 

@@ -14,10 +14,10 @@ from plait.cli.ending import say
 from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
+    from plait.engine.uml.containment import Policy
+    from plait.engine.uml.foreground import Bounds
+    from plait.engine.uml.session import First, Start
     from plait.plan.model.plan import Plan
-    from plait.run.containment import Policy
-    from plait.run.foreground import Bounds
-    from plait.run.session import First, Start
     from plait.units import Duration
 
 CLOCKS = ("virtual", "real")
@@ -72,10 +72,10 @@ def command(
     unconfined: UnconfinedOption = False,
 ) -> int:
     """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
+    from plait.engine.uml.foreground import Bounds
+    from plait.engine.uml.services import iperf_settings, services
+    from plait.engine.uml.session import First
     from plait.errors import RequestError
-    from plait.run.foreground import Bounds
-    from plait.run.services import iperf_settings, services
-    from plait.run.session import First
 
     if clock not in CLOCKS:
         raise RequestError(f"--clock {clock}: there is no such clock; there is: {', '.join(CLOCKS)}")
@@ -105,11 +105,11 @@ def _boot(kernel: str | None, plan: Plan, first: First, bounds: Bounds, allowed:
     from plait.cache import cache_root
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
+    from plait.engine.uml import foreground
+    from plait.engine.uml.containment import caution
+    from plait.engine.uml.session import Session
+    from plait.engine.workspace import Workspace
     from plait.kernel import find
-    from plait.run import foreground
-    from plait.run.containment import caution
-    from plait.run.session import Session
-    from plait.run.workspace import Workspace
 
     assert first.start is not None
     chosen = find(kernel) if kernel else build_with_progress(None)
@@ -140,15 +140,15 @@ def _tell(text: str) -> None:
 
 def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:
     """Returns the plan of a guest without any network, in which programs run at this virtual cost of system calls."""
-    from plait.run.virtual import NOTHING
+    from plait.engine.uml.trial import NOTHING
 
     machine = NOTHING.machine.model_copy(update={"memory_mib": memory_mib, "syscall_ns": int(system_call_ns)})
     return NOTHING.model_copy(update={"seed": seed, "machine": machine})
 
 
 def _start(program: list[str], environment: list[tuple[str, str]], *, real_time: bool) -> Start:
-    from plait.run.foreground import RUN, merged_streams, terminal_size
-    from plait.run.session import Start
+    from plait.engine.uml.foreground import RUN, merged_streams, terminal_size
+    from plait.engine.uml.session import Start
 
     terminal = _has_terminal(real_time=real_time)
     return Start(
@@ -179,8 +179,8 @@ def _input(*, real_time: bool) -> str:
 
 def environment_of(given: list[str], *, terminal: bool) -> list[tuple[str, str]]:
     """Returns a program's variables: little of plait's own, so that they are the same tomorrow, and what is `given`."""
+    from plait.engine.uml.services import COMMANDS
     from plait.errors import RequestError
-    from plait.run.services import COMMANDS
 
     passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON
     environment = {name: os.environ[name] for name in passed_on if name in os.environ}

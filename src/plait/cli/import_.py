@@ -81,10 +81,10 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     from plait.cli.exec import environment_of, plan_of
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
+    from plait.engine.uml.session import END, STDERR, STDOUT, First, Session, Start
+    from plait.engine.workspace import Workspace
     from plait.errors import RequestError
     from plait.imports import recorder
-    from plait.run.session import END, STDERR, STDOUT, First, Session, Start
-    from plait.run.workspace import Workspace
 
     argv = [
         "/usr/bin/python3",

@@ -61,10 +61,10 @@ def command(
 def _ask_kernel(cases: Sequence[Case]) -> bool:
     """Refuses what the kernel lacks (ScenarioError); False when there is no kernel to ask."""
     from plait.cli.run import agent_path
+    from plait.engine.uml.trial import VirtualEngine
     from plait.errors import MachineError
     from plait.kernel import built_by_default
     from plait.run.preflight import refuse_what_is_missing
-    from plait.run.virtual import VirtualEngine
 
     kernel = built_by_default()
     if kernel is None:

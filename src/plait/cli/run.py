@@ -17,8 +17,8 @@ from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
-    from plait.run.containment import Policy
-    from plait.run.engine import Engine
+    from plait.engine.engine import Engine
+    from plait.engine.uml.containment import Policy
     from plait.run.halts import Halt
     from plait.run.study import StudyOutcome
 
@@ -147,10 +147,10 @@ def engine_called(
 ) -> Engine:
     """Returns the engine called `name` (RequestError when there is none, MachineError when it cannot run here)."""
     from plait.cli.kernel import build_with_progress
+    from plait.engine.uml.containment import USUAL
+    from plait.engine.uml.trial import Limits, VirtualEngine
     from plait.errors import RequestError
     from plait.kernel import find
-    from plait.run.containment import USUAL
-    from plait.run.virtual import Limits, VirtualEngine
 
     if name not in ENGINES:
         raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from plait.run.containment import Policy
+    from plait.engine.uml.containment import Policy
 
 UnconfinedOption = Annotated[
     bool,
@@ -23,7 +23,7 @@ DISK = "4GiB"
 
 def policy(disk: str, *, unconfined: bool) -> Policy:
     """Return what the user allows (RequestError for a limit that is no size)."""
-    from plait.run.containment import Policy
+    from plait.engine.uml.containment import Policy
 
     return Policy(unconfined=unconfined, disk_bytes=bytes_of("--disk-limit", disk))
 

@@ -14,9 +14,9 @@ from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.engine.uml.containment import Policy
     from plait.plan.model.plan import Plan
     from plait.prompt.loop import Prompt
-    from plait.run.containment import Policy
 
 
 def command(
@@ -74,11 +74,11 @@ def _serve(
     from plait.cache import cache_root
     from plait.cli.kernel import build_with_progress
     from plait.cli.run import agent_path
+    from plait.engine.uml.containment import caution
+    from plait.engine.uml.session import First, Session
+    from plait.engine.workspace import Workspace
     from plait.kernel import find
     from plait.prompt.live import Live
-    from plait.run.containment import caution
-    from plait.run.session import First, Session
-    from plait.run.workspace import Workspace
 
     chosen = find(kernel) if kernel else build_with_progress(None)
     with Workspace(cache_root() / "exec", ".work-") as workspace:

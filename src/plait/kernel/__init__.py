@@ -5,7 +5,7 @@
     configuration +
 
 What goes into a kernel beside its source lies in the folder `kernel/` of the repository. Running the kernel is the
-engine's business (`plait.run.virtual`).
+engine's business (`plait.engine.uml.trial`).
 """
 
 from __future__ import annotations

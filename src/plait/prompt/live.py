@@ -1,7 +1,7 @@
 """A running network that any number of prompts use at once, over a Unix socket: one thread between them and the guest.
 
 A client sends lines: first what is to be run, then orders for it (input, size, signal). It gets the frames of its run
-(`plait.run.session`), and the connection ends with the run. When a client goes away, what it ran is hung up on.
+(`plait.engine.uml.session`), and the connection ends with the run. When a client goes away, what it ran is hung up on.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from plait.engine.uml.session import END
 from plait.errors import TrialError
-from plait.run.session import END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plait.run.session import Size, Start, Talking
+    from plait.engine.uml.session import Size, Start, Talking
 
 _HEADER = struct.Struct("<III")
 _LINE_BYTES = 1 << 16

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
+from plait.engine.uml.foreground import raw, terminal_size
+from plait.engine.uml.session import END, Start
 from plait.prompt.live import Run
-from plait.run.foreground import raw, terminal_size
-from plait.run.session import END, Start
 from plait.scenario.fields.programs import SHELL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from plait.engine.uml.session import Size
     from plait.prompt.view import View
-    from plait.run.session import Size
 
 _BASH = ("/bin/bash", "--norc", "--noprofile")
 _IPERF_S = 5

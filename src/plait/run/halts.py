@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plait.engine.uml.pause import PausingGuest
     from plait.plan.model.plan import PauseAt, Plan
-    from plait.run.pausing import PausingGuest
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from plait.scenario.read.wording import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from plait.engine.inventory import Inventory, Setting
     from plait.errors import Mistake
-    from plait.run.inventory import Inventory, Setting
     from plait.scenario.read.source import Where
     from plait.scenario.vary.cases import Case
 

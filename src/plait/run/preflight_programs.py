@@ -12,8 +12,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.engine.packages import install_hint
 from plait.plan.traffic.programs import ENVIRONMENT, PRIVATE
-from plait.run.packages import install_hint
 from plait.scenario.fields.programs import SHELL
 from plait.scenario.read.wording import closest
 

@@ -14,7 +14,7 @@ from plait.run.study import Study
 from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
-    from plait.run.engine import EngineIdentity
+    from plait.engine.engine import EngineIdentity
     from plait.scenario import Scenario
 
 STUDY_SCHEMA = 1

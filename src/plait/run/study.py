@@ -24,15 +24,15 @@ from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
 from plait.dataset.trial import TRIALS, trial_folder, trial_numbers
+from plait.engine.engine import Engine, EngineIdentity, Interrupted, Job
+from plait.engine.workspace import Workspace
 from plait.errors import DataError, Ended, MachineError, RequestError, TrialError
 from plait.files import Folder, UnfitError, json_of
 from plait.limits import remedy
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model.applications import Transfer
 from plait.plan.model.qdiscs import PlaitTrace
-from plait.run.engine import Engine, EngineIdentity, Interrupted, Job
 from plait.run.halts import Halt, Halts
-from plait.run.workspace import Workspace
 from plait.scenario.vary.cases import Case, trial_seed
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
+from plait.engine.engine import EngineIdentity, Interrupted, Job
 from plait.errors import TrialError
-from plait.run.engine import EngineIdentity, Interrupted, Job
 from plait.testing.folders import write_arrow
 from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from plait.run.inventory import Inventory, Setting
+    from plait.engine.inventory import Inventory, Setting
 
 
 class FakeEngine:
@@ -43,7 +43,7 @@ class FakeEngine:
         return self._inventory
 
     def execute(self, job: Job) -> None:
-        """Writes the tables of a trial (see plait.run.engine.Engine)."""
+        """Writes the tables of a trial (see plait.engine.engine.Engine)."""
         with self._lock:
             self.calls += 1
         if job.stop.is_set():

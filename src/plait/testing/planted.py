@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.dataset.convert import convert
+from plait.engine.engine import Job
 from plait.explain import explain_trial
 from plait.explain.possible import possible
 from plait.plan.resolve import resolve
-from plait.run.engine import Job
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand, trial_seed
 from plait.testing.planted_kinds import of_kinds
@@ -29,8 +29,8 @@ from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plait.engine.engine import Engine
     from plait.explain import FlowExplanation
-    from plait.run.engine import Engine
 
 
 def sender_idle(site: Site, twin: int) -> dict[str, Any]:
@@ -323,8 +323,8 @@ def main() -> None:
     from tempfile import TemporaryDirectory
 
     import plait
+    from plait.engine.uml.trial import VirtualEngine
     from plait.kernel import ensure
-    from plait.run.virtual import VirtualEngine
 
     which = [int(word) for word in sys.argv[1:] if word.isdigit()]
     half = next((word for word in sys.argv[1:] if word in ("seen", "held-out")), None)

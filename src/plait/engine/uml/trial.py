@@ -31,22 +31,23 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plait.cache import cache_root
+from plait.engine import inventory
+from plait.engine.engine import EngineIdentity, Interrupted, Job
+from plait.engine.uml import crash, initramfs
+from plait.engine.uml.containment import GUEST, USUAL, Guest, Policy, Sandbox, caution, start
+from plait.engine.uml.guest_folder import GuestFolder
 from plait.errors import MachineError, RequestError, TrialError, printable
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import Machine, Network, Plan
-from plait.run import crash, initramfs, inventory
-from plait.run.containment import GUEST, USUAL, Guest, Policy, Sandbox, caution, start
-from plait.run.engine import EngineIdentity, Interrupted, Job
-from plait.run.guest_folder import GuestFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from plait.engine.inventory import Inventory, Setting
+    from plait.engine.uml.pause import PausingGuest
     from plait.kernel import Kernel
     from plait.plan.model.plan import Module
-    from plait.run.inventory import Inventory, Setting
-    from plait.run.pausing import PausingGuest
 
 EPOCH_NS = 1_700_000_000_000_000_000
 """The guest's date at boot (2023-11-14), the same always."""
@@ -124,9 +125,9 @@ class VirtualEngine:
         guest_folder = GuestFolder(job.folder / GUEST)
         try:
             if job.plan.pause:
-                from plait.run import pausing
+                from plait.engine.uml import pause
 
-                pausing.execute(self._kernel, job, self._limits, self._policy)
+                pause.execute(self._kernel, job, self._limits, self._policy)
             else:
                 self._run(job)
         finally:

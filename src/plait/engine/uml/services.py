@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.engine.uml.session import Service
 from plait.errors import MachineError, RequestError
-from plait.run.session import Service
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.engine.packages import install_hint
+from plait.engine.uml.crash import ran_out_of_memory
+from plait.engine.uml.session import END, STDERR, STDOUT, Session, Size
+from plait.engine.uml.trial import virtual_us
 from plait.errors import TrialError
-from plait.run.crash import ran_out_of_memory
-from plait.run.packages import install_hint
-from plait.run.session import END, STDERR, STDOUT, Session, Size
-from plait.run.virtual import virtual_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,10 +21,8 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from plait.errors import MachineError, TrialError
-from plait.plan.identity import plan_bytes
-from plait.run.containment import GUEST, USUAL, Policy, Sandbox, start
-from plait.run.virtual import (
+from plait.engine.uml.containment import GUEST, USUAL, Policy, Sandbox, start
+from plait.engine.uml.trial import (
     console_lines,
     disk_is_full,
     disk_used,
@@ -33,6 +31,8 @@ from plait.run.virtual import (
     kernel_parameters,
     present_inputs,
 )
+from plait.errors import MachineError, TrialError
+from plait.plan.identity import plan_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plait.cache import cache_root
+from plait.engine.workspace import Workspace
 from plait.errors import MachineError, TrialError
 from plait.files import Folder
-from plait.run.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

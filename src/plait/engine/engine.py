@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from plait.engine.inventory import Inventory, Setting
+    from plait.engine.uml.pause import PausingGuest
     from plait.plan.model.plan import PauseAt, Plan
-    from plait.run.inventory import Inventory, Setting
-    from plait.run.pausing import PausingGuest
 
 
 @dataclass(frozen=True)

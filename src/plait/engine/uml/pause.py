@@ -16,18 +16,18 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from plait.engine.uml.session import END, READY, Frame, Talking
+from plait.engine.uml.trial import Limits, Watch
 from plait.errors import TrialError
-from plait.run.session import END, READY, Frame, Talking
-from plait.run.virtual import Limits, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from plait.engine.engine import Job
+    from plait.engine.uml.containment import Policy
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
-    from plait.run.containment import Policy
-    from plait.run.engine import Job
 
 _SLICE_US, _TYPED_US, _SETTLED_US = 1_000_000, 100_000, 10_000
 """Virtual time that passes at once: while a command runs; the same at a terminal; after what nobody waits for."""

@@ -53,7 +53,7 @@ GUEST = "guest"
 
 def program() -> Path:
     """Return the path of plait-contain."""
-    return Path(__file__).parent.parent / "_bin" / "plait-contain"
+    return Path(__file__).parents[2] / "_bin" / "plait-contain"
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import plait.run.estimate as estimates
+import plait.study.estimate as estimates
 from plait import scenario as scenarios
-from plait.api.perform import Options, perform
 from plait.cache import cache_root
 from plait.cli.run import engine_called
 from plait.report import build
-from plait.run.request import study_of
+from plait.study.perform import Options, perform
+from plait.study.request import study_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.run.study import Observer, TrialOutcome
+    from plait.study.runner import Observer, TrialOutcome
 
 STUDIES = (
     ("two-paths", 4, ()),

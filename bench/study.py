@@ -23,7 +23,6 @@ from rich.table import Table
 import plait
 from plait import kernel as kernels
 from plait.api.calls import _Silent
-from plait.api.perform import Options, perform
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
@@ -32,6 +31,7 @@ from plait.report import build
 from plait.report.study import read_study
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
+from plait.study.perform import Options, perform
 from plait.testing.browser import MISSING, browser, view
 
 if TYPE_CHECKING:

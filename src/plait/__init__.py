@@ -10,32 +10,15 @@ What is behind these is loaded when it is first used.
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
-
-import plait.run as _run_package
 
 __version__ = "0.1.0"
 __all__ = ["Scenario", "Study", "load", "open", "run"]
 
 
-class _Callable(ModuleType):
-    """The package `plait.run`, which can be called: `plait.run(scenario)` is `plait.api.run`."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """See `plait.api.run`."""
-        from plait.api import run
-
-        return run(*arguments, **options)
-
-
-sys.modules[_run_package.__name__].__class__ = _Callable
-
-
 def __getattr__(name: str) -> Any:
     """Returns what is loaded at its first use."""
-    if name in {"Study", "load", "open"}:
+    if name in {"Study", "load", "open", "run"}:
         from plait import api
 
         return getattr(api, name)

@@ -16,8 +16,8 @@ from plait.api.additions import add
 from plait.cache import cache_root
 from plait.errors import RequestError
 from plait.kernel import additions
-from plait.run.request import study_of
 from plait.scenario import load
+from plait.study.request import study_of
 
 if TYPE_CHECKING:
     from plait.engine.uml.trial import VirtualEngine

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import plait
-from plait.api.verifying import try_out
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
+from plait.study.verify import try_out
 from plait.testing.planted import Planted, Row, explain_one, planted, table
 
 if TYPE_CHECKING:

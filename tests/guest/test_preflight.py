@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.errors import ScenarioError
-from plait.run.preflight import refuse_what_is_missing
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
+from plait.study.preflight import refuse_what_is_missing
 
 if TYPE_CHECKING:
     from plait.engine.uml.trial import VirtualEngine

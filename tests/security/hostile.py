@@ -15,8 +15,8 @@ from plait.report import build
 from plait.report.explained import show_explanation
 from plait.report.studies import compare_folders
 from plait.report.terminal import show
-from plait.run.store import Store
-from plait.run.study import Runner, Study
+from plait.study.runner import Runner, Study
+from plait.study.store import Store
 from plait.testing.engine import FakeEngine
 from plait.testing.folders import two_paths, write_study
 

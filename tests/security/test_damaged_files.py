@@ -24,9 +24,9 @@ from plait.files import Folder
 from plait.kernel import cache as kernels
 from plait.plan.resolve import resolve
 from plait.report import render
-from plait.run.estimate import Pace, keep_pace, read_pace
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
+from plait.study.estimate import Pace, keep_pace, read_pace
 from plait.testing.engine import FakeEngine
 
 TRIAL = "trials/transport=tcp/000"

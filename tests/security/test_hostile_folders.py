@@ -19,7 +19,7 @@ from plait.errors import DataError, PlaitError, RequestError
 from plait.files import Folder, UnfitError
 from plait.report import build
 from plait.report.terminal import show
-from plait.run.store import MANIFEST, Store
+from plait.study.store import MANIFEST, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -151,7 +151,7 @@ def test_a_notebook_shows_the_study_and_its_figures(study: Study) -> None:
 
 
 def test_the_package_stays_callable_after_its_modules_are_imported() -> None:
-    import plait.run.study
+    import plait.study.runner
 
     assert callable(plait.run)
     assert callable(plait.load)

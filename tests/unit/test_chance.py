@@ -16,7 +16,7 @@ from plait.testing.tables import fake_tables
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.run.study import TrialOutcome
+    from plait.study.runner import TrialOutcome
 
 STEADY = """
 title: Nothing is random
@@ -84,7 +84,7 @@ def run_told(text: str, place: engine.FakeEngine, told: list[str], repeat: int |
     from contextlib import contextmanager
     from pathlib import Path
 
-    from plait.api.perform import Options, perform
+    from plait.study.perform import Options, perform
 
     @contextmanager
     def watch(_: int) -> Any:

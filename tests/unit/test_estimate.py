@@ -10,7 +10,8 @@ from scenario_samples import TWO
 
 import plait
 from plait.errors import RequestError
-from plait.run.estimate import (
+from plait.scenario import parse
+from plait.study.estimate import (
     BOOT_S,
     HOP_S,
     REPORT_S,
@@ -24,17 +25,16 @@ from plait.run.estimate import (
     read_pace,
     refuse_too_many,
 )
-from plait.run.request import study_of
-from plait.run.study import StudyOutcome, TrialKey, TrialOutcome
-from plait.run.work import work_of
-from plait.scenario import parse
+from plait.study.request import study_of
+from plait.study.runner import StudyOutcome, TrialKey, TrialOutcome
+from plait.study.work import work_of
 from plait.testing.engine import FakeEngine
 from plait.testing.plans import FakeFlow, fake_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.run.study import Study
+    from plait.study.runner import Study
 
 
 def study(repeat: int = 10) -> Study:
@@ -133,7 +133,7 @@ def test_a_million_trials_are_refused_until_confirmed() -> None:
 
 
 def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.api.perform.study_of", lambda *_, **__: pytest.fail("cases were made"))
+    monkeypatch.setattr("plait.study.perform.study_of", lambda *_, **__: pytest.fail("cases were made"))
     text = {f"tcp.{side}_buffer_max": [f"{n + 1}MiB" for n in range(100)] for side in ("receive", "send")}
     asked = plait.load("two-paths", vary=text, repeat=100)
     with pytest.raises(RequestError, match="1000000 trials"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.run.store import MANIFEST, Store
+from plait.study.store import MANIFEST, Store
 
 if TYPE_CHECKING:
     from pathlib import Path

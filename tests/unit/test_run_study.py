@@ -13,9 +13,9 @@ import pytest
 from plait.dataset.provenance import read_provenance
 from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
-from plait.run.store import Store
-from plait.run.study import Runner, Study, StudyOutcome, TrialKey, TrialOutcome
 from plait.scenario.vary.cases import Case
+from plait.study.runner import Runner, Study, StudyOutcome, TrialKey, TrialOutcome
+from plait.study.store import Store
 from plait.testing.engine import FakeEngine, failing
 from plait.testing.plans import FakeFlow, fake_plan
 

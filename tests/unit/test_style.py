@@ -23,12 +23,24 @@ MAY_IMPORT = {
     "dataset": {"plan"},
     "kernel": {"plan"},
     "engine": {"plan", "kernel"},
-    "run": {"scenario", "plan", "dataset", "kernel", "engine"},
     "calibration": {"scenario", "plan", "dataset", "engine"},
     "analysis": {"plan", "dataset"},
     "explain": {"scenario", "plan", "dataset", "analysis"},
-    "report": {"plan", "dataset", "analysis", "explain"},
-    "testing": {"plan", "dataset", "explain", "kernel", "engine", "run", "scenario"},
+    "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},
+    "report": {"plan", "dataset", "analysis", "explain", "results"},
+    "study": {
+        "scenario",
+        "plan",
+        "dataset",
+        "kernel",
+        "engine",
+        "calibration",
+        "analysis",
+        "explain",
+        "results",
+        "report",
+    },
+    "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario", "study"},
 }
 SERVES_ALL = {"cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units"}
 PURE = ("scenario/scenario", "plan", "analysis", "explain")

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import plait
 from plait import scenario as scenarios
-from plait.api.perform import Options, perform
 from plait.api.study import Study
 from plait.errors import RequestError
 from plait.report import build
+from plait.study.perform import Options, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from plait.engine.engine import Engine
-    from plait.run.study import Observer, TrialKey, TrialOutcome
     from plait.scenario import Scenario
+    from plait.study.runner import Observer, TrialKey, TrialOutcome
 
 
 def load(reference: str | Path, **fields: object) -> Scenario:

@@ -59,8 +59,8 @@ def _tried(
     folder: Path, found: StudyExplanation, asked: list[str], kernel: str | None, *, verify: bool, seeds: int
 ) -> StudyExplanation:
     """Returns the explanation with what was tried; progress goes to standard error."""
-    from plait.api.verifying import try_out
     from plait.cli.run import engine_called
+    from plait.study.verify import try_out
 
     return try_out(
         folder,

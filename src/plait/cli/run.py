@@ -19,8 +19,8 @@ from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
 if TYPE_CHECKING:
     from plait.engine.engine import Engine
     from plait.engine.uml.containment import Policy
-    from plait.run.halts import Halt
-    from plait.run.study import StudyOutcome
+    from plait.study.pauses import Halt
+    from plait.study.runner import StudyOutcome
 
 ENGINES = ("virtual",)
 _NO_JSON = "--json with a pause: standard output is the prompt's; summary.json is in the result folder"
@@ -70,9 +70,9 @@ def command(
 ) -> int:
     """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
     from plait import scenario as scenarios
-    from plait.api.perform import Options, perform
     from plait.cli.progress import observer
     from plait.errors import RequestError
+    from plait.study.perform import Options, perform
 
     allowed = policy(disk, unconfined=unconfined)
     overrides = _with_pauses(overrides, pause)

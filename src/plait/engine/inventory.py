@@ -1,7 +1,7 @@
 """What a kernel has: its algorithms, its sysctls, and which of some settings it refuses. Told by the kernel itself.
 
 A guest is booted for it once for each kernel and agent (some 0.2 s), and the answer kept in the cache. Which settings
-a scenario may ask for is decided with it, before anything is run (see `plait.run.preflight`).
+a scenario may ask for is decided with it, before anything is run (see `plait.study.preflight`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from plait.prompt.view import view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.run.halts import Halt
+    from plait.study.pauses import Halt
 
 
 class PausePrompt(Prompt):

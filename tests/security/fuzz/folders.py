@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from plait.cli import app
-from plait.run.store import Store
+from plait.study.store import Store
 from plait.testing.folders import two_paths, write_study
 
 from . import words

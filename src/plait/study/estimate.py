@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from plait.errors import RequestError
 from plait.files import Folder, json_of
-from plait.run.work import work_of
 from plait.seeds import trial_seed
+from plait.study.work import work_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.run.study import Study, StudyOutcome
-    from plait.run.work import Work
+    from plait.study.runner import Study, StudyOutcome
+    from plait.study.work import Work
 
 MOST_TRIALS = 10_000
 """More are run only when they are confirmed."""

@@ -32,15 +32,15 @@ from plait.limits import remedy
 from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model.applications import Transfer
 from plait.plan.model.qdiscs import PlaitTrace
-from plait.run.halts import Halt, Halts
 from plait.scenario.vary.cases import Case, trial_seed
+from plait.study.pauses import Halt, Halts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from plait.plan.model.plan import Plan
-    from plait.run.store import Store
+    from plait.study.store import Store
 
 
 @dataclass(frozen=True)

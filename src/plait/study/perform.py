@@ -13,13 +13,13 @@ from plait.dataset.agreement import measured_digest
 from plait.dataset.trial import read_trial
 from plait.errors import RequestError
 from plait.plan.chance import nothing_drawn
-from plait.run.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
-from plait.run.preflight import refuse_what_is_missing
-from plait.run.request import describe, study_of
-from plait.run.store import Store
-from plait.run.study import Runner, StudyOutcome
 from plait.scenario.vary.cases import trial_seed
 from plait.scenario.vary.combinations import rows
+from plait.study.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
+from plait.study.preflight import refuse_what_is_missing
+from plait.study.request import describe, study_of
+from plait.study.runner import Runner, StudyOutcome
+from plait.study.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Engine
-    from plait.run.halts import Halt
-    from plait.run.study import Observer, Study, TrialOutcome
     from plait.scenario import Scenario
     from plait.scenario.vary.cases import Case
+    from plait.study.pauses import Halt
+    from plait.study.runner import Observer, Study, TrialOutcome
 
 
 CHECKED = 2

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.programs import with_connections
 from plait.api.explaining import Recorded
-from plait.api.perform import Options, perform
 from plait.cache import cache_root
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.workspace import Workspace
@@ -23,6 +22,7 @@ from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
+from plait.study.perform import Options, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from plait.engine.engine import Engine
     from plait.explain.causes import Cause
     from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
-    from plait.run.study import Observer
     from plait.scenario import Scenario
+    from plait.study.runner import Observer
 
 SEEDS = 5
 """So many seeds, for a spread to judge by."""

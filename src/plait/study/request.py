@@ -10,8 +10,8 @@ from plait.kernel import additions
 from plait.plan.lint.lint import lint_cases
 from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
-from plait.run.study import Study
 from plait.scenario.vary.cases import expand, trial_seed
+from plait.study.runner import Study
 
 if TYPE_CHECKING:
     from plait.engine.engine import EngineIdentity

@@ -28,7 +28,7 @@ from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.report import build
-from plait.report.study import read_study
+from plait.results.read import read_study
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
 from plait.study.perform import Options, perform

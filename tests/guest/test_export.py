@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.analysis.iperf3 import exportable, iperf3_document
-from plait.api.export import export_flow
 from plait.errors import RequestError
+from plait.results.export import export_flow
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,13 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from plait.api.explaining import explain_study
-from plait.api.export import export_flow
-from plait.api.merge import merge
 from plait.report import build
 from plait.report.explained import show_explanation
 from plait.report.studies import compare_folders
 from plait.report.terminal import show
+from plait.results.explain import explain_study
+from plait.results.export import export_flow
+from plait.results.merge import merge
 from plait.study.runner import Runner, Study
 from plait.study.store import Store
 from plait.testing.engine import FakeEngine

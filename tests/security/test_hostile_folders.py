@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hostile import go_on, study, use_everywhere
 
-from plait.api.merge import merge
 from plait.calibration.calibrate import keep
 from plait.errors import DataError, PlaitError, RequestError
 from plait.files import Folder, UnfitError
 from plait.report import build
 from plait.report.terminal import show
+from plait.results.merge import merge
 from plait.study.store import MANIFEST, Store
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import plait
-from plait.api.merge import merge
 from plait.errors import DataError, RequestError
+from plait.results.merge import merge
 from plait.testing.engine import FakeEngine
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from scenario_samples import TWO, said
 
 from plait.analysis.compare.summary import CaseRows, TrialRow
 from plait.analysis.statistics.precision import next_repeat, wide
-from plait.report.study import read_study
+from plait.results.read import read_study
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.repeat import Repeat

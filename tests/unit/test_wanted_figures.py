@@ -16,9 +16,9 @@ from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
 from plait.report.case_figures import case_figures
-from plait.report.study import StudyData, StudyFile, read_study
 from plait.report.terminal import read_summary
 from plait.report.wanted import wanted
+from plait.results.read import StudyData, StudyFile, read_study
 from plait.scenario import parse
 from plait.scenario.fields.figures import METRICS
 from plait.testing.folders import FakeCase, write_study

@@ -196,7 +196,7 @@ class Study:
         self, *, case: str | None = None, flow: str | None = None, trial: int | None = None
     ) -> StudyExplanation:
         """Returns why the flows were not faster, as `plait explain` does (RequestError: no such case, flow, trial)."""
-        from plait.api.explaining import explain_study
+        from plait.results.explain import explain_study
 
         return explain_study(self.folder, case=case, flow=flow, trial=trial)
 

@@ -42,8 +42,8 @@ def command(
     json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> int:
     """Says in words what held each flow back, with the evidence."""
-    from plait.api.explaining import explain_study
     from plait.report.explained import show_explanation
+    from plait.results.explain import explain_study
 
     found = explain_study(folder, case=case, flow=flow, trial=trial)
     if verify or what_if:

@@ -20,7 +20,7 @@ def command(
     """Prints a flow as `iperf3 -J` would, with an array of subflows beside each stream."""
     import json
 
-    from plait.api.export import export_flow
+    from plait.results.export import export_flow
 
     typer.echo(json.dumps(export_flow(folder, case=case, trial=trial, flow=flow), indent=1))
     return 0

@@ -21,9 +21,9 @@ def command(
     ] = False,
 ) -> int:
     """Puts the results of studies together: further seeds of the same cases, or further cases."""
-    from plait.api.merge import merge
     from plait.report import build
     from plait.report.terminal import show
+    from plait.results.merge import merge
 
     count = merge(out, folders, mixed=mixed)
     say(f"{count} trials of {len(folders)} studies")

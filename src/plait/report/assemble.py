@@ -18,8 +18,8 @@ from plait.report.html import page
 from plait.report.paper import PAGE_MM
 from plait.report.render import draw_all, script
 from plait.report.representatives import representatives
-from plait.report.study import read_study
 from plait.report.wanted import wanted
+from plait.results.read import read_study
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from plait.analysis.model import Summary
     from plait.report.render import Drawing
     from plait.report.representatives import Representative
-    from plait.report.study import StudyData
     from plait.report.wanted import Wanted
+    from plait.results.read import StudyData
 
 
 def assemble(study_dir: Path, width_mm: float = PAGE_MM) -> tuple[Caution, ...]:

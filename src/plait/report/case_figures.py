@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plait.analysis.published import Published
     from plait.report.cells import Cells
     from plait.report.representatives import Representative
-    from plait.report.study import StudyData
+    from plait.results.read import StudyData
 
 Spec = dict[str, Any]
 

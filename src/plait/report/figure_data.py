@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from plait.analysis.model import Summary
     from plait.report.cells import Cells
     from plait.report.representatives import Representative
-    from plait.report.study import StudyData
     from plait.report.wanted import Wanted
+    from plait.results.read import StudyData
 
 _VALUES = {"goodput": ("goodput_bps", 1.0), "rtt": ("rtt_us", 1e3), "cwnd": ("cwnd_segments", 1.0)} | {
     "queue": ("queue_bytes", 1e3)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import Summary
     from plait.report.representatives import Representative
-    from plait.report.study import StudyData
+    from plait.results.read import StudyData
 
 Spec = dict[str, Any]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import Summary
     from plait.report.case_figures import CaseFigure
     from plait.report.representatives import Representative
-    from plait.report.study import StudyData
+    from plait.results.read import StudyData
 
 PAGE_FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, Arial, sans-serif"
 OPEN_PANELS = 4

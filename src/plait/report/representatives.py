@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
     from plait.plan.model.plan import Plan
-    from plait.report.study import StudyData
+    from plait.results.read import StudyData
 
 MOST = 12
 """Cases that are drawn over time; a page with more would be neither read nor small."""

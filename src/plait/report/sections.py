@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from plait.cautions import Caution
     from plait.report.headline import Phrase
     from plait.report.representatives import Representative
-    from plait.report.study import StudyData, StudyFile
     from plait.report.table import Row
+    from plait.results.read import StudyData, StudyFile
 
 SHORT_HASH = 16
 _CODE = re.compile("`([^`]+)`")

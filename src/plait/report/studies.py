@@ -13,8 +13,8 @@ from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.wording import MISSING, change, show
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.report.study import StudyFile, read_study
 from plait.report.terminal import Screen
+from plait.results.read import StudyFile, read_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

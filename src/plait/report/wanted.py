@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import Summary
-    from plait.report.study import StudyData
+    from plait.results.read import StudyData
 
 Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups"]
 DISTRIBUTED = ("completion_s", "page_load_s")

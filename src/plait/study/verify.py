@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.programs import with_connections
-from plait.api.explaining import Recorded
 from plait.cache import cache_root
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.workspace import Workspace
@@ -17,7 +16,8 @@ from plait.explain import explain_trial
 from plait.explain.effect import effect
 from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
-from plait.report.study import read_study_file
+from plait.results.explain import Recorded
+from plait.results.read import read_study_file
 from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand

@@ -14,13 +14,13 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder, json_of
-from plait.report.study import read_study_file
+from plait.results.read import read_study_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from plait.report.study import StudyFile
+    from plait.results.read import StudyFile
 
 _SAME = ("engine", "kernel", "agent_sha256", "plait_version")
 

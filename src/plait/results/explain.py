@@ -12,7 +12,7 @@ from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.explain.possible import possible_of_case
-from plait.report.study import read_study_file
+from plait.results.read import read_study_file
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.dataset.trial import Trial
     from plait.explain.causes import Cause
     from plait.explain.model import FlowExplanation
-    from plait.report.study import StudyFile
+    from plait.results.read import StudyFile
     from plait.scenario import Scenario
 
 MOST_TRIALS = 5

@@ -9,9 +9,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 from plait.report import build
-from plait.report.explained import show_explanation
-from plait.report.studies import compare_folders
-from plait.report.terminal import show
+from plait.report.terminal.comparison import compare_folders
+from plait.report.terminal.explanation import show_explanation
+from plait.report.terminal.summary import show
 from plait.results.explain import explain_study
 from plait.results.export import export_flow
 from plait.results.merge import merge

@@ -23,7 +23,7 @@ from plait.errors import DataError, PlaitError
 from plait.files import Folder
 from plait.kernel import cache as kernels
 from plait.plan.resolve import resolve
-from plait.report import render
+from plait.report.render import render
 from plait.scenario import load
 from plait.scenario.vary.cases import expand, trial_seed
 from plait.study.estimate import Pace, keep_pace, read_pace

@@ -17,7 +17,7 @@ from plait.calibration.calibrate import keep
 from plait.errors import DataError, PlaitError, RequestError
 from plait.files import Folder, UnfitError
 from plait.report import build
-from plait.report.terminal import show
+from plait.report.terminal.summary import show
 from plait.results.merge import merge
 from plait.study.store import MANIFEST, Store
 

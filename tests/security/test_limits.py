@@ -15,7 +15,7 @@ from plait import limits
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder
-from plait.report import render
+from plait.report.render import render
 
 PLAIT = Path(sys.executable).parent / "plait"
 

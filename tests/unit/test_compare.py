@@ -16,7 +16,7 @@ from plait.analysis.compare.summary import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.errors import DataError, RequestError
-from plait.report.studies import _changed_fields
+from plait.report.terminal.comparison import _changed_fields
 from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 

@@ -10,9 +10,9 @@ import pytest
 import vl_convert
 
 from plait.report import build
-from plait.report.paper import in_points
-from plait.report.pdf import canonical
-from plait.report.terminal import read_summary
+from plait.report.render.paper import in_points
+from plait.report.render.pdf import canonical
+from plait.report.terminal.summary import read_summary
 from plait.testing.folders import two_paths, write_study
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import product
 
 from plait.analysis.model import CaseSummary, Statistics, Summary
 from plait.analysis.wording import case_label
-from plait.report.matrix import crossed_settings, section
+from plait.report.page.matrix import crossed_settings, section
 
 
 def summary(*settings: dict[str, object]) -> Summary:

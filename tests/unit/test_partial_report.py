@@ -37,11 +37,11 @@ RAISERS: dict[str, tuple[str, str]] = {
     "the comparison": ("plait.analysis.compare.summary.compare", "comparisons of cases"),
     "an explanation": ("plait.report.representatives.explain_trial", "explanation of case transport=tcp"),
     "a series": ("plait.report.representatives.trial_series", "figures over time of case transport=tcp"),
-    "a drawing": ("plait.report.figures.draw", "figure network"),
-    "a chart of cases": ("plait.report.case_figures.cases_spec", "figure goodput"),
-    "the renderer": ("plait.report.render._pdf", "figure goodput"),
-    "the data of a figure": ("plait.report.figure_data._over_time", "data of figure goodput-over-time"),
-    "a section": ("plait.report.sections.table", "section table of the page"),
+    "a drawing": ("plait.report.figures.files.draw", "figure network"),
+    "a chart of cases": ("plait.report.figures.draw.cases_spec", "figure goodput"),
+    "the renderer": ("plait.report.render.render._pdf", "figure goodput"),
+    "the data of a figure": ("plait.report.figures.csv_data._over_time", "data of figure goodput-over-time"),
+    "a section": ("plait.report.page.sections.table", "section table of the page"),
 }
 """What raises, and the part of the report that is missing then."""
 

@@ -15,7 +15,7 @@ from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summ
 from plait.analysis.published import published_in
 from plait.report import build
 from plait.report.table import rows
-from plait.report.terminal import show
+from plait.report.terminal.summary import show
 from plait.scenario import parse
 from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, fake_plan

@@ -23,8 +23,8 @@ from plait.dataset.provenance import Provenance
 from plait.errors import DataError
 from plait.report import build
 from plait.report.table import flow_rows, rows
-from plait.report.terminal import read_summary
-from plait.report.terminal import show as show_in_terminal
+from plait.report.terminal.summary import read_summary
+from plait.report.terminal.summary import show as show_in_terminal
 from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 

@@ -11,15 +11,15 @@ import pytest
 
 from plait.analysis.compare.summary import CaseRows, TrialRow, summarise
 from plait.analysis.series import trial_series
-from plait.report import render
-from plait.report.cases_chart import cases_spec
-from plait.report.layout import distinct_paths, layout
-from plait.report.link_words import link_label
-from plait.report.network import DrawnPath, draw
+from plait.report.drawing.layout import distinct_paths, layout
+from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.network import DrawnPath, draw
+from plait.report.figures.cases import cases_spec
+from plait.report.figures.over_time import KINDS, Panel, chart, frame_of
+from plait.report.figures.sweep import Sweep, sweep_of
+from plait.report.render import render
+from plait.report.render.theme import DARK, LIGHT, case_token, paint, path_token
 from plait.report.representatives import median_row
-from plait.report.sweep_chart import Sweep, sweep_of
-from plait.report.theme import DARK, LIGHT, case_token, paint, path_token
-from plait.report.time_charts import KINDS, Panel, chart, frame_of
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 from plait.testing.tables import fake_tables
 

@@ -9,9 +9,9 @@ import pytest
 from scenario_samples import plan_of
 
 from plait.plan.resolve import resolve
-from plait.report import overview
-from plait.report.network import draw
-from plait.report.theme import LIGHT
+from plait.report.drawing import overview
+from plait.report.drawing.network import draw
+from plait.report.render.theme import LIGHT
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 

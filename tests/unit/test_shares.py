@@ -11,7 +11,7 @@ from plait.analysis.metrics import path_shares
 from plait.analysis.model import CaseSummary, Statistics
 from plait.analysis.wording import show
 from plait.dataset.model import ALL_TABLES
-from plait.report import split
+from plait.report.page import split_table
 from plait.report.table import Row
 from plait.testing.plans import fake_plan
 
@@ -143,6 +143,6 @@ def _row(label: str) -> Row:
 
 def test_the_report_shows_the_split_when_schedulers_differ_and_only_then() -> None:
     alike = [case("a", 0.5, transport="tcp"), case("b", 0.5, transport="mptcp")]
-    assert split.section(alike, [_row("a"), _row("b")]) == ""
+    assert split_table.section(alike, [_row("a"), _row("b")]) == ""
     differ = [case("a", 0.505, scheduler="capped"), case("b", 0.9, scheduler="minrtt")]
-    assert "50.5 %" in split.section(differ, [_row("a"), _row("b")])
+    assert "50.5 %" in split_table.section(differ, [_row("a"), _row("b")])

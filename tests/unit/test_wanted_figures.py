@@ -15,9 +15,9 @@ from plait.analysis.metrics.titles import TITLES, scale_of
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
-from plait.report.case_figures import case_figures
-from plait.report.terminal import read_summary
-from plait.report.wanted import wanted
+from plait.report.figures.draw import case_figures
+from plait.report.figures.selection import wanted
+from plait.report.terminal.summary import read_summary
 from plait.results.read import StudyData, StudyFile, read_study
 from plait.scenario import parse
 from plait.scenario.fields.figures import METRICS

@@ -15,13 +15,13 @@ from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.report.assemble import read_partly, summary_of
-from plait.report.figures import static_figures
+from plait.report.figures.files import static_figures
+from plait.report.figures.selection import wanted
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.paper import COLUMN_MM, PAGE_MM
-from plait.report.render import Drawing, draw_all, standalone
+from plait.report.render.paper import COLUMN_MM, PAGE_MM
+from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.table import rows
-from plait.report.wanted import wanted
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:

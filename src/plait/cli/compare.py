@@ -28,7 +28,7 @@ def command(
     """Compares the second study with the first. Exit code 0: no worse; 1: worse; 2: they cannot be compared."""
     from plait.analysis.compare.studies import DEFAULT_METRICS
     from plait.errors import RequestError
-    from plait.report.studies import compare_folders, show_comparison
+    from plait.report.terminal.comparison import compare_folders, show_comparison
     from plait.units import Ratio
 
     try:

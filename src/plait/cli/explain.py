@@ -42,7 +42,7 @@ def command(
     json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> int:
     """Says in words what held each flow back, with the evidence."""
-    from plait.report.explained import show_explanation
+    from plait.report.terminal.explanation import show_explanation
     from plait.results.explain import explain_study
 
     found = explain_study(folder, case=case, flow=flow, trial=trial)

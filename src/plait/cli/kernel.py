@@ -29,7 +29,7 @@ def build(
     ] = False,
 ) -> None:
     """Build the laboratory kernel into the user's cache, unless it is there already."""
-    from plait.report.render import warm
+    from plait.report.render.render import warm
 
     kernel = build_with_progress(source, debug=debug)
     warm()  # the other thing that is made once for a machine: it would take 2 s of the first study

@@ -22,7 +22,7 @@ def command(
 ) -> int:
     """Puts the results of studies together: further seeds of the same cases, or further cases."""
     from plait.report import build
-    from plait.report.terminal import show
+    from plait.report.terminal.summary import show
     from plait.results.merge import merge
 
     count = merge(out, folders, mixed=mixed)

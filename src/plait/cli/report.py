@@ -28,7 +28,7 @@ def command(
     from plait.cautions import is_complete
     from plait.files import Folder
     from plait.report import build
-    from plait.report.terminal import show
+    from plait.report.terminal.summary import show
 
     cautions = build(folder, width_mm=width)
     if json_output:

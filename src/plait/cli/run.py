@@ -104,7 +104,7 @@ def _show(folder: Path, *, as_json: bool) -> bool:
     from plait.files import Folder
     from plait.report import build
     from plait.report.headline import measured_cases
-    from plait.report.terminal import read_summary, show
+    from plait.report.terminal.summary import read_summary, show
 
     cautions = build(folder)
     if as_json:

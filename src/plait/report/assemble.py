@@ -11,14 +11,14 @@ from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
-from plait.report.case_figures import case_figures
-from plait.report.figure_data import figure_data
-from plait.report.figures import static_figures
-from plait.report.html import page
-from plait.report.paper import PAGE_MM
-from plait.report.render import draw_all, script
+from plait.report.figures.csv_data import figure_data
+from plait.report.figures.draw import case_figures
+from plait.report.figures.files import static_figures
+from plait.report.figures.selection import wanted
+from plait.report.page.page import page
+from plait.report.render.paper import PAGE_MM
+from plait.report.render.render import draw_all, script
 from plait.report.representatives import representatives
-from plait.report.wanted import wanted
 from plait.results.read import read_study
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.analysis.model import Summary
-    from plait.report.render import Drawing
+    from plait.report.figures.selection import Wanted
+    from plait.report.render.render import Drawing
     from plait.report.representatives import Representative
-    from plait.report.wanted import Wanted
     from plait.results.read import StudyData
 
 

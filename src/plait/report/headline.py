@@ -8,7 +8,7 @@ from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.metrics.catalogue import JUDGED, mean, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.wording import case_label, change, number_word, show, significant
-from plait.report.cases_chart import labels
+from plait.report.figures.cases import labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.possible import possible_of_case
-from plait.report.cases_chart import labels
+from plait.report.figures.cases import labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

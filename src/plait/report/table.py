@@ -10,7 +10,7 @@ from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import TOLD
 from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
-from plait.report.cases_chart import labels
+from plait.report.figures.cases import labels
 from plait.report.headline import matched
 
 if TYPE_CHECKING:

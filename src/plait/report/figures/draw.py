@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis import gaps
 from plait.analysis.published import is_of_goodput
-from plait.report.cases_chart import MOST_CASES, cases_spec
-from plait.report.cells import cells_of
-from plait.report.ecdf_chart import ecdf_spec
-from plait.report.factors import Factor, factors
-from plait.report.group_chart import group_spec
-from plait.report.heat_map import heat_map
-from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
-from plait.report.scatter import axes_of, points_of, scatter
-from plait.report.sweep_chart import scale, sweep_of, sweep_spec
-from plait.report.time_charts import chart
-from plait.report.wanted import MOST_FACETS, Wanted, wanted
+from plait.report.figures.axes import Factor, factors
+from plait.report.figures.case_values import cells_of
+from plait.report.figures.cases import MOST_CASES, cases_spec
+from plait.report.figures.ecdf import ecdf_spec
+from plait.report.figures.groups import group_spec
+from plait.report.figures.heat_map import heat_map
+from plait.report.figures.over_time import chart
+from plait.report.figures.panels import SIDE_BY_SIDE, frames_of, panel_of
+from plait.report.figures.scatter import axes_of, points_of, scatter
+from plait.report.figures.selection import MOST_FACETS, Wanted, wanted
+from plait.report.figures.sweep import scale, sweep_of, sweep_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary, Summary
     from plait.analysis.published import Published
-    from plait.report.cells import Cells
+    from plait.report.figures.case_values import Cells
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.report.cases_chart import SCHEMA
-from plait.report.cells import cells_of
-from plait.report.factors import factors, steps
-from plait.report.sweep_chart import LOGARITHMIC
-from plait.report.theme import case_token
+from plait.report.figures.axes import factors, steps
+from plait.report.figures.case_values import cells_of
+from plait.report.figures.cases import SCHEMA
+from plait.report.figures.sweep import LOGARITHMIC
+from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.compare.factors import HasSettings
     from plait.analysis.model import Summary
-    from plait.report.cells import Cells
-    from plait.report.factors import Factor
+    from plait.report.figures.axes import Factor
+    from plait.report.figures.case_values import Cells
 
 Spec = dict[str, Any]
 

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import noted, part
 from plait.plan.network.ifnames import told
-from plait.report import matrix, sections, split
-from plait.report.calibration import calibration
-from plait.report.case_figures import case_figures
-from plait.report.case_section import by_case, panel_name
-from plait.report.delay_chart import delay_figures
-from plait.report.figures import coloured_paths, links_differ, most_paths
+from plait.report.drawing.network import draw
+from plait.report.drawing.overview import is_crowded
+from plait.report.figures.delay import delay_figures
+from plait.report.figures.draw import case_figures
+from plait.report.figures.files import coloured_paths, links_differ, most_paths
+from plait.report.figures.over_time import KINDS, chart
+from plait.report.figures.panels import frames_of, panel_of
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.network import draw
-from plait.report.overview import is_crowded
-from plait.report.panels import frames_of, panel_of
+from plait.report.page import matrix, sections, split_table
+from plait.report.page.calibration import calibration
+from plait.report.page.case_section import by_case, panel_name
+from plait.report.render.theme import DARK, LIGHT, config
 from plait.report.table import flow_rows, rows
-from plait.report.theme import DARK, LIGHT, config
-from plait.report.time_charts import KINDS, chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.case_figures import CaseFigure
+    from plait.report.figures.draw import CaseFigure
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
@@ -75,7 +75,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         "table": lambda: sections.table(rows(summary)),
         "matrix": lambda: matrix.section(summary),
         "flows": lambda: sections.flows(flow_rows(summary), rows(summary)),
-        "split": lambda: split.section(summary.cases, rows(summary)),
+        "split": lambda: split_table.section(summary.cases, rows(summary)),
         "cautions": lambda: sections.cautions((*noted(), *study.cautions)),
         "failures": lambda: sections.failures(study.cases),
         "calibration": lambda: calibration(study.folder),

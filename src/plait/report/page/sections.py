@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from plait.analysis.failures import failed_alike
 from plait.analysis.wording import MISSING, number_word
 from plait.cautions import LOUD
-from plait.report.delay_chart import MOST as MOST_LINES
-from plait.report.theme import PATHS
-from plait.report.why import why
+from plait.report.figures.delay import MOST as MOST_LINES
+from plait.report.page.explanation import why
+from plait.report.render.theme import PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
 """The figure of cases: one line per case, with every trial, the mean with its interval, and what the links allow.
 
-A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.theme`.
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.render.theme`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import case_label, show
-from plait.report.theme import case_token
+from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

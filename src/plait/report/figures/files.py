@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
 from plait.analysis.wording import micros, plain, rate
-from plait.report.case_figures import CaseFigure, case_figures
-from plait.report.cases_chart import SCHEMA
-from plait.report.delay_chart import delay_figures
-from plait.report.layout import distinct_paths
-from plait.report.link_words import link_label
-from plait.report.network import DrawnPath, draw
-from plait.report.panels import SIDE_BY_SIDE, frames_of, panel_of
-from plait.report.paper import COLUMN_MM, PAGE_MM, fitted, together
-from plait.report.theme import LIGHT, PATHS
-from plait.report.time_charts import KINDS, Frame, Panel, chart
+from plait.report.drawing.layout import distinct_paths
+from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.network import DrawnPath, draw
+from plait.report.figures.cases import SCHEMA
+from plait.report.figures.delay import delay_figures
+from plait.report.figures.draw import CaseFigure, case_figures
+from plait.report.figures.over_time import KINDS, Frame, Panel, chart
+from plait.report.figures.panels import SIDE_BY_SIDE, frames_of, panel_of
+from plait.report.render.paper import COLUMN_MM, PAGE_MM, fitted, together
+from plait.report.render.theme import LIGHT, PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.report import overview
-from plait.report.layout import Layout, layout
-from plait.report.link_words import link_label
-from plait.report.svg import LETTER, TEXT, halo, node, shortened, stroke, text
-from plait.report.theme import FONT
+from plait.report.drawing import overview
+from plait.report.drawing.layout import Layout, layout
+from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.svg import LETTER, TEXT, halo, node, shortened, stroke, text
+from plait.report.render.theme import FONT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

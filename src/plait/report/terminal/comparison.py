@@ -13,7 +13,7 @@ from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.wording import MISSING, change, show
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.report.terminal import Screen
+from plait.report.terminal.summary import Screen
 from plait.results.read import StudyFile, read_study
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The figure of groups of flows: what each flow of a group gets in each case, beside what others have published.
 
-A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.theme`.
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.render.theme`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.metrics.titles import scale_of
 from plait.analysis.wording import show
-from plait.report.cases_chart import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels
-from plait.report.theme import path_token
+from plait.report.figures.cases import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels
+from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import show
-from plait.report.cases_chart import SCHEMA
-from plait.report.factors import Factor, factors, label_without, steps
-from plait.report.theme import case_token
+from plait.report.figures.axes import Factor, factors, label_without, steps
+from plait.report.figures.cases import SCHEMA
+from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import percent, show
-from plait.report.cases_chart import SCHEMA, labels
-from plait.report.theme import case_token
+from plait.report.figures.cases import SCHEMA, labels
+from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics.titles import axis_title, scale_of, title_of
 from plait.analysis.wording import case_label, significant
-from plait.report.factors import Factor, factors, label_without
+from plait.report.figures.axes import Factor, factors, label_without
 from plait.report.headline import matched
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.titles import title_of
 from plait.analysis.published import is_of_goodput
-from plait.report.cases_chart import BOX, MOST_CASES
-from plait.report.sections import chart
+from plait.report.figures.cases import BOX, MOST_CASES
+from plait.report.page.sections import chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.case_figures import CaseFigure
+    from plait.report.figures.draw import CaseFigure
 
 _NOTES = {
     "line": "Each dot is a trial, lines join the means, upright bars are 95 % intervals.",

@@ -8,24 +8,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis import gaps
-from plait.report.case_figures import cells_shown, most_cases, part_of
-from plait.report.delay_chart import FIGURES
-from plait.report.delay_chart import MOST as MOST_LINES
-from plait.report.ecdf_chart import distributed
-from plait.report.figures import NAMES
-from plait.report.group_chart import observations
-from plait.report.panels import SIDE_BY_SIDE, panel_of
-from plait.report.time_charts import lines
-from plait.report.wanted import wanted
+from plait.report.figures.delay import FIGURES
+from plait.report.figures.delay import MOST as MOST_LINES
+from plait.report.figures.draw import cells_shown, most_cases, part_of
+from plait.report.figures.ecdf import distributed
+from plait.report.figures.files import NAMES
+from plait.report.figures.groups import observations
+from plait.report.figures.over_time import lines
+from plait.report.figures.panels import SIDE_BY_SIDE, panel_of
+from plait.report.figures.selection import wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import Summary
-    from plait.report.cells import Cells
+    from plait.report.figures.case_values import Cells
+    from plait.report.figures.selection import Wanted
     from plait.report.representatives import Representative
-    from plait.report.wanted import Wanted
     from plait.results.read import StudyData
 
 _VALUES = {"goodput": ("goodput_bps", 1.0), "rtt": ("rtt_us", 1e3), "cwnd": ("cwnd_segments", 1.0)} | {

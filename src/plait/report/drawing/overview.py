@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from plait.report.layout import across, distances, distinct_paths, sides
-from plait.report.link_words import link_label
-from plait.report.svg import LETTER, TEXT, halo, node, node_width, shortened, stroke, text
-from plait.report.theme import FONT
+from plait.report.drawing.layout import across, distances, distinct_paths, sides
+from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.svg import LETTER, TEXT, halo, node, node_width, shortened, stroke, text
+from plait.report.render.theme import FONT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

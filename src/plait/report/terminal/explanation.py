@@ -9,7 +9,7 @@ from rich.text import Text
 
 from plait.analysis.wording import MISSING, percent, rate
 from plait.explain.causes import CAUSES, HARMLESS
-from plait.report.terminal import Screen
+from plait.report.terminal.summary import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

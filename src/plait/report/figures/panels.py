@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.report.time_charts import Frame, Panel, frame_of
+from plait.report.figures.over_time import Frame, Panel, frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The figure of delays: for each case, which share of the messages took at most so long.
 
-A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.theme`.
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.render.theme`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.titles import scale_of
 from plait.analysis.wording import micros, percent
-from plait.report.ecdf_chart import steps_spec
+from plait.report.figures.ecdf import steps_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

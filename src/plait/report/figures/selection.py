@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from plait.analysis.metrics.catalogue import JUDGED, primary_metric
-from plait.report.cells import cells_of
-from plait.report.ecdf_chart import distributed
-from plait.report.factors import factors, steps
-from plait.report.group_chart import FIGURE, groups_of
-from plait.report.heat_map import grid_of
-from plait.report.scatter import axes_of, points_of
-from plait.report.sweep_chart import sweep_of
+from plait.report.figures.axes import factors, steps
+from plait.report.figures.case_values import cells_of
+from plait.report.figures.ecdf import distributed
+from plait.report.figures.groups import FIGURE, groups_of
+from plait.report.figures.heat_map import grid_of
+from plait.report.figures.scatter import axes_of, points_of
+from plait.report.figures.sweep import sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,8 +20,8 @@ from plait.analysis.gaps import part
 from plait.cache import cache_root
 from plait.files import Folder
 from plait.limits import DRAWING, require
-from plait.report.paper import COLUMN_MM, PAGE_MM, in_points, scaled
-from plait.report.theme import LIGHT, config, paint
+from plait.report.render.paper import COLUMN_MM, PAGE_MM, in_points, scaled
+from plait.report.render.theme import LIGHT, config, paint
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -122,7 +122,7 @@ def _png(svg: str) -> bytes:
 def _pdf(svg: str) -> bytes:
     import vl_convert
 
-    from plait.report.pdf import canonical
+    from plait.report.render.pdf import canonical
 
     return canonical(bytes(vl_convert.svg_to_pdf(in_points(svg))))
 

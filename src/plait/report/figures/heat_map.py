@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.report.cases_chart import SCHEMA
+from plait.report.figures.cases import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.cells import Cells
-    from plait.report.factors import Factor
+    from plait.report.figures.axes import Factor
+    from plait.report.figures.case_values import Cells
 
 Spec = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """The figures over time of one trial: goodput stacked by subflow, round-trip time, window, and queues of links.
 
-A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.theme`. Data are
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.render.theme`. Data are
 columns of numbers (`s0`, `s1`, .. one per series), so that no name of the user's is ever part of a formula.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import significant
-from plait.report.theme import path_token
+from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""From chart specifications to SVG, PNG and PDF. What is drawn is decided in `figures`."""

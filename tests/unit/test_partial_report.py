@@ -16,7 +16,7 @@ from plait.analysis.gaps import part
 from plait.cautions import ANALYSIS_FAILED
 from plait.cli import app
 from plait.errors import DataError, ScenarioError
-from plait.explain.possible import possible_of_case
+from plait.explain.unrestricted_paths import possible_of_case
 from plait.plan.resolve import resolve
 from plait.report import build
 from plait.testing.engine import FakeEngine

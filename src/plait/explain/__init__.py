@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from plait.explain.account import explain_trial
+from plait.explain.attribution import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.model import FlowExplanation, Share
 

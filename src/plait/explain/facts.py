@@ -18,7 +18,7 @@ from plait.explain.capacity import Network, could_bps
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.explain.views import View
+    from plait.explain.flow_view import View
     from plait.plan.model.plan import Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]

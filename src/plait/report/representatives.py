@@ -17,7 +17,7 @@ from plait.analysis.metrics.trial import GREEDY
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
-from plait.explain.possible import possible_of_case
+from plait.explain.unrestricted_paths import possible_of_case
 from plait.report.figures.cases import labels
 
 if TYPE_CHECKING:

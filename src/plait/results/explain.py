@@ -11,7 +11,7 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
-from plait.explain.possible import possible_of_case
+from plait.explain.unrestricted_paths import possible_of_case
 from plait.results.read import read_study_file
 from plait.scenario.read.wording import nearest
 

@@ -14,8 +14,8 @@ from plait.engine.workspace import Workspace
 from plait.errors import RequestError
 from plait.explain import explain_trial
 from plait.explain.effect import effect
-from plait.explain.possible import possible
 from plait.explain.remedies import Suspect, remedy
+from plait.explain.unrestricted_paths import possible
 from plait.results.explain import Recorded
 from plait.results.read import read_study_file
 from plait.scenario import library, parse

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.explain import explain_trial
-from plait.explain.possible import possible
+from plait.explain.unrestricted_paths import possible
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand, trial_seed

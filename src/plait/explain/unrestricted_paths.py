@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.explain.account import Possible
+from plait.explain.attribution import Possible
 from plait.plan.structure import structure, without_traces
 from plait.plan.traffic.flow_slots import slots
 

@@ -14,10 +14,10 @@ from plait.analysis.wording import micros, percent, rate
 from plait.explain import evidence
 from plait.explain.capacity import Network
 from plait.explain.causes import CAUSES, Cause
-from plait.explain.late import FULL
+from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
+from plait.explain.messages.late import FULL
+from plait.explain.messages.wording import CLAUSES
 from plait.explain.model import FlowExplanation, Share
-from plait.explain.paced import WORTH_NAMING_MESSAGES
-from plait.explain.wording_messages import CLAUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

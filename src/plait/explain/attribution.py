@@ -13,12 +13,12 @@ from plait.explain import evidence, missing
 from plait.explain.capacity import could_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.facts import PathFacts, flow_facts
+from plait.explain.flow_view import view_of
+from plait.explain.messages.flows import explain_datagrams, with_messages
+from plait.explain.messages.program_udp import explain_told
 from plait.explain.model import FlowExplanation, Kernel, PathAccount, Share
-from plait.explain.paced import explain_datagrams, with_messages
 from plait.explain.states import path_time
-from plait.explain.told import explain_told
 from plait.explain.tunnels import with_tunnels
-from plait.explain.views import view_of
 from plait.explain.wording import paragraph
 
 if TYPE_CHECKING:

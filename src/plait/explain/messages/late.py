@@ -14,13 +14,13 @@ import numpy as np
 
 from plait.explain.causes import Cause
 from plait.explain.history import LOOK_BACK
-from plait.explain.messages import one_way_us
+from plait.explain.messages.timing import one_way_us
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.explain.capacity import Network
-    from plait.explain.messages import Messages
+    from plait.explain.messages.timing import Messages
     from plait.explain.states import PathTime
     from plait.plan.model.plan import Path
 

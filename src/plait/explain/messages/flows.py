@@ -14,17 +14,17 @@ from plait.analysis.metrics.paths import path_name
 from plait.explain import evidence
 from plait.explain.capacity import Network, could_bps
 from plait.explain.causes import HARMLESS, Cause
-from plait.explain.late import Suspects, Way
-from plait.explain.messages import delivery, messages_of
+from plait.explain.messages.late import Suspects, Way
+from plait.explain.messages.timing import delivery, messages_of
+from plait.explain.messages.wording import paragraph
 from plait.explain.model import FlowExplanation, PathAccount, Share
-from plait.explain.wording_messages import paragraph
 from plait.plan.model.applications import PageConnection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.explain.facts import FlowFacts
-    from plait.explain.messages import Messages
+    from plait.explain.messages.timing import Messages
     from plait.explain.states import PathTime
     from plait.plan.model.plan import Flow, Path, Plan
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.errors import ScenarioError
-from plait.imports import mininet, minitopo, recorder
+from plait.importers import mininet, minitopo, recorder
 from plait.plan.resolve import resolve
 from plait.prompt.view import view
 from plait.scenario import parse

@@ -12,23 +12,10 @@ import typer
 
 import plait
 from plait import limits
-from plait.cli import (
-    compare,
-    doctor,
-    ending,
-    explain,
-    export,
-    import_,
-    kernel,
-    lint,
-    merge,
-    plan,
-    report,
-    run,
-    shell,
-)
+from plait.cli import compare, doctor, explain, export, import_, kernel, lint, merge, plan, report, run, shell
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
+from plait.cli.shared import ending
 from plait.errors import Ended, PlaitError
 
 app = typer.Typer(

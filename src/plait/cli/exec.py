@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.ending import say
-from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
+from plait.cli.shared.ending import say
+from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
     from plait.engine.uml.containment import Policy

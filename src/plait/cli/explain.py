@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.ending import say
+from plait.cli.shared.ending import say
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from plait.imports.draft import Draft
+    from plait.importers.draft import Draft
 
 _LIMIT_US = 60_000_000
 
@@ -27,7 +27,7 @@ def command(
     """Turn a Mininet `Topo` or a minitopo topology into a scenario; what has no place in it is named in comments."""
     from plait import scenario as scenarios
     from plait.errors import RequestError
-    from plait.imports import mininet, minitopo
+    from plait.importers import mininet, minitopo
 
     if out is not None and out.exists():
         raise RequestError(
@@ -59,7 +59,7 @@ def command(
 
 def _of_mininet(file: Path, topo: str | None) -> Draft:
     from plait.errors import RequestError
-    from plait.imports import mininet
+    from plait.importers import mininet
 
     told = _record(file, topo)
     classes = told.get("classes")
@@ -84,7 +84,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     from plait.engine.uml.session import END, STDERR, STDOUT, First, Session, Start
     from plait.engine.workspace import Workspace
     from plait.errors import RequestError
-    from plait.imports import recorder
+    from plait.importers import recorder
 
     argv = [
         "/usr/bin/python3",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.ending import say
-from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
+from plait.cli.shared.ending import say
+from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -70,7 +70,7 @@ def command(
 ) -> int:
     """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
     from plait import scenario as scenarios
-    from plait.cli.progress import observer
+    from plait.cli.shared.progress import observer
     from plait.errors import RequestError
     from plait.study.perform import Options, perform
 

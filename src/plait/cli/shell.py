@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.ending import say
-from plait.cli.sandbox import DISK, DiskOption, UnconfinedOption, policy
+from plait.cli.shared.ending import say
+from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from plait.imports.draft import Draft, node_name, number
+from plait.importers.draft import Draft, node_name, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

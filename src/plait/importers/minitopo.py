@@ -10,7 +10,7 @@ import math
 import re
 
 from plait.errors import Mistake, ScenarioError
-from plait.imports.draft import Draft, number
+from plait.importers.draft import Draft, number
 
 _FRAME = 1500
 _KNOWN = ("MultiIf",)

@@ -1,0 +1,1 @@
+"""What several verbs share: progress, options of guests, and how the process ends."""

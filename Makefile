@@ -9,7 +9,7 @@ PLAIT := $(VENV)/bin/plait
 BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
 SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo setup kernel peers test check bench gallery clean
+.PHONY: demo setup kernel peers test check format bench gallery clean
 
 demo: kernel ## run the first experiment and say where its report is
 	$(PLAIT) run two-paths
@@ -31,9 +31,15 @@ check: setup ## every linter, the types, and the style of the house
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	git ls-files '*.md' | xargs $(VENV)/bin/mdformat --check
 	cargo=$$(tools/rust); "$$cargo" fmt --check; "$$cargo" clippy --release --all-targets -- -D warnings
 	$(VENV)/bin/pytest tests/unit/test_style.py
 	if command -v shellcheck >/dev/null; then shellcheck $$(grep -d skip -lE '^#!.*(bash|sh)$$' tools/*) .ci/run; else echo "shellcheck is not installed: skipped"; fi
+
+format: setup ## Python, Rust and the documents, in the form that `make check` asks for
+	$(VENV)/bin/ruff format
+	cargo=$$(tools/rust); "$$cargo" fmt
+	git ls-files '*.md' | xargs $(VENV)/bin/mdformat
 
 bench: kernel ## the figures that plait promises, measured on this machine
 	$(VENV)/bin/python bench/run.py

@@ -18,7 +18,7 @@ NOT_REBUILT = "**Not rebuilt yet.**"
 def test_a_page_names_a_shipped_study_and_has_the_figures_that_it_names(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     head = re.match(
-        r"<!-- study: (\S+); figures: ([^;>]+?)(?:; metrics: [^;>]+?)?(?:; set: [^;>]+?)? -->\n# ", text
+        r"<!-- study: (\S+); figures: ([^;>]+?)(?:; metrics: [^;>]+?)?(?:; set: [^;>]+?)? -->\n+# ", text
     )
     assert head is not None
     assert load(head[1]).title

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,12 @@ def test_nothing_of_this_machine_is_committed() -> None:
 def test_no_two_test_files_have_one_name() -> None:
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names)), "pytest imports files outside packages by their name alone"
+
+
+def test_documents_are_as_the_formatter_writes_them() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    asked = [sys.executable, "-m", "mdformat", "--check", *tracked.stdout.split()]
+    checked = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert checked.returncode == 0, f"`make format` formats them:\n{checked.stderr}"

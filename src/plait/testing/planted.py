@@ -294,9 +294,9 @@ def explain_one(one: Planted, engine: Engine, folder: Path) -> tuple[Row, FlowEx
 
 def table(rows: list[Row]) -> str:
     """Returns the table as Markdown, and below it how many are right."""
-    lines = ["| # | planted | named first | evidence |", "|---|---|---|---|"]
+    lines = ["| # | planted | named first | evidence |", "| -- | -- | -- | -- |"]
     for row in rows:
-        mark = " *" if row.planted.held_out else ""
+        mark = r" \*" if row.planted.held_out else ""
         wanted = _with_reason(row.planted.cause, row.planted.reason)
         named = _with_reason(row.named, row.reason)
         wrong = "" if row.right else " **wrong**"
@@ -305,7 +305,7 @@ def table(rows: list[Row]) -> str:
     for name, members in (
         ("planted", [row for row in rows if row.planted.cause is not None]),
         (
-            "of these held out (*)",
+            r"of these held out (\*)",
             [row for row in rows if row.planted.cause is not None and row.planted.held_out],
         ),
         ("controls", [row for row in rows if row.planted.cause is None]),

@@ -19,7 +19,7 @@ from plait.scenario.names import read_link_name
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
-    from plait.scenario.scenario import Network
+    from plait.scenario.fields.network import Network
 
 MESH = "generator: fat-tree, k: 4"
 BULK = "each: {bulk: {duration: 1s}}"

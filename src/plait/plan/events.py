@@ -16,9 +16,9 @@ from plait.plan.links.traces import MAX_STEPS, Step, steps
 from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
 from plait.plan.model.qdiscs import Netem, Tbf
 from plait.plan.mptcp.host_events import OF_MPTCP, HostEvent
+from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import happenings
-from plait.scenario.fields.links import Conditions
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -29,7 +29,7 @@ from plait.plan.traffic.monitors import RING_MIB, monitors
 from plait.plan.traffic.programs import end_us, host_names, memory_mib, programs, system_call_ns
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.seeds import SEED_BITS, derived
 
 if TYPE_CHECKING:

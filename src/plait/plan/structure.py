@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.plan.mptcp.missing_subflows import Absent
     from plait.plan.network.topology import Topology
     from plait.scenario import Scenario
-    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.conditions import Conditions
 
 
 @dataclass(frozen=True)

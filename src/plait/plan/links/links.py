@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.network.topology import Port, Wired
-    from plait.scenario.fields.conditions import Aqm, Loss
-    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.conditions import Aqm, Conditions, Loss
 
 
 def veths(wired: Wired) -> Iterator[Veth]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.scenario.fields import conditions as asked
-    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.conditions import Conditions
 
 NETEM_LIMIT = 1_000_000
 """Packets under way; never reached (it takes no memory until it is used)."""

@@ -14,7 +14,7 @@ from plait.plan.links.links import place
 from plait.plan.links.shaping import Place, bucket_length, bucket_qdiscs
 from plait.plan.model.plan import Ifb, Redirect, SharedBucket
 from plait.plan.network.topology import WIRE, mac
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.scenario.fields.conditions import Loss
-from plait.scenario.fields.links import Conditions, Link
-from plait.scenario.read.source import error_at
+from plait.scenario.fields.conditions import Conditions, Loss
+from plait.scenario.fields.links import Link
+from plait.scenario.read.located import error_at
 from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities, Rows
 from plait.units import Rate
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.network.topology import Port
+    from plait.scenario.fields.network import InputFile
     from plait.scenario.read.traces import Row, Trace, TraceSpec
-    from plait.scenario.scenario import InputFile, Scenario
+    from plait.scenario.scenario import Scenario
 
 MAX_STEPS = 20_000
 """Of all traces of a plan together."""

@@ -8,7 +8,7 @@ from plait.cautions import Code
 from plait.plan.lint.finding import Finding
 from plait.plan.model.mptcp import AddEndpoint, SetLimits, SetSysctl
 from plait.plan.network.sysctls import CONGESTION_CONTROL, SCHEDULER
-from plait.scenario.fields.host_events import host_happenings
+from plait.scenario.fields.events import host_happenings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,10 @@ from plait.plan.model.mptcp import (
 )
 from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, Own
 from plait.plan.network import sysctls
-from plait.scenario.fields.host_events import EndpointChange, HostHappening, LimitsEvent, host_happenings
+from plait.scenario.fields.events import HostHappening, host_happenings
+from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
 from plait.scenario.fields.settings import EndpointSpec
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.units import Duration
 
 if TYPE_CHECKING:

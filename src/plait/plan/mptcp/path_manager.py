@@ -13,7 +13,7 @@ from plait.plan.mptcp import host_events
 from plait.plan.mptcp.host_events import States
 from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, MAX_SUBFLOWS, Ends, Moment, Own
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.host_events import HostEvent

@@ -16,12 +16,13 @@ from plait.plan.links.traces import followed
 from plait.plan.network import ifnames
 from plait.plan.network.openflow import Fabric
 from plait.scenario.names import LinkName, read_link_name
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
-    from plait.scenario.fields.links import Conditions, Link
+    from plait.scenario.fields.conditions import Conditions
+    from plait.scenario.fields.links import Link
     from plait.scenario.scenario import Scenario
 
 WIRE = "wire"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.plan import Route, Rule
 from plait.plan.network.topology import way
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:

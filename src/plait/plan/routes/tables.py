@@ -17,7 +17,7 @@ from plait.plan.model.forwarding import Nexthop
 from plait.plan.model.plan import Route, Rule
 from plait.plan.routes import explicit_paths
 from plait.plan.routes.reach import Reach
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model import applications as plan
 from plait.scenario.fields import traffic
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.seeds import derived
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from plait.plan.traffic.flow_slots import copies, parts, slots, transport_of
 from plait.plan.traffic.maxflow import maximum_flow
 from plait.scenario.check.programs import program_name
 from plait.scenario.fields.traffic import ConnectionSpec, Page
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plait.plan.network.topology import Port, Topology
     from plait.plan.routes.tables import Routing
     from plait.plan.traffic.flow_slots import Slot
-    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.conditions import Conditions
     from plait.scenario.fields.traffic import Traffic
     from plait.scenario.scenario import Scenario
 

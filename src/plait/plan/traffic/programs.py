@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plait.plan.model.plan import HostName
 from plait.plan.model.programs import Program, ProgramFile, Ready, Stop
 from plait.scenario.check.programs import program_name
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.network.topology import Topology

@@ -11,8 +11,8 @@ from plait.frames import frame_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.fields.conditions import Bucket, Codel, Jitter, Red
-    from plait.scenario.fields.links import Conditions
+    from plait.scenario.fields.conditions import Bucket, Codel, Conditions, Jitter, Red
+    from plait.scenario.fields.links import Link
     from plait.scenario.fields.parts import Delay
     from plait.units import Queue, Rate
 
@@ -24,6 +24,16 @@ SHORTEST = {"normal": 3.67, "pareto": 0.62, "paretonormal": 1.5}
 MAX_TOKENS = 2**32 - 1
 RED_BITS = 31
 """The kernel's red keeps its average in a fixed point number of 32 bits."""
+
+
+def link_mistakes(link: Link) -> tuple[Mistake, ...]:
+    """Return what both directions of a link cannot mean together."""
+    met: dict[Mistake, None] = {}
+    for side, own in (("forward", link.forward), ("backward", link.backward)):
+        for fields, what in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
+            given = own is not None and fields[0] in own.model_fields_set
+            met[((side, *fields) if given else fields), what] = None
+    return tuple(met)
 
 
 def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[Mistake]:

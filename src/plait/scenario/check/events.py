@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.scenario.check.conditions import condition_mistakes
+from plait.scenario.fields.conditions import Conditions
 from plait.scenario.fields.events import MAX_EVENTS, happenings
-from plait.scenario.fields.links import Conditions
 from plait.scenario.read.wording import nearest
 from plait.units import Duration
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from plait.scenario.fields.events import Happening
+    from plait.scenario.model import ScenarioModel
     from plait.scenario.names import LinkName
-    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
@@ -23,7 +23,9 @@ WITHOUT_STATES = "without_states"
 """The key of pydantic's context that says: some events were left out, so the states of links are not known."""
 
 
-def check_events(scenario: Scenario, names: Mapping[str, LinkName], *, states_known: bool) -> Iterator[Found]:
+def check_events(
+    scenario: ScenarioModel, names: Mapping[str, LinkName], *, states_known: bool
+) -> Iterator[Found]:
     """Every mistake in the events, in the order of time; `names` are the links whose names can be read."""
     if len(scenario.events) > MAX_EVENTS:
         yield ("events",), f"there are {len(scenario.events)} events; a scenario has at most {MAX_EVENTS}"
@@ -64,7 +66,7 @@ def _unknown(one: Happening, links: Mapping[str, object], directions: Mapping[st
 class _Link:
     """The state of a link, as events change it."""
 
-    def __init__(self, scenario: Scenario, key: str) -> None:
+    def __init__(self, scenario: ScenarioModel, key: str) -> None:
         self._link = scenario.network.links[key]
         self._key = key
         self._down: int | None = None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.scenario.fields.programs import Program
-    from plait.scenario.scenario import Scenario
+    from plait.scenario.model import ScenarioModel
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
@@ -21,7 +21,7 @@ def program_name(program: Program, number: int) -> str:
     return program.name or f"{program.node}-{number}"
 
 
-def check_programs(scenario: Scenario) -> Iterator[Found]:
+def check_programs(scenario: ScenarioModel) -> Iterator[Found]:
     """Programs run in hosts and routers, each under a name of its own, and wait for programs above them."""
     nodes = {**scenario.network.hosts, **scenario.network.routers}
     names: dict[str, int] = {}
@@ -53,7 +53,7 @@ def _is_waited_for(program: Program) -> bool:
     return program.ready is not None or program.until == "exit"
 
 
-def _transport(scenario: Scenario, i: int, known: dict[str, tuple[str, str]]) -> Iterator[Found]:
+def _transport(scenario: ScenarioModel, i: int, known: dict[str, tuple[str, str]]) -> Iterator[Found]:
     """The kernel's switch is a namespace's, so all programs of a node have one transport."""
     program = scenario.programs[i]
     transport = program.transport or scenario.transport
@@ -68,7 +68,7 @@ def _transport(scenario: Scenario, i: int, known: dict[str, tuple[str, str]]) ->
         )
 
 
-def _end(scenario: Scenario) -> Iterator[Found]:
+def _end(scenario: ScenarioModel) -> Iterator[Found]:
     """Something has to happen, and to end."""
     if scenario.traffic:
         return

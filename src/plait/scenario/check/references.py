@@ -7,20 +7,21 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from plait.frames import DEFAULT_MTU
-from plait.scenario.check.conditions import bucket_mistakes, queue_mistakes
+from plait.scenario.check.conditions import bucket_mistakes, link_mistakes, queue_mistakes
 from plait.scenario.check.events import check_events
+from plait.scenario.check.figures import check_figures
+from plait.scenario.check.host_events import check_host_events
 from plait.scenario.check.programs import check_programs
+from plait.scenario.check.published import check_published
 from plait.scenario.check.traffic import check_traffic
-from plait.scenario.fields.figures import check_figures
-from plait.scenario.fields.host_events import check_host_events
-from plait.scenario.fields.published import check_published
 from plait.scenario.names import LinkName, is_address, read_link_name
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.scenario import Network, Scenario
+    from plait.scenario.fields.network import Network
+    from plait.scenario.model import ScenarioModel
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
@@ -29,7 +30,7 @@ MAX_MISTAKES = 200
 """More are not looked for: a person mends these first."""
 
 
-def check(scenario: Scenario, *, states_known: bool = True) -> list[Found]:
+def check(scenario: ScenarioModel, *, states_known: bool = True) -> list[Found]:
     """Every mistake as (path of the field, what is wrong; what would be right), but at most MAX_MISTAKES.
 
     Empty when there is none. `states_known`: whether all events are there, so that each can be judged by what the
@@ -45,7 +46,7 @@ def check(scenario: Scenario, *, states_known: bool = True) -> list[Found]:
     return list(islice(_mistakes(scenario, states_known=states_known), MAX_MISTAKES))
 
 
-def _mistakes(scenario: Scenario, *, states_known: bool) -> Iterator[Found]:
+def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[Found]:
     """Each mistake as it is met; later checks rely on what earlier ones have read."""
     network = scenario.network
     yield from _nodes(network)
@@ -94,7 +95,7 @@ def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
         if pair in seen:
             yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
         seen.setdefault(pair, key)
-        yield from (((*here, *fields), what) for fields, what in link.mistakes)
+        yield from (((*here, *fields), what) for fields, what in link_mistakes(link))
 
 
 def _buckets(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
@@ -162,7 +163,7 @@ def _address_mistake(text: str) -> str | None:
     return None
 
 
-def _mptcp(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[Found]:
     """Limits and endpoints belong to hosts, endpoints to their links."""
     hosts = scenario.network.hosts
     for field in ("limits", "endpoints"):
@@ -192,7 +193,7 @@ def _mptcp(scenario: Scenario, links_of: dict[str, set[str]]) -> Iterator[Found]
                 )
 
 
-def _unmanaged(scenario: Scenario) -> Iterator[Found]:
+def _unmanaged(scenario: ScenarioModel) -> Iterator[Found]:
     """What belongs to the kernel's path manager, which keeps still when several subflows share a path."""
     for host in scenario.mptcp.limits:
         yield (
@@ -209,7 +210,7 @@ def _unmanaged(scenario: Scenario) -> Iterator[Found]:
                     )
 
 
-def _monitors(scenario: Scenario) -> Iterator[Found]:
+def _monitors(scenario: ScenarioModel) -> Iterator[Found]:
     """What is monitored exists."""
     network, asked = scenario.network, scenario.monitors
     nodes = {**network.hosts, **network.switches, **network.routers}

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.fields.parts import Delay, Part, Whole
+from plait.scenario.read.traces import TraceSpec
 from plait.units import Packets, Queue, Rate, Ratio, Size
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
@@ -274,3 +275,29 @@ AqmField = Annotated[
         _aqm, json_schema_input_type=Literal["droptail", "codel", "fq_codel"] | Aqm | dict[str, Any]
     ),
 ]
+
+
+class Conditions(Part):
+    """What a direction of a link does to packets. Not given: no limit, no delay, no loss."""
+
+    rate: Rate | None = None
+    delay: Delay | None = None
+    """One way."""
+    jitter: JitterField | None = None
+    """Each packet's delay is uniform within delay ± jitter, or has a distribution; packets stay in order."""
+    loss: LossField | None = None
+    """Random loss: a ratio, bursts, or a Gilbert-Elliott model."""
+    reorder: Ratio | None = None
+    """The share of packets that have no delay, and so overtake those under way."""
+    duplicate: Ratio | None = None
+    """The share of packets that arrive twice."""
+    corrupt: Ratio | None = None
+    """The share of packets in which one bit is flipped."""
+    queue: Queue | None = None
+    """In front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
+    aqm: AqmField | None = None
+    """How the queue is managed. Default: drop-tail."""
+    bucket: Bucket | None = None
+    """A token bucket: `rate` as long as there are tokens, then its baseline."""
+    trace: TraceSpec | None = None
+    """A recorded trace that the direction follows: of opportunities to deliver packets, or of rate, delay and loss."""

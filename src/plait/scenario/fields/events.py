@@ -17,17 +17,26 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.host_events import EndpointsByHost, LimitsByHost, SysctlsByNode
-from plait.scenario.fields.links import Conditions
+from plait.scenario.fields.conditions import Conditions
+from plait.scenario.fields.host_events import (
+    EndpointChange,
+    EndpointsByHost,
+    LimitsByHost,
+    LimitsEvent,
+    SysctlsByNode,
+)
 from plait.scenario.fields.parts import Part, Start, listed
 from plait.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.scenario.fields.settings import EndpointSpec
+
 MAX_EVENTS = 4096
 
 Kind = Literal["down", "cut", "up", "set"]
+What = Literal["remove", "change", "add", "limits", "sysctls"]
 
 
 Names = Annotated[
@@ -152,3 +161,37 @@ def _handover(handover: Handover, at: int, here: tuple[str | int, ...]) -> list[
     if handover.set is not None:
         found.insert(1, Happening(comes, "set", handover.to, handover.set, (*here, "set")))
     return found
+
+
+@dataclass(frozen=True)
+class HostHappening:
+    """One thing that happens to a host, as it follows from an event."""
+
+    at: int
+    """In ns of the trial."""
+    host: str
+    what: What
+    detail: str | EndpointChange | EndpointSpec | LimitsEvent | tuple[str, str]
+    """What is removed (a link or an address); changed; added; the limits; or a setting's name and value."""
+    where: tuple[str | int, ...]
+    """The field of the scenario that says so."""
+
+
+def host_happenings(events: Sequence[EventSpec]) -> list[HostHappening]:
+    """All that happens to hosts in the order of time; what happens at one time in the order in which it is written."""
+    found: list[HostHappening] = []
+    for i, event in enumerate(events):
+        at, here = int(event.at), ("events", i)
+        for host, ends in (event.endpoints or {}).items():
+            kinds: tuple[What, ...] = ("remove", "change", "add")
+            for kind in kinds:
+                for n, detail in enumerate(getattr(ends, kind)):
+                    found.append(HostHappening(at, host, kind, detail, (*here, "endpoints", host, kind, n)))
+        for host, limits in (event.limits or {}).items():
+            found.append(HostHappening(at, host, "limits", limits, (*here, "limits", host)))
+        for node, settings in (event.sysctls or {}).items():
+            found += [
+                HostHappening(at, node, "sysctls", setting, (*here, "sysctls", node, setting[0]))
+                for setting in settings.items()
+            ]
+    return sorted(found, key=lambda one: one.at)

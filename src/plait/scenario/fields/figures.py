@@ -6,19 +6,11 @@ What a figure shows is no part of a trial: other figures of the same trials are 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from plait.scenario.fields.parts import Part
-from plait.scenario.fields.published import varied_by
-from plait.scenario.read.wording import nearest
-from plait.scenario.vary.text import tried
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from plait.scenario.vary.text import Found, Where
 
 Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time"]
 METRICS = (
@@ -61,84 +53,3 @@ class Figure(Part):
     caption: Annotated[str, Field(max_length=2000)] = ""
     width: Literal["column", "page"] = "page"
     """Of the files: 85 mm for a column of a paper, 175 mm for the page."""
-
-
-def check_figures(figures: Sequence[Figure], vary: dict[str, Any]) -> Iterator[Found]:
-    """Every mistake in what figures name: metrics, fields that do not vary, names that stand twice."""
-    known = list(dict.fromkeys(key for _, key, _ in tried(vary)))
-    seen: set[str] = set()
-    for i, figure in enumerate(figures):
-        here: Where = ("figures", i)
-        if figure.name in seen:
-            yield (*here, "name"), f"'{figure.name}' stands here twice; every figure has a name of its own"
-        elif RESERVED.fullmatch(figure.name):
-            yield (*here, "name"), f"'{figure.name}' is a figure that there always is; take another name"
-        seen.add(figure.name)
-        yield from _metric(figure, here)
-        yield from _fields(figure, here, known)
-
-
-def field_named(known: Sequence[str], name: str) -> str | None:
-    """The varied field that a name means: its path, or the end of one that no other has."""
-    ends = [key for key in known if key == name or key.endswith(f".{name}")]
-    return name if name in known else ends[0] if len(ends) == 1 else None
-
-
-def without_unvaried_figures(raw: dict[str, Any]) -> None:
-    """Leaves out, in place, figures over what no longer varies: for a `vary` that replaces the file's own."""
-    figures = raw.get("figures")
-    if isinstance(figures, list):
-        known = sorted(varied_by(raw.get("vary")))
-        raw["figures"] = [
-            one for one in figures if all(field_named(known, name) is not None for name in _named(one))
-        ]
-
-
-def _named(figure: object) -> list[str]:
-    """The fields that a figure names, as it stands in the file."""
-    if not isinstance(figure, dict):
-        return []
-    axes = [figure.get(part) for part in ("x", "y", "facets")]
-    only = figure.get("only")
-    return [name for name in (*axes, *(only if isinstance(only, dict) else ())) if isinstance(name, str)]
-
-
-def _metric(figure: Figure, here: Where) -> Iterator[Found]:
-    metric = figure.metric
-    if metric is None:
-        return
-    choices = OVER_TIME if figure.kind == "over-time" else METRICS
-    name = metric.rpartition(".")[2] if figure.kind != "over-time" else metric
-    if name not in choices and not re.fullmatch(r"observed_\d+path_share", name):
-        right = nearest(name, choices) or "docs/reference/results.md lists them"
-        yield (*here, "metric"), f"there is no metric '{metric[:60]}'; {right}"
-
-
-def _fields(figure: Figure, here: Where, known: Sequence[str]) -> Iterator[Found]:
-    for part in ("x", "y", "facets"):
-        name = getattr(figure, part)
-        if name is not None and field_named(known, name) is None:
-            yield (*here, part), _unknown(name, known)
-    for name in figure.only:
-        if field_named(known, name) is None:
-            yield (*here, "only", name), _unknown(name, known)
-    allowed = {
-        "line": ("x", "facets"),
-        "heat-map": ("x", "y"),
-        "scatter": ("x",),
-        None: ("x", "y", "facets"),
-    }.get(figure.kind, ())
-    for part in ("x", "y", "facets"):
-        if getattr(figure, part) is not None and part not in allowed:
-            yield (*here, part), f"a figure of kind {figure.kind} has no {part}; leave it out"
-    if figure.kind in {"line", "heat-map", "scatter"} and not known:
-        yield (
-            (*here, "kind"),
-            f"nothing varies, so there is nothing along the axes of a {figure.kind}; see vary",
-        )
-
-
-def _unknown(name: str, known: Sequence[str]) -> str:
-    if not known:
-        return f"'{name[:60]}' does not vary; nothing does: see vary"
-    return f"'{name[:60]}' does not vary, or means several; {nearest(name, known) or 'see vary'}"

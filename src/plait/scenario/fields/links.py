@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from plait.frames import DEFAULT_MTU
-from plait.scenario.check.conditions import condition_mistakes
-from plait.scenario.fields.conditions import AqmField, Bucket, JitterField, LossField
+from plait.scenario.fields.conditions import Bucket, Conditions
 from plait.scenario.fields.middlebox import Middlebox
-from plait.scenario.fields.parts import Delay, Part, Whole
-from plait.scenario.read.traces import TraceSpec
-from plait.units import Queue, Rate, Ratio
-
-
-class Conditions(Part):
-    """What a direction of a link does to packets. Not given: no limit, no delay, no loss."""
-
-    rate: Rate | None = None
-    delay: Delay | None = None
-    """One way."""
-    jitter: JitterField | None = None
-    """Each packet's delay is uniform within delay ± jitter, or has a distribution; packets stay in order."""
-    loss: LossField | None = None
-    """Random loss: a ratio, bursts, or a Gilbert-Elliott model."""
-    reorder: Ratio | None = None
-    """The share of packets that have no delay, and so overtake those under way."""
-    duplicate: Ratio | None = None
-    """The share of packets that arrive twice."""
-    corrupt: Ratio | None = None
-    """The share of packets in which one bit is flipped."""
-    queue: Queue | None = None
-    """In front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
-    aqm: AqmField | None = None
-    """How the queue is managed. Default: drop-tail."""
-    bucket: Bucket | None = None
-    """A token bucket: `rate` as long as there are tokens, then its baseline."""
-    trace: TraceSpec | None = None
-    """A recorded trace that the direction follows: of opportunities to deliver packets, or of rate, delay and loss."""
+from plait.scenario.fields.parts import Whole
+from plait.units import Queue, Rate
 
 
 class Link(Conditions):
@@ -57,16 +28,6 @@ class Link(Conditions):
         if own is not None:
             common |= {name: getattr(own, name) for name in own.model_fields_set}
         return Conditions.model_construct(**common)
-
-    @cached_property
-    def mistakes(self) -> tuple[tuple[tuple[str, ...], str], ...]:
-        """What its conditions cannot mean together: (field below the link, what is wrong; what would be right)."""
-        met: dict[tuple[tuple[str, ...], str], None] = {}
-        for side, own in (("forward", self.forward), ("backward", self.backward)):
-            for fields, what in condition_mistakes(self.conditions(forward=side == "forward"), self.mtu):
-                given = own is not None and fields[0] in own.model_fields_set
-                met[((side, *fields) if given else fields), what] = None
-        return tuple(met)
 
 
 class SharedBucket(Bucket):

@@ -17,6 +17,10 @@ Whole = Annotated[int, Field(strict=True)]
 VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWEEP)] | str | dict[str, Any]]
 
 
+GROUP = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+"""What a group of flows may be called."""
+
+
 class Part(BaseModel):
     """A part of a scenario: unknown fields are refused, and nothing changes after it was made."""
 

@@ -10,8 +10,17 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.parts import Buffer, Keyword, Length, Part, Start, StartJitter, Transport, Whole
-from plait.scenario.fields.published import GROUP
+from plait.scenario.fields.parts import (
+    GROUP,
+    Buffer,
+    Keyword,
+    Length,
+    Part,
+    Start,
+    StartJitter,
+    Transport,
+    Whole,
+)
 from plait.scenario.fields.spans import Gap, Moment
 from plait.units import Duration, Rate, Size
 

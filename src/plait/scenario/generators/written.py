@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from plait.scenario.fields.network import Network
 from plait.scenario.generators import programs, traffic
 from plait.scenario.generators.kinds import KINDS
+from plait.scenario.read.messages import found_in
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
@@ -162,8 +164,6 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _beside(asked: dict[str, Any]) -> dict[str, Any]:
     """The asked fields that every network has, and that are no parameters of its generator."""
-    from plait.scenario.scenario import Network
-
     kind = KINDS.get(_kind(asked) or "")
     own = kind.model_fields if kind is not None else {}
     return {
@@ -194,8 +194,6 @@ def _described(asked: dict[str, Any]) -> Description:
     try:
         part = KINDS[name].model_validate(parameters)
     except ValidationError as wrong:
-        from plait.scenario.read.messages import found_in
-
         found = found_in(wrong, KINDS[name])
         raise Mistakes([(("network", *where), what) for where, what in found]) from wrong
     found = [(("network", *where), what) for where, what in part.mistakes()]
@@ -228,8 +226,6 @@ _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
 
 def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
     """The entries with the generated ones written out; fills `origins`. Raises Mistakes."""
-    from plait.scenario.read.messages import found_in
-
     out: list[Any] = []
     found: list[Found] = []
     for i, entry in enumerate(entries):

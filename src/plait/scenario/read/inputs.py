@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.scenario.read.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
-from plait.scenario.scenario import InputFile
 from plait.scenario.vary.text import tried
 
 if TYPE_CHECKING:

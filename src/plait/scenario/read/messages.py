@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from plait.scenario.read.wording import closest, nearest, shown
-from plait.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -18,7 +17,7 @@ Where = tuple[str | int, ...]
 Found = tuple[Where, str]
 
 
-def found_in(wrong: ValidationError, root: type[BaseModel] = Scenario) -> list[Found]:
+def found_in(wrong: ValidationError, root: type[BaseModel]) -> list[Found]:
     """Every mistake as (path of the field, what is wrong; what would be right); `root` is what was validated."""
     found: list[Found] = []
     for error in wrong.errors(include_url=False):
@@ -41,7 +40,7 @@ def _worded(error: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
         return f"this is missing; {_HINTS.get(str(where[-1]), 'it has no default')}"
     if kind == "extra_forbidden":
         known = fields_at(where[:-1], root)
-        short = Scenario.SHORTHANDS if len(where) == 1 and root is Scenario else {}
+        short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
         meant = closest(str(where[-1]), [*known, *short])
         if meant in short:
             return f"there is no such field here; did you mean '{short[meant]}'?"
@@ -98,7 +97,7 @@ def _what(value: object) -> str:
     return {dict: "a mapping", list: "a list", bool: str(value).lower()}.get(type(value), shown(value))
 
 
-def fields_at(where: Where, root: type[BaseModel] = Scenario) -> list[str]:
+def fields_at(where: Where, root: type[BaseModel]) -> list[str]:
     """The names of the fields that may stand at this path of a scenario; empty where names are free."""
     kind: Any = root
     for part in where:

@@ -14,8 +14,6 @@ from pydantic import ValidationError
 
 from plait.errors import Mistake, ScenarioError
 from plait.scenario.check.events import WITHOUT_STATES
-from plait.scenario.fields.figures import without_unvaried_figures
-from plait.scenario.fields.published import without_unvaried
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.read import document, placeholders
@@ -25,6 +23,7 @@ from plait.scenario.read.wording import shown
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import NAMED, assign
 from plait.scenario.vary.text import count_cases, together, tried
+from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
             context = {WITHOUT_STATES: any(where[0] == "events" for where, _ in found if where)}
             scenario = Scenario.model_validate(rest, context=context)
         except ValidationError as wrong:
-            now = found_in(wrong)
+            now = found_in(wrong, Scenario)
             earlier = [where for where, _ in found]
             found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
             if len(found) > MAX_SHOWN:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from plait.errors import Mistake, ScenarioError
+from plait.errors import Mistake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.read.document import Place
-    from plait.scenario.scenario import Scenario
 
 Where = tuple[str | int, ...]
 
@@ -42,9 +41,3 @@ class Source:
         begin = self.places.get(())
         line, column = (begin.line, begin.column) if begin is not None else (None, None)
         return Mistake(self.name, line, column, path, what)
-
-
-def error_at(scenario: Scenario, found: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
-    """The error of a whole scenario's mistakes, located where the scenario was read from a text."""
-    source = scenario.source or Source("")
-    return ScenarioError([source.mistake(scenario.place(where), what) for where, what in found])

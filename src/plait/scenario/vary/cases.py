@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from plait.scenario.read.source import error_at
+from plait.scenario.read.located import error_at
 from plait.scenario.read.wording import nearest
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.combinations import rows

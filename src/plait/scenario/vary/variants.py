@@ -83,7 +83,7 @@ class Variants:
             variant = Scenario.model_validate(fields)
         except ValidationError as wrong:
             self._count(self._scenario)
-            found = found_in(wrong)
+            found = found_in(wrong, Scenario)
             raise WrongVariant(kept.told_once(found) if kept is not None else found) from wrong
         self._count(variant)
         return variant.attached(source=self._scenario.source, files=self._scenario.files, written=kept)

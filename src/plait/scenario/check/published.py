@@ -1,0 +1,33 @@
+"""What published values must name: settings that vary, and groups that flows have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.scenario.read.wording import nearest
+from plait.scenario.vary.text import tried
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.scenario.model import ScenarioModel
+
+Where = tuple[str | int, ...]
+
+
+def check_published(scenario: ScenarioModel) -> Iterator[tuple[Where, str]]:
+    """Settings vary, and groups are there."""
+    if scenario.published is None:
+        return
+    varied = {name for _, name, _ in tried(scenario.vary)}
+    groups = {entry.flow.group for entry in scenario.traffic if entry.flow.group is not None}
+    for i, value in enumerate(scenario.published.values):
+        here: Where = ("published", "values", i)
+        for name in value.case:
+            if name not in varied:
+                what = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'leave it out'}"
+                yield (*here, "case", name), what
+        for group in value.each:
+            if group not in groups:
+                what = f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'give flows one'}"
+                yield (*here, "each", group), what

@@ -1,0 +1,47 @@
+"""The network of a scenario, and the facts of the real files that it names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator, Field
+
+from plait.scenario.fields.links import Link
+from plait.scenario.fields.nodes import Families, Host, Router, Routing, Switch
+from plait.scenario.fields.parts import NodeName, Part, names_of, optional
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.scenario.read.traces import Trace
+
+
+class Network(Part):
+    """Hosts, switches, routers, and the links between them."""
+
+    hosts: Annotated[dict[NodeName, Host], names_of(Host), Field(min_length=2)]
+    switches: Annotated[dict[NodeName, Switch], names_of(Switch)] = {}
+    routers: Annotated[dict[NodeName, Router], names_of(Router)] = {}
+    routing: Routing = Routing()
+    addresses: Families = "ipv4"
+    """The family of derived addresses. `dual`: every link has both; else a segment with given addresses has theirs."""
+    links: Annotated[
+        dict[str, Link],
+        Field(min_length=1),
+        BeforeValidator(optional, json_schema_input_type=dict[str, Link | None]),
+    ]
+    """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A real file that a transfer sends, or that a link follows."""
+
+    name: str
+    """The name that the trial knows it by; unique within the scenario."""
+    path: Path
+    bytes: int
+    sha256: str
+    trace: Trace | None = None
+    """What it says, where it is read as a trace."""

@@ -1,0 +1,57 @@
+"""Parts of a scenario that a `vary` from the command line leaves without meaning, left out of it.
+
+These look at fields that nothing has validated yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def without_unvaried(raw: dict[str, Any]) -> None:
+    """Leaves out, in place, published values of what no longer varies: for a `vary` that replaces the file's own."""
+    published, vary = raw.get("published"), raw.get("vary")
+    if not isinstance(published, dict) or not isinstance(values := published.get("values"), list):
+        return
+    varied = varied_by(vary)
+    kept = [
+        value for value in values if not isinstance(value, dict) or set(value.get("case") or ()) <= varied
+    ]
+    raw["published"] = {**published, "values": kept} if kept else None
+
+
+def without_unvaried_figures(raw: dict[str, Any]) -> None:
+    """Leaves out, in place, figures over what no longer varies: for a `vary` that replaces the file's own."""
+    figures = raw.get("figures")
+    if isinstance(figures, list):
+        known = sorted(varied_by(raw.get("vary")))
+        raw["figures"] = [
+            one for one in figures if all(field_named(known, name) is not None for name in _named(one))
+        ]
+
+
+def _named(figure: object) -> list[str]:
+    """The fields that a figure names, as it stands in the file."""
+    if not isinstance(figure, dict):
+        return []
+    axes = [figure.get(part) for part in ("x", "y", "facets")]
+    only = figure.get("only")
+    return [name for name in (*axes, *(only if isinstance(only, dict) else ())) if isinstance(name, str)]
+
+
+def varied_by(vary: object) -> set[str]:
+    """Returns the names of what varies, as they stand in a `vary` that nobody has looked at yet."""
+    parts = vary if isinstance(vary, dict) else {}
+    cases, design = parts.get("cases"), parts.get("latin_hypercube")
+    nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
+    nested += cases if isinstance(cases, list) else ()
+    return {name for part in (parts, *nested) if isinstance(part, dict) for name in part}
+
+
+def field_named(known: Sequence[str], name: str) -> str | None:
+    """The varied field that a name means: its path, or the end of one that no other has."""
+    ends = [key for key in known if key == name or key.endswith(f".{name}")]
+    return name if name in known else ends[0] if len(ends) == 1 else None

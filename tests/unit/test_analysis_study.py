@@ -9,8 +9,9 @@ from scipy import special
 
 from plait.analysis import wording
 from plait.analysis.compare.cases import compare
-from plait.analysis.compare.summary import CaseRows, FailedTrial, TrialRow, summarise
+from plait.analysis.compare.summary import summarise
 from plait.analysis.model import Comparison, Summary
+from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.intervals import describe, paired_difference, paired_ratio, t_quantile
 
 

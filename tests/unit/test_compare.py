@@ -6,19 +6,22 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
-from plait.analysis.compare.studies import DEFAULT_METRICS, HIGHER_IS_BETTER, CaseComparison, compare_studies
-from plait.analysis.compare.summary import CaseRows, FailedTrial, TrialRow
+from plait.analysis.compare.studies import DEFAULT_METRICS, HIGHER_IS_BETTER, compare_studies
+from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.errors import DataError, RequestError
 from plait.report.terminal.comparison import _changed_fields
 from plait.testing.folders import FakeCase, two_paths, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
+
+if TYPE_CHECKING:
+    from plait.analysis.model import CaseComparison
 
 
 def case(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from plait.analysis.compare.cases import compare
-from plait.analysis.compare.summary import CaseRows, TrialRow
 from plait.analysis.metrics.catalogue import JUDGED, columns, primary_metric
 from plait.analysis.metrics.messages import probe_metrics
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.titles import TITLES
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.model import CaseSummary, Summary
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.intervals import describe
 from plait.report.headline import headline, sentences
 from plait.report.table import rows

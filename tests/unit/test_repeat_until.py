@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scenario_samples import TWO, said
 
-from plait.analysis.compare.summary import CaseRows, TrialRow
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.precision import next_repeat, wide
 from plait.results.read import read_study
 from plait.scenario import parse

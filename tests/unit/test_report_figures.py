@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.analysis.compare.summary import CaseRows, TrialRow, summarise
+from plait.analysis.compare.summary import summarise
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import trial_series
 from plait.report.drawing.layout import distinct_paths, layout
 from plait.report.drawing.link_labels import link_label

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from plait.analysis.compare.summary import CaseRows, TrialRow, summarise
+from plait.analysis.compare.summary import summarise
 from plait.analysis.metrics.titles import TITLES, scale_of
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of

@@ -1,4 +1,4 @@
-"""What the analysis finds: the summary of a study, as summary.json holds it. A contract that scripts depend on."""
+"""What the analysis finds: the summary of a study, and the comparison of two. Contracts that scripts depend on."""
 
 from __future__ import annotations
 
@@ -100,3 +100,52 @@ class Summary(Finding):
     comparisons: tuple[Comparison, ...]
     published_source: str | None = None
     """Where published figures come from."""
+
+
+Verdict = Literal[
+    "better", "worse", "no difference seen", "same", "within tolerance", "not measured", "newly measured"
+]
+
+
+class Side(Finding):
+    """One study's trials of a case."""
+
+    trials: int
+    measured: int
+    """Trials in which the metric could be measured."""
+    mean: float | None
+
+
+class CaseComparison(Finding):
+    """One metric of one case in the second study against the first."""
+
+    case: str
+    metric: str
+    before: Side
+    after: Side
+    pairs: int | None
+    """Trials of the same seed that were compared pair by pair; null when the sides were compared as a whole."""
+    difference: Estimate | None
+    """Second minus first, in the metric's unit."""
+    ratio: Estimate | None
+    """Second divided by first; null when the first is zero. Without pairs it has no interval."""
+    test: str | None
+    p_value: float | None
+    p_holm: float | None
+    """Corrected for the number of cases tested with this metric."""
+    effect_size: float | None
+    verdict: Verdict
+    sentence: str = ""
+
+
+class StudiesComparison(Finding):
+    """What `plait compare --json` prints."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    tolerance: float
+    verdict: Literal["worse", "no worse"]
+    sentence: str
+    cases: tuple[CaseComparison, ...]
+    only_first: tuple[str, ...]
+    """Names of cases that only the first study has."""
+    only_second: tuple[str, ...]

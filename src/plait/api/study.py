@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from plait.analysis.compare.cases import COMPARED
-from plait.analysis.compare.studies import StudiesComparison, compare_studies
+from plait.analysis.compare.studies import compare_studies
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plait.analysis.compare.summary import FailedTrial
-    from plait.analysis.model import Comparison, Summary
+    from plait.analysis.model import Comparison, StudiesComparison, Summary
+    from plait.analysis.rows import FailedTrial
     from plait.cautions import Caution
     from plait.dataset.trial import Trial
     from plait.explain.model import StudyExplanation

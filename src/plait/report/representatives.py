@@ -23,9 +23,9 @@ from plait.report.figures.cases import labels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows, TrialRow
     from plait.analysis.delays import Points
     from plait.analysis.model import Summary
+    from plait.analysis.rows import CaseRows, TrialRow
     from plait.dataset.trial import Trial
     from plait.explain.model import FlowExplanation
     from plait.plan.model.plan import Plan

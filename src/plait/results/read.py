@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions, observe
-from plait.analysis.compare.summary import CaseRows, FailedTrial, TrialRow
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.published import Published, published_in
+from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
 from plait.analysis.wording import percent
 from plait.cautions import LOUD, Caution

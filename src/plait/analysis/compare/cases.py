@@ -14,7 +14,7 @@ from plait.analysis.wording import case_label, change, change_interval, show, si
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
+    from plait.analysis.rows import CaseRows
 
 COMPARED = tuple(JUDGED)
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import statistics
-from typing import TYPE_CHECKING, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from plait.analysis.compare.studies_wording import sentence, summing_up
 from plait.analysis.metrics.catalogue import JUDGED
-from plait.analysis.model import Estimate, Finding
+from plait.analysis.model import CaseComparison, Estimate, Side, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio, t_quantile
 from plait.analysis.statistics.tests import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
+    from plait.analysis.model import Verdict
+    from plait.analysis.rows import CaseRows
 
 HIGHER_IS_BETTER = (
     {name: judged.more_is_better for name, judged in JUDGED.items()}
@@ -46,54 +45,6 @@ HIGHER_IS_BETTER = (
 )
 """The metrics that can be judged, and which way is better."""
 DEFAULT_METRICS = tuple(JUDGED)
-
-Verdict = Literal[
-    "better", "worse", "no difference seen", "same", "within tolerance", "not measured", "newly measured"
-]
-
-
-class Side(Finding):
-    """One study's trials of a case."""
-
-    trials: int
-    measured: int
-    """Trials in which the metric could be measured."""
-    mean: float | None
-
-
-class CaseComparison(Finding):
-    """One metric of one case in the second study against the first."""
-
-    case: str
-    metric: str
-    before: Side
-    after: Side
-    pairs: int | None
-    """Trials of the same seed that were compared pair by pair; null when the sides were compared as a whole."""
-    difference: Estimate | None
-    """Second minus first, in the metric's unit."""
-    ratio: Estimate | None
-    """Second divided by first; null when the first is zero. Without pairs it has no interval."""
-    test: str | None
-    p_value: float | None
-    p_holm: float | None
-    """Corrected for the number of cases tested with this metric."""
-    effect_size: float | None
-    verdict: Verdict
-    sentence: str = ""
-
-
-class StudiesComparison(Finding):
-    """What `plait compare --json` prints."""
-
-    schema_version: Literal[1] = Field(default=1, alias="schema")
-    tolerance: float
-    verdict: Literal["worse", "no worse"]
-    sentence: str
-    cases: tuple[CaseComparison, ...]
-    only_first: tuple[str, ...]
-    """Names of cases that only the first study has."""
-    only_second: tuple[str, ...]
 
 
 def compare_studies(

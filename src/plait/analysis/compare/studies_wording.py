@@ -10,7 +10,7 @@ from plait.analysis.wording import change, change_interval, number_word, percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.studies import CaseComparison
+    from plait.analysis.model import CaseComparison
 
 _NOUNS = {name: judged.noun for name, judged in JUDGED.items()} | {
     "rtt_median_us": "median RTT",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plait.analysis.compare.cases import compare
 from plait.analysis.gaps import part
@@ -14,35 +13,7 @@ from plait.analysis.statistics.intervals import describe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.metrics.trial import Metrics
-
-
-@dataclass(frozen=True)
-class TrialRow:
-    """A completed trial, reduced to what the summary needs."""
-
-    index: int
-    seed: int
-    digest: str
-    metrics: Metrics
-
-
-@dataclass(frozen=True)
-class FailedTrial:
-    """A trial that failed, and why."""
-
-    index: int
-    error: str
-
-
-@dataclass(frozen=True)
-class CaseRows:
-    """A case with all its trials."""
-
-    name: str
-    settings: dict[str, Any]
-    rows: tuple[TrialRow, ...]
-    failed: tuple[FailedTrial, ...] = ()
+    from plait.analysis.rows import CaseRows
 
 
 def summarise(

@@ -12,7 +12,7 @@ from plait.analysis.statistics.intervals import describe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
+    from plait.analysis.rows import CaseRows
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.compare.factors import HasSettings
-    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
+    from plait.analysis.rows import CaseRows
 
 STEPS = 3
 """Fewer values are better told apart as cases."""

@@ -21,8 +21,8 @@ from plait.report.figures.selection import wanted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import Summary
+    from plait.analysis.rows import CaseRows
     from plait.report.figures.case_values import Cells
     from plait.report.figures.selection import Wanted
     from plait.report.representatives import Representative

@@ -23,9 +23,9 @@ from plait.report.figures.sweep import scale, sweep_of, sweep_spec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary, Summary
     from plait.analysis.published import Published
+    from plait.analysis.rows import CaseRows
     from plait.report.figures.case_values import Cells
     from plait.report.representatives import Representative
     from plait.results.read import StudyData

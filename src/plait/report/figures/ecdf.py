@@ -12,7 +12,7 @@ from plait.report.render.theme import case_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
+    from plait.analysis.rows import CaseRows
 
 Spec = dict[str, Any]
 Points = list[tuple[float, float]]

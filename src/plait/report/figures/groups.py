@@ -16,9 +16,9 @@ from plait.report.render.theme import path_token
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
     from plait.analysis.published import Published
+    from plait.analysis.rows import CaseRows
 
 Spec = dict[str, Any]
 Values = list[dict[str, Any]]

@@ -27,8 +27,8 @@ from plait.report.figures.sweep import sweep_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import Summary
+    from plait.analysis.rows import CaseRows
     from plait.results.read import StudyData
 
 Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups"]

@@ -14,8 +14,8 @@ from plait.report.render.theme import case_token
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.analysis.compare.summary import CaseRows
     from plait.analysis.model import CaseSummary
+    from plait.analysis.rows import CaseRows
 
 Spec = dict[str, Any]
 

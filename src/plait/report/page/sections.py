@@ -17,7 +17,7 @@ from plait.report.render.theme import PATHS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plait.analysis.compare.summary import CaseRows
+    from plait.analysis.rows import CaseRows
     from plait.cautions import Caution
     from plait.report.headline import Phrase
     from plait.report.representatives import Representative

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from plait.analysis.compare.studies import HIGHER_IS_BETTER, StudiesComparison, compare_studies
+from plait.analysis.compare.studies import HIGHER_IS_BETTER, compare_studies
 from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.wording import MISSING, change, show
 from plait.dataset.trial import making_sense
@@ -19,6 +19,8 @@ from plait.results.read import StudyFile, read_study
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from plait.analysis.model import StudiesComparison
 
 MOST_SENTENCES = 12
 _MANY_FIELDS = 6

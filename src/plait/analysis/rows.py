@@ -1,0 +1,37 @@
+"""The trials of a study reduced to their metrics: what summaries, comparisons and figures are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plait.analysis.metrics.trial import Metrics
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A completed trial, reduced to what the summary needs."""
+
+    index: int
+    seed: int
+    digest: str
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class FailedTrial:
+    """A trial that failed, and why."""
+
+    index: int
+    error: str
+
+
+@dataclass(frozen=True)
+class CaseRows:
+    """A case with all its trials."""
+
+    name: str
+    settings: dict[str, Any]
+    rows: tuple[TrialRow, ...]
+    failed: tuple[FailedTrial, ...] = ()

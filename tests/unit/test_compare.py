@@ -107,8 +107,9 @@ def test_help_and_page_name_every_metric_that_is_judged() -> None:
     shown = " ".join(run("--help").output.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
     assert f"Default: {', '.join(DEFAULT_METRICS)}." in shown
     page = (Path(__file__).parents[2] / "docs/reference/compare.md").read_text(encoding="utf-8")
-    rows = page.partition("| more is better | less is better |\n| -- | -- |\n")[2].split("\n")
-    more, less = (re.findall(r"`(\w+)`", cell) for cell in rows[0].split(" | "))
+    higher = page.partition("**Higher is better:**")[2].partition("\n- ")[0]
+    lower = page.partition("**Lower is better:**")[2].partition("\n\n")[0]
+    more, less = (re.findall(r"`(\w+)`", metrics) for metrics in (higher, lower))
     assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == HIGHER_IS_BETTER
     by_default = page.partition("the default is ")[2].partition(".")[0]
     assert re.findall(r"`(\w+)`", by_default) == list(DEFAULT_METRICS)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy import special
 
-from plait.analysis import wording
+from plait.analysis import values, wording
 from plait.analysis.compare.cases import compare
 from plait.analysis.compare.summary import summarise
 from plait.analysis.model import Comparison, Summary
@@ -202,16 +202,16 @@ def test_numbers_as_a_person_reads_them(function, value: float | None, text: str
 
 def test_means_with_intervals_and_ranges_share_one_unit() -> None:
     assert (
-        wording.with_interval("goodput_bps", 9.2e6, (9.1e6, 9.3e6)) == "9.20 \N{PLUS-MINUS SIGN} 0.10 Mbit/s"
+        values.with_interval("goodput_bps", 9.2e6, (9.1e6, 9.3e6)) == "9.20 \N{PLUS-MINUS SIGN} 0.10 Mbit/s"
     )
-    assert wording.with_interval("goodput_bps", 9.2e6, (9.1999e6, 9.2001e6)).startswith(
+    assert values.with_interval("goodput_bps", 9.2e6, (9.1999e6, 9.2001e6)).startswith(
         "9.20 \N{PLUS-MINUS SIGN} <0.01"
     )
-    assert wording.with_interval("goodput_bps", 9.2e6, None) == "9.20 Mbit/s"
-    assert wording.with_interval("goodput_bps", None, None) == "\N{EN DASH}"
-    assert wording.span("goodput_bps", 4.7e6, 4.9e6) == "4.70 to 4.90 Mbit/s"
-    assert wording.span("goodput_bps", 0.9e6, 4.9e6) == "900 kbit/s to 4.90 Mbit/s"
-    assert wording.span("goodput_bps", 4.7001e6, 4.7002e6) == "4.70 Mbit/s"
+    assert values.with_interval("goodput_bps", 9.2e6, None) == "9.20 Mbit/s"
+    assert values.with_interval("goodput_bps", None, None) == "\N{EN DASH}"
+    assert values.span("goodput_bps", 4.7e6, 4.9e6) == "4.70 to 4.90 Mbit/s"
+    assert values.span("goodput_bps", 0.9e6, 4.9e6) == "900 kbit/s to 4.90 Mbit/s"
+    assert values.span("goodput_bps", 4.7001e6, 4.7002e6) == "4.70 Mbit/s"
 
 
 def test_cases_are_called_by_what_they_set() -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from plait.analysis.compare.studies import DEFAULT_METRICS, HIGHER_IS_BETTER, compare_studies
+from plait.analysis.compare.studies import compare_studies
+from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, JUDGEABLE
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.wording import MISSING
 from plait.cli import app
@@ -105,14 +106,16 @@ def test_what_was_not_measured_before_is_neither_better_nor_worse() -> None:
 
 def test_help_and_page_name_every_metric_that_is_judged() -> None:
     shown = " ".join(run("--help").output.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
-    assert f"Default: {', '.join(DEFAULT_METRICS)}." in shown
+    assert f"Default: {', '.join(COMPARED)}." in shown
     page = (Path(__file__).parents[2] / "docs/reference/compare.md").read_text(encoding="utf-8")
     higher = page.partition("**Higher is better:**")[2].partition("\n- ")[0]
     lower = page.partition("**Lower is better:**")[2].partition("\n\n")[0]
     more, less = (re.findall(r"`(\w+)`", metrics) for metrics in (higher, lower))
-    assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == HIGHER_IS_BETTER
+    assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == {
+        name: CATALOGUE[name].better == "more" for name in JUDGEABLE
+    }
     by_default = page.partition("the default is ")[2].partition(".")[0]
-    assert re.findall(r"`(\w+)`", by_default) == list(DEFAULT_METRICS)
+    assert re.findall(r"`(\w+)`", by_default) == list(COMPARED)
 
 
 def test_many_cases_are_corrected_for_their_number() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scenario_samples import plan_of
 
-from plait.analysis.metrics.catalogue import JUDGED, speaks_for
+from plait.analysis.metrics.catalogue import COMPARED, speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
@@ -105,7 +105,7 @@ def test_a_delay_is_laid_to_jitter_where_no_queue_explains_it() -> None:
 def test_every_kind_of_flow_has_a_metric_that_speaks_for_it() -> None:
     kinds = {kind.model_fields["kind"].default for kind in Application.__origin__.__args__}  # type: ignore[attr-defined]
     spoken = {kind: speaks_for(kind) for kind in kinds}
-    assert set(spoken.values()) <= set(JUDGED)
+    assert set(spoken.values()) <= set(COMPARED)
     assert {kind for kind, metric in spoken.items() if metric == "goodput_bps"} == {
         "bulk",
         "page_connection",

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from plait.analysis.cautions.observations import REMEDIES
 from plait.analysis.model import CaseSummary, Comparison
-from plait.analysis.wording import MISSING, show
+from plait.analysis.values import show
+from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.provenance import Provenance

@@ -9,7 +9,7 @@ import pytest
 
 from plait.analysis.metrics import path_shares
 from plait.analysis.model import CaseSummary, Statistics
-from plait.analysis.wording import show
+from plait.analysis.values import show
 from plait.dataset.model import ALL_TABLES
 from plait.report.page import split_table
 from plait.report.table import Row

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from plait.analysis.compare.summary import summarise
-from plait.analysis.metrics.titles import TITLES, scale_of
 from plait.analysis.rows import CaseRows, TrialRow
+from plait.analysis.values import scale_of
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
@@ -21,7 +21,6 @@ from plait.report.figures.selection import wanted
 from plait.report.terminal.summary import read_summary
 from plait.results.read import StudyData, StudyFile, read_study
 from plait.scenario import parse
-from plait.scenario.fields.figures import METRICS
 from plait.testing.folders import FakeCase, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 
@@ -228,13 +227,6 @@ def test_figures_over_what_no_longer_varies_are_left_out_where_vary_is_replaced(
     assert [figure.name for figure in given.figures] == ["b", "c"]
     with pytest.raises(ScenarioError, match="'rate' does not vary"):
         parse(text, "x.yaml", ("vary={transport: [tcp, mptcp]}", "figures=[{name: a, x: rate}]"))
-
-
-def test_every_metric_that_a_figure_can_show_has_a_title_and_every_title_a_metric() -> None:
-    assert set(METRICS) == set(TITLES)
-    assert scale_of("path_switches_per_s", 3) == (1.0, "1/s")
-    assert scale_of("udp_loss_ratio", 0.5) == (0.01, "%")
-    assert scale_of("queue_max_bytes", 64_000) == (1e3, "kB")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Numbers and their units as a person reads them; the same everywhere a number is shown."""
+"""Numbers with their units, and names of cases, as a person reads them; the same everywhere they are shown."""
 
 from __future__ import annotations
 
@@ -77,46 +77,21 @@ def count(value: float | None) -> str:
     return f"{value:.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.1f}"
 
 
-def show(metric: str, value: float | None) -> str:
-    """Return a metric's value with its unit, which the end of its name tells."""
-    for suffix, formatter in _FORMATS:
-        if metric.endswith(suffix):
-            return formatter(value)
-    return MISSING if value is None else significant(value)
-
-
-def with_interval(metric: str, value: float | None, ci95: tuple[float, float] | None) -> str:
-    """Return a mean and half its interval in one unit: "9.20 \N{PLUS-MINUS SIGN} 0.03 Mbit/s"."""
-    text = show(metric, value)
-    if value is None or not value or ci95 is None:
-        return text
-    number, _, unit = text.partition(" ")
-    half = (ci95[1] - ci95[0]) / 2 * abs(float(number) / value)
-    decimals = len(number.partition(".")[2])
-    least = 10.0**-decimals
-    bound = f"{half:.{decimals}f}" if half >= least / 2 else f"<{least:.{decimals}f}"
-    return f"{number} \N{PLUS-MINUS SIGN} {bound} {unit}".rstrip()
-
-
 def plain(text: str) -> str:
     """Return a number with its unit without zeros that say nothing: "5.00 Mbit/s" is "5 Mbit/s"."""
     number, _, unit = text.partition(" ")
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}".rstrip()
 
 
-def span(metric: str, low: float | None, high: float | None) -> str:
-    """Return a range in one unit where that is possible: "4.77 to 4.79 Mbit/s"; one value when both read alike."""
-    first, last = show(metric, low), show(metric, high)
-    if first == last:
-        return first
-    number, _, unit = first.partition(" ")
-    return f"{number} to {last}" if last.endswith(f" {unit}") else f"{first} to {last}"
-
-
 def number_word(count: int) -> str:
     """Return a small number as a word, a large one in digits."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     return words[count] if 0 <= count < len(words) else str(count)
+
+
+def capital(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def case_label(name: str, settings: Mapping[str, Any]) -> str:
@@ -166,21 +141,3 @@ def _scaled(value: float | None, unit: str) -> str:
         if abs(value) >= factor * 0.9995:
             return f"{significant(value / factor)} {prefix}{unit}"
     return f"{significant(value)} {unit}"
-
-
-_FORMATS = (
-    ("_per_s", count),
-    ("_bps", rate),
-    ("_bytes", size),
-    ("_us", micros),
-    ("_s", seconds),
-    ("efficiency", percent),
-    ("of_cap", percent),
-    ("_loss_ratio", percent),
-    ("path_share", percent),
-    ("path_share_max", percent),
-    ("path_share_window_max", percent),
-    ("retransmits", count),
-    ("_packets", count),
-    ("subflows_used", count),
-)

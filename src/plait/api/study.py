@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from plait.analysis.compare.cases import COMPARED
 from plait.analysis.compare.studies import compare_studies
+from plait.analysis.metrics.catalogue import COMPARED
 from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
@@ -201,7 +201,7 @@ class Study:
         return explain_study(self.folder, case=case, flow=flow, trial=trial)
 
     def compare(
-        self, before: Study, *, metrics: tuple[str, ...] = COMPARED, tolerance: float = 0.0
+        self, before: Study, *, metrics: tuple[str, ...] = tuple(COMPARED), tolerance: float = 0.0
     ) -> StudiesComparison:
         """Returns how this study compares with an earlier one, as `plait compare BEFORE THIS` does."""
         return compare_studies(before._data.cases, self._data.cases, metrics=metrics, tolerance=tolerance)

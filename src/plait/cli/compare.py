@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plait.analysis.metrics.catalogue import JUDGED
+from plait.analysis.metrics.catalogue import COMPARED
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -18,7 +18,9 @@ def command(
     *,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"Metric to judge; may be repeated. Default: {', '.join(JUDGED)}."),
+        typer.Option(
+            metavar="NAME", help=f"Metric to judge; may be repeated. Default: {', '.join(COMPARED)}."
+        ),
     ] = None,
     tolerance: Annotated[
         str, typer.Option(metavar="RATIO", help="A change for the worse that is accepted, such as 2%.")
@@ -26,7 +28,6 @@ def command(
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> int:
     """Compares the second study with the first. Exit code 0: no worse; 1: worse; 2: they cannot be compared."""
-    from plait.analysis.compare.studies import DEFAULT_METRICS
     from plait.errors import RequestError
     from plait.report.terminal.comparison import compare_folders, show_comparison
     from plait.units import Ratio
@@ -35,7 +36,7 @@ def command(
         accepted = float(Ratio.parse(tolerance))
     except ValueError as error:
         raise RequestError(f"--tolerance: {error}") from error
-    metrics = tuple(dict.fromkeys(metric)) if metric else DEFAULT_METRICS
+    metrics = tuple(dict.fromkeys(metric)) if metric else tuple(COMPARED)
     found, lines = compare_folders(first, second, metrics=metrics, tolerance=accepted)
     if json_output:
         typer.echo(found.model_dump_json(indent=1))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import JUDGED
+from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.statistics.intervals import paired_difference
-from plait.analysis.wording import change, show
+from plait.analysis.values import show
+from plait.analysis.wording import change
 from plait.explain.model import Effect
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def effect(
     difference = paired_difference(a, b)
     mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
     spread = max(statistics.stdev(a), statistics.stdev(b)) if len(shared) > 1 else None
-    verdict = _verdict(difference.value, difference.ci95, spread, mean_a, more=JUDGED[metric].more_is_better)
+    verdict = _verdict(
+        difference.value, difference.ci95, spread, mean_a, more=COMPARED[metric].more_is_better
+    )
     goodput = metric == "goodput_bps"
     return Effect(
         what=what,
@@ -82,7 +85,7 @@ def _sentence(
     what: str, verdict: Verdict, means: tuple[float, float], spread: float | None, pairs: int, *, metric: str
 ) -> str:
     before, after = means
-    noun = "" if metric == "goodput_bps" else f"{JUDGED[metric].noun} "
+    noun = "" if metric == "goodput_bps" else f"{COMPARED[metric].noun} "
     if verdict == "no effect seen":
         if spread is None:
             became = f"{show(metric, before)} became {show(metric, after)}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import main_factor, other_settings
-from plait.analysis.metrics.catalogue import JUDGED, mean, primary_metric
+from plait.analysis.metrics.catalogue import COMPARED, heading_of, mean, primary_metric
 from plait.analysis.metrics.groups import group_names
-from plait.analysis.wording import case_label, change, number_word, show, significant
+from plait.analysis.values import show
+from plait.analysis.wording import case_label, change, number_word, significant
 from plait.report.figures.cases import labels
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     names = labels(summary.cases)
     found: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
-        found.append((f"{JUDGED[metric].title}: ", False))  # the unit alone would not tell
+        found.append((f"{COMPARED[metric].title}: ", False))  # the unit alone would not tell
     for case in measured:
         text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
         text = text[0].upper() + text[1:] if not found else text
@@ -68,8 +69,8 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
 def _beside(case: CaseSummary, metric: str) -> str:
     """Return what else was measured of the kind of traffic that `metric` speaks for: " (delay p95 41.0 ms, ..)"."""
     others = [
-        f"{title} {show(other, mean(case, other))}"
-        for title, other in JUDGED[metric].columns
+        f"{heading_of(other)} {show(other, mean(case, other))}"
+        for other in COMPARED[metric].columns
         if other != metric and mean(case, other) is not None
     ]
     return f" ({', '.join(others)})" if others else ""
@@ -109,13 +110,13 @@ def _otherwise(summary: Summary, metric: str) -> list[str]:
     names = labels(summary.cases)
     left = [case for case in summary.cases if mean(case, metric) is None]
     found = []
-    for other, judged in JUDGED.items():
+    for other, record in COMPARED.items():
         known = [case for case in left if mean(case, other) is not None]
         left = [case for case in left if case not in known]
         told = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in known]
         if told:
             more = f", and {len(told) - MOST_TOLD} further cases" if len(told) > MOST_TOLD else ""
-            found.append(f"{judged.title}: {', '.join(told[:MOST_TOLD])}{more}.")
+            found.append(f"{record.title}: {', '.join(told[:MOST_TOLD])}{more}.")
     return found
 
 
@@ -146,10 +147,13 @@ def measured_cases(summary: Summary) -> list[CaseSummary]:
 def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Phrase]:
     """Return the sentence for more than two cases: the best one, and the range of the ratios."""
     names = labels(summary.cases)
-    better = max if JUDGED[metric].more_is_better else min
+    better = max if COMPARED[metric].more_is_better else min
     best = better(measured, key=lambda case: mean(case, metric) or 0.0)
     found: list[Phrase] = [
-        (f"Of {number_word(len(measured))} cases, {names[best.name]} has the {JUDGED[metric].best}, ", False),
+        (
+            f"Of {number_word(len(measured))} cases, {names[best.name]} has the {COMPARED[metric].best}, ",
+            False,
+        ),
         (show(metric, mean(best, metric)), True),
     ]
     efficiency = mean(best, "efficiency")
@@ -162,7 +166,7 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
         found += [
             (f" Against {_against(summary)}: ", False),
             (low if low == high else f"{low} to {high}", True),
-            (f" times the {JUDGED[metric].noun}.", False),
+            (f" times the {COMPARED[metric].noun}.", False),
         ]
     return found
 
@@ -218,7 +222,7 @@ def _with_paths(label: str, count: int | None, metric: str) -> str:
     """Return "single path TCP", "two paths MPTCP"; without a label, "two paths", or what is measured."""
     if count is None:
         return label or (
-            "all trials" if metric not in {"goodput_bps", "completion_s"} else JUDGED[metric].noun
+            "all trials" if metric not in {"goodput_bps", "completion_s"} else COMPARED[metric].noun
         )
     return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()
 

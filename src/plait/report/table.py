@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import JUDGED, columns, primary_metric
+from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import TOLD
-from plait.analysis.wording import MISSING, change, show, significant, span, with_interval
+from plait.analysis.values import show, span, with_interval
+from plait.analysis.wording import MISSING, change, significant
 from plait.report.figures.cases import labels
 from plait.report.headline import matched
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 SHARE = ".path_share"
 FLOW = ".goodput_bps"
-STEADY = ("steady goodput", "steady_goodput_bps")
+STEADY = "steady_goodput_bps"
 
 MOST_SHARES = 9
 """Paths between two hosts, at most."""
@@ -72,7 +73,7 @@ def rows(summary: Summary) -> list[Row]:
     compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
     groups = group_names(name for case in summary.cases for name in case.metrics)
     first = primary_metric(summary)
-    ordered, leading = list(columns(first)), len(JUDGED[first].columns)
+    ordered, leading = columns(first), len(COMPARED[first].columns)
     more = [*ordered[:leading], *_told_by_programs(summary), STEADY, *ordered[leading:]]
     return [
         _row(case, names, compared.get(case.name), groups, more=more, leading=leading)
@@ -80,10 +81,9 @@ def rows(summary: Summary) -> list[Row]:
     ]
 
 
-def _told_by_programs(summary: Summary) -> list[tuple[str, str]]:
-    """Return a column for each program that tells its own goodput: by iperf3's JSON."""
-    found = dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(TOLD))
-    return [(f"{name.removesuffix(TOLD)}: iperf3", name) for name in found]
+def _told_by_programs(summary: Summary) -> list[str]:
+    """Return the goodput of each program that tells its own: by iperf3's JSON."""
+    return list(dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(TOLD)))
 
 
 def _row(
@@ -92,7 +92,7 @@ def _row(
     against: Comparison | None,
     groups: dict[str, str],
     *,
-    more: Sequence[tuple[str, str]],
+    more: Sequence[str],
     leading: int,
 ) -> Row:
     def mean(metric: str) -> float | None:
@@ -127,9 +127,15 @@ def _row(
         published=_beside(
             published.goodput_bps, mean("steady_goodput_bps") or mean("goodput_bps") or _told(case)
         ),
-        more=tuple((title, show(metric, mean(metric))) for title, metric in more),
+        more=tuple((column_title(metric), show(metric, mean(metric))) for metric in more),
         leading=leading,
     )
+
+
+def column_title(metric: str) -> str:
+    """Return the heading of a metric's column, behind the program that it is of."""
+    owner = metric.rpartition(".")[0]
+    return f"{owner}: {heading_of(metric)}" if owner else heading_of(metric)
 
 
 def _told(case: CaseSummary) -> float | None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.compare.factors import main_factor, other_settings
-from plait.analysis.metrics.catalogue import JUDGED
+from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.model import Comparison, Estimate
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio
 from plait.analysis.statistics.tests import ALPHA, holm, paired_test
-from plait.analysis.wording import case_label, change, change_interval, show, significant
+from plait.analysis.values import show
+from plait.analysis.wording import case_label, change, change_interval, significant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.rows import CaseRows
-
-COMPARED = tuple(JUDGED)
 
 
 def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]:
@@ -130,7 +129,7 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
 ) -> str:
     """Return the comparison in words."""
     name, other = case_label(case.name, case.settings), case_label(baseline.name, baseline.settings)
-    verb, noun = JUDGED[metric].verb, f"the {JUDGED[metric].noun}"
+    verb, noun = COMPARED[metric].verb, f"the {COMPARED[metric].noun}"
     if difference is None:
         return f"{name} cannot be compared with {other}: no seed was measured with both."
     if verdict == "same":

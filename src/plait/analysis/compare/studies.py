@@ -7,7 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.studies_wording import sentence, summing_up
-from plait.analysis.metrics.catalogue import JUDGED
+from plait.analysis.metrics.catalogue import CATALOGUE
 from plait.analysis.model import CaseComparison, Estimate, Side, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio, t_quantile
 from plait.analysis.statistics.tests import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
@@ -18,34 +18,6 @@ if TYPE_CHECKING:
     from plait.analysis.model import Verdict
     from plait.analysis.rows import CaseRows
 
-HIGHER_IS_BETTER = (
-    {name: judged.more_is_better for name, judged in JUDGED.items()}
-    | {
-        "request_latency_p50_us": False,
-        "request_latency_p99_us": False,
-        "message_delay_p50_us": False,
-        "message_delay_p99_us": False,
-        "steady_goodput_bps": True,
-        "second_subflow_s": False,
-        "udp_loss_ratio": False,
-        "udp_delay_p95_us": False,
-        "udp_jitter_us": False,
-        "efficiency": True,
-        "aggregation_benefit": True,
-        "jain_index": True,
-        "retransmits": False,
-        "reinjected_bytes": False,
-        "rtt_median_us": False,
-        "rtt_max_us": False,
-        "queue_mean_bytes": False,
-        "queue_max_bytes": False,
-        "dropped_packets": False,
-    }
-    | {name: judged.more_is_better for name, judged in JUDGED.items()}
-)
-"""The metrics that can be judged, and which way is better."""
-DEFAULT_METRICS = tuple(JUDGED)
-
 
 def compare_studies(
     first: Sequence[CaseRows], second: Sequence[CaseRows], *, metrics: Sequence[str], tolerance: float
@@ -54,7 +26,7 @@ def compare_studies(
 
     A case is worse when the difference is on the worse side beyond its 95 % interval, still so after Holm's
     correction for the number of cases, and greater than the tolerance; or when a greater share of its trials
-    gave no value. Each of `metrics` is one of HIGHER_IS_BETTER.
+    gave no value. Each of `metrics` is JUDGEABLE.
     """
     others = {_key(case): case for case in second}
     matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
@@ -153,7 +125,8 @@ def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Ver
         return "no difference seen"
     if row.ratio is not None and abs(row.ratio.value - 1) <= tolerance:
         return "within tolerance"
-    return "better" if (value > 0) == HIGHER_IS_BETTER[row.metric] else "worse"
+    more_is_better = CATALOGUE[row.metric].better == "more"
+    return "better" if (value > 0) == more_is_better else "worse"
 
 
 def _lost(side: Side) -> float:

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import JUDGED
-from plait.analysis.wording import change, change_interval, number_word, percent, show
+from plait.analysis.metrics.catalogue import CATALOGUE
+from plait.analysis.values import show
+from plait.analysis.wording import change, change_interval, number_word, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import CaseComparison
 
-_NOUNS = {name: judged.noun for name, judged in JUDGED.items()} | {
-    "rtt_median_us": "median RTT",
-    "rtt_max_us": "greatest RTT",
-    "queue_mean_bytes": "mean queue",
-    "queue_max_bytes": "greatest queue",
-    "reinjected_bytes": "reinjected data",
-}
 _ORDER = (
     "not measured",
     "worse",
@@ -39,14 +33,9 @@ _COUNTED = {
 }
 
 
-def noun(metric: str) -> str:
-    """Return what a metric is called in prose."""
-    return _NOUNS.get(metric, metric.replace("_", " "))
-
-
 def sentence(row: CaseComparison) -> str:
     """Return one comparison in words: what changed by how much, how sure that is, and by which test."""
-    name = f"{row.case}: {noun(row.metric)}"
+    name = f"{row.case}: {CATALOGUE[row.metric].noun}"
     if row.verdict == "not measured":
         return (
             f"{name} was measured in {row.after.measured} of {row.after.trials} trials, "

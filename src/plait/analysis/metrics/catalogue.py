@@ -1,151 +1,314 @@
-"""Which metric speaks for which kind of traffic, and the words for it: one place for all that is shown or compared.
+"""The one catalogue of metrics: a record for each, which everything that shows, compares or orders metrics reads.
 
-Headline, tables, figures, comparisons and explanations ask here. A study of several kinds is about the first of them in
-the order of JUDGED: delays of what is paced or asked for say more than the goodput of what filled the links beside it.
+The order counts: a study of several kinds of traffic is about the first compared metric that it measured. Delays of
+paced or requested data say more than the goodput of what filled the links beside them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from plait.analysis.metrics.metric import ComparedMetric, Metric
+from plait.analysis.metrics.units import (
+    BYTES,
+    COUNT,
+    MICROSECONDS,
+    NUMBER,
+    PER_SECOND,
+    PERCENT,
+    RATE,
+    SECONDS,
+    Unit,
+    unit_by_ending,
+)
+from plait.analysis.wording import number_word
 
+if TYPE_CHECKING:
+    from plait.analysis.metrics.metric import Owner
     from plait.analysis.model import CaseSummary, Summary
 
+TCP = ("bulk", "transfer", "stream", "on_off", "request", "page", "page_connection", "program")
+ALL = (*TCP, "udp")
+GREEDY = ("bulk", "transfer")
+TIMED = ("stream", "on_off")
+PROGRAM: tuple[Owner, ...] = ("PROGRAM",)
+FLOW: tuple[Owner, ...] = ("trial", "FLOW")
+RANK = "messages.nearest_rank"
+IPERF3 = "what iperf3 writes about itself"
 
-@dataclass(frozen=True)
-class Judged:
-    """A metric by which cases are compared, and what stands beside it."""
+_METRICS = (
+    ComparedMetric(
+        "completion_s", "Completion time", SECONDS, ("transfer",), "trial.completion_s",
+        better="less", owners=FLOW, heading="completion time", short="completion",
+        verb="takes", superlative="shortest", figure="completion-time", speaks_for=("transfer",),
+    ),
+    ComparedMetric(
+        "page_load_s", "Page load time", SECONDS, ("page",),
+        "from the first connect() to the last byte, mean over pages",
+        better="less", owners=FLOW, heading="page load",
+        verb="takes", superlative="shortest", figure="page-load-time",
+        columns=("page_load_s",), speaks_for=("page",),
+    ),
+    Metric("page_load_max_s", "Largest page load time", SECONDS, ("page",), "the greatest page_load_s of a page"),
+    Metric(
+        "request_latency_p50_us", "Median request latency", MICROSECONDS, ("request",), RANK,
+        better="less", owners=FLOW, heading="latency p50",
+    ),
+    ComparedMetric(
+        "request_latency_p95_us", "95th percentile of request latency", MICROSECONDS, ("request",), RANK,
+        better="less", owners=FLOW, heading="latency p95",
+        verb="has", superlative="lowest", figure="request-latency",
+        columns=("request_latency_p50_us", "request_latency_p95_us"), speaks_for=("request",),
+    ),
+    Metric(
+        "request_latency_p99_us", "99th percentile of request latency", MICROSECONDS, ("request",), RANK,
+        better="less", owners=FLOW,
+    ),
+    Metric(
+        "request_latency_max_us", "Largest request latency", MICROSECONDS, ("request",), "the greatest latency",
+        owners=FLOW,
+    ),
+    Metric(
+        "message_delay_p50_us", "Median message delay", MICROSECONDS, TIMED, RANK,
+        better="less", owners=FLOW, heading="delay p50",
+    ),
+    ComparedMetric(
+        "message_delay_p95_us", "95th percentile of message delay", MICROSECONDS, TIMED, RANK,
+        better="less", owners=FLOW, heading="delay p95",
+        verb="has", superlative="lowest", figure="message-delay",
+        columns=("message_delay_p50_us", "message_delay_p95_us", "message_delay_max_us"), speaks_for=TIMED,
+    ),
+    Metric(
+        "message_delay_p99_us", "99th percentile of message delay", MICROSECONDS, TIMED, RANK,
+        better="less", owners=FLOW,
+    ),
+    Metric(
+        "message_delay_max_us", "Largest message delay", MICROSECONDS, TIMED, "the greatest delay",
+        owners=FLOW, heading="delay max",
+    ),
+    ComparedMetric(
+        "goodput_bps", "Goodput", RATE, ALL, "users.goodput_bps",
+        better="more", owners=("trial", "FLOW", "PROGRAM"), heading="goodput",
+        verb="gives", superlative="highest", figure="goodput",
+        speaks_for=("bulk", "page_connection", "program"),
+    ),
+    Metric(
+        "steady_goodput_bps", "Steady goodput", RATE, ALL, "windows.steady_goodput_bps",
+        better="more", owners=FLOW, heading="steady goodput",
+    ),
+    Metric("mean_goodput_bps", "Mean goodput of its flows", RATE, ALL, "groups.group_metrics", owners=("GROUP",)),
+    Metric(
+        "mean_steady_goodput_bps", "Mean steady goodput of its flows", RATE, ALL, "groups.group_metrics",
+        owners=("GROUP",),
+    ),
+    Metric(
+        "ideal_goodput_bps", "Goodput that the links allow", RATE, GREEDY,
+        "ideal.ideal_goodput_bps; of several flows joint_ideal.joint_goodput_bps",
+    ),
+    Metric(
+        "efficiency", "Goodput, of what the links allow", PERCENT, GREEDY, "goodput_bps / ideal_goodput_bps",
+        better="more", heading="of what the links allow", short="of ideal", prose="efficiency",
+    ),
+    Metric(
+        "of_cap", "Goodput, of what the cap allows", PERCENT, GREEDY, "goodput_bps / capped_ideal.capped_goodput_bps",
+        heading="of what the cap allows",
+    ),
+    Metric(
+        "aggregation_benefit", "Aggregation benefit", NUMBER, GREEDY, "trial.aggregation_benefit",
+        better="more", heading="aggregation benefit",
+    ),
+    Metric(
+        "best_path_ratio", "Goodput / what the best path alone allows TCP", NUMBER, GREEDY, "trial.best_path_ratio"
+    ),
+    Metric(
+        "jain_index", "Jain's index", NUMBER, ALL, "trial.jain_index",
+        better="more", heading="fairness (Jain)", short="fairness", prose="Jain's index",
+    ),
+    Metric(
+        "second_subflow_s", "First data on a second subflow", SECONDS, TCP, "windows.second_subflow_s",
+        better="less", prose="time to first data on a second subflow",
+    ),
+    Metric(
+        "path_share", "Share of the path", PERCENT, TCP, "acknowledged bytes of the path / those of all paths",
+        owners=("PATH",),
+    ),
+    Metric(
+        "path_share_max", "Largest share of a path", PERCENT, TCP, "the greatest share of a path",
+        heading="largest share of a path",
+    ),
+    Metric(
+        "path_share_window_max", "Largest share of a path in any second", PERCENT, TCP, "path_shares.largest_share",
+        heading="largest share in any second",
+    ),
+    Metric(
+        "observed_Npath_share", "Share of the stream seen on N paths", PERCENT, TCP,
+        "bytes that arrived on the N best paths / bytes of the stream", heading="seen on N paths",
+    ),
+    Metric(
+        "path_switches_per_s", "Switches of path", PER_SECOND, TCP, "path_shares.switches_per_s",
+        heading="switches of path per s, at least",
+    ),
+    Metric(
+        "path_run_max_bytes", "Longest run on one path", BYTES, TCP, "path_shares.longest_run",
+        heading="longest run on one path, at least",
+    ),
+    Metric(
+        "reinjected_bytes", "Reinjected bytes", BYTES, TCP, "bytes that MPTCP sent again on another subflow",
+        better="less", heading="reinjected", prose="reinjected data",
+    ),
+    Metric(
+        "duplicate_bytes", "Bytes that came twice", BYTES, TCP, "path_shares.share_metrics",
+        heading="came twice",
+    ),
+    Metric(
+        "out_of_order_max_bytes", "Most that waited out of order", BYTES, TCP, "path_shares.share_metrics",
+        heading="waited out of order, most",
+    ),
+    Metric(
+        "out_of_order_mean_bytes", "Mean that waited out of order", BYTES, TCP, "path_shares.share_metrics",
+        heading="waited out of order, mean",
+    ),
+    Metric("subflows_used", "Subflows that carried data", COUNT, TCP, "subflows with more than SYN and FIN acked"),
+    Metric(
+        "retransmits", "Retransmitted segments", COUNT, TCP, "tcpi_total_retrans, summed over the senders' subflows",
+        better="less", heading="retransmitted segments",
+    ),
+    Metric(
+        "rtt_median_us", "Median round-trip time", MICROSECONDS, TCP, "over the samples of sending subflows",
+        better="less", heading="median RTT", prose="median RTT",
+    ),
+    Metric(
+        "rtt_max_us", "Largest round-trip time", MICROSECONDS, TCP, "over the samples of sending subflows",
+        better="less", heading="largest RTT", prose="largest RTT",
+    ),
+    Metric(
+        "queue_mean_bytes", "Mean queue", BYTES, ALL, "of the link whose queue is fullest on average", better="less"
+    ),
+    Metric(
+        "queue_max_bytes", "Largest queue", BYTES, ALL, "of the link whose queue is fullest on average", better="less"
+    ),
+    Metric("dropped_packets", "Dropped packets", COUNT, ALL, "drops of all links", better="less"),
+    ComparedMetric(
+        "udp_loss_ratio", "Share of UDP packets lost", PERCENT, ("udp",), "UDP packets that did not arrive / all",
+        better="less", owners=FLOW, heading="UDP loss", prose="share of UDP packets lost",
+        verb="has", superlative="smallest", figure="udp-loss",
+        columns=("udp_loss_ratio", "udp_delay_p95_us", "udp_jitter_us"), speaks_for=("udp",),
+    ),
+    Metric("udp_delay_p50_us", "Median UDP delay", MICROSECONDS, ("udp",), RANK, owners=FLOW),
+    Metric(
+        "udp_delay_p95_us", "95th percentile of UDP delay", MICROSECONDS, ("udp",), RANK,
+        better="less", owners=FLOW, heading="UDP delay p95",
+    ),
+    Metric("udp_delay_p99_us", "99th percentile of UDP delay", MICROSECONDS, ("udp",), RANK, owners=FLOW),
+    Metric("udp_delay_max_us", "Largest UDP delay", MICROSECONDS, ("udp",), "the greatest delay", owners=FLOW),
+    Metric(
+        "udp_jitter_us", "UDP jitter", MICROSECONDS, ("udp",), "the mean of |D| of RFC 3550, 6.4.1",
+        better="less", owners=FLOW, heading="UDP jitter", prose="UDP jitter",
+    ),
+    ComparedMetric(
+        "iperf3_udp_loss_ratio", "Share of UDP packets that iperf3 lost", PERCENT, ("program",),
+        "programs.udp_figures, over all programs",
+        better="less", heading="UDP loss (iperf3)",
+        verb="has", superlative="smallest", figure="iperf3-udp-loss",
+        columns=("iperf3_udp_loss_ratio", "iperf3_udp_jitter_us"),
+    ),
+    Metric(
+        "iperf3_udp_jitter_us", "UDP jitter that iperf3 tells, in the mean", MICROSECONDS, ("program",),
+        "programs.udp_figures, weighted by packets", heading="UDP jitter (iperf3)",
+    ),
+    Metric("iperf3_sent_bps", "Rate that iperf3 sent at", RATE, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_sent_bytes", "Bytes sent by iperf3", BYTES, ("program",), IPERF3, owners=PROGRAM),
+    Metric(
+        "iperf3_received_bps", "Goodput that iperf3 tells", RATE, ("program",), IPERF3,
+        owners=PROGRAM, heading="iperf3",
+    ),
+    Metric("iperf3_received_bytes", "Bytes received by iperf3", BYTES, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_retransmits", "Retransmissions by iperf3", COUNT, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_udp_bps", "Rate of UDP that iperf3 sent at", RATE, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_packets", "UDP packets by iperf3", COUNT, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_lost_packets", "UDP packets that iperf3 missed", COUNT, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_jitter_us", "UDP jitter that iperf3 tells", MICROSECONDS, ("program",), IPERF3, owners=PROGRAM),
+    Metric("duration_s", "Duration of the program", SECONDS, ("program",), "programs.program_metrics", owners=PROGRAM),
+    Metric("probe_rtt_p50_us", "Median RTT of probes", MICROSECONDS, ("probe",), RANK),
+    ComparedMetric(
+        "probe_rtt_p95_us", "95th percentile of the probes' RTT", MICROSECONDS, ("probe",), RANK,
+        better="less", heading="probe RTT p95",
+        verb="has", superlative="lowest", figure="probe-rtt", columns=("probe_loss_ratio", "probe_rtt_p95_us"),
+    ),
+    Metric(
+        "probe_loss_ratio", "Probes without an answer", PERCENT, ("probe",), "messages.probe_metrics",
+        heading="probes lost",
+    ),
+)  # fmt: skip
 
-    verb: str
-    """`MPTCP gives 1.9 times the goodput of TCP`."""
-    noun: str
-    best: str
-    """What the best case has: `the highest goodput`."""
-    more_is_better: bool
-    figure: str
-    """The name of its figure's file."""
-    columns: tuple[tuple[str, str], ...] = ()
-    """Of tables, heading and metric: its own, and others of the same kind. Empty where every table has one."""
-    kinds: tuple[str, ...] = ()
-    """The kinds of flows that it speaks for."""
-
-    @property
-    def title(self) -> str:
-        """Its noun at the beginning of a line."""
-        return self.noun[0].upper() + self.noun[1:]
-
-
-JUDGED: dict[str, Judged] = {
-    "completion_s": Judged(
-        "takes",
-        "completion time",
-        "shortest completion time",
-        more_is_better=False,
-        figure="completion-time",
-        kinds=("transfer",),
-    ),
-    "page_load_s": Judged(
-        "takes",
-        "page load time",
-        "shortest page load time",
-        more_is_better=False,
-        figure="page-load-time",
-        columns=(("page load", "page_load_s"),),
-        kinds=("page",),
-    ),
-    "request_latency_p95_us": Judged(
-        "has",
-        "95th percentile of request latency",
-        "lowest 95th percentile of request latency",
-        more_is_better=False,
-        figure="request-latency",
-        columns=(
-            ("latency p50", "request_latency_p50_us"),
-            ("latency p95", "request_latency_p95_us"),
-        ),
-        kinds=("request",),
-    ),
-    "message_delay_p95_us": Judged(
-        "has",
-        "95th percentile of message delay",
-        "lowest 95th percentile of message delay",
-        more_is_better=False,
-        figure="message-delay",
-        columns=(
-            ("delay p50", "message_delay_p50_us"),
-            ("delay p95", "message_delay_p95_us"),
-            ("delay max", "message_delay_max_us"),
-        ),
-        kinds=("stream", "on_off"),
-    ),
-    "goodput_bps": Judged(
-        "gives",
-        "goodput",
-        "highest goodput",
-        more_is_better=True,
-        figure="goodput",
-        kinds=("bulk", "page_connection", "program"),
-    ),
-    "udp_loss_ratio": Judged(
-        "has",
-        "share of UDP packets lost",
-        "smallest share of UDP packets lost",
-        more_is_better=False,
-        figure="udp-loss",
-        columns=(
-            ("UDP loss", "udp_loss_ratio"),
-            ("UDP delay p95", "udp_delay_p95_us"),
-            ("UDP jitter", "udp_jitter_us"),
-        ),
-        kinds=("udp",),
-    ),
-    "iperf3_udp_loss_ratio": Judged(
-        "has",
-        "share of UDP packets that iperf3 lost",
-        "smallest share of UDP packets that iperf3 lost",
-        more_is_better=False,
-        figure="iperf3-udp-loss",
-        columns=(
-            ("UDP loss (iperf3)", "iperf3_udp_loss_ratio"),
-            ("UDP jitter (iperf3)", "iperf3_udp_jitter_us"),
-        ),
-    ),
-    "probe_rtt_p95_us": Judged(
-        "has",
-        "95th percentile of the probes' RTT",
-        "lowest 95th percentile of the probes' RTT",
-        more_is_better=False,
-        figure="probe-rtt",
-        columns=(("probes lost", "probe_loss_ratio"), ("probe RTT p95", "probe_rtt_p95_us")),
-    ),
-}
+CATALOGUE = {metric.name: metric for metric in _METRICS}
+COMPARED = {metric.name: metric for metric in _METRICS if isinstance(metric, ComparedMetric)}
+JUDGEABLE = tuple(metric.name for metric in _METRICS if metric.better is not None)
+"""The metrics by which plait can judge one study against another."""
 _DATAGRAMS = ("udp_loss_ratio", "iperf3_udp_loss_ratio")
-"""They speak for a study in which nothing was sent over a connection; beside one they are told in the table."""
+"""They come first only where nothing was sent over a connection; beside one they stand in the table."""
 
 
-def primary_metric(summary: Summary) -> str:
-    """Return what the study is about: the first metric that speaks for any of its traffic."""
-    found = [metric for metric in JUDGED if any(mean(case, metric) is not None for case in summary.cases)]
-    if not any(mean(case, "retransmits") is not None for case in summary.cases):
-        found.sort(key=lambda metric: metric not in _DATAGRAMS)
-    return found[0] if found else "goodput_bps"
+def metric_of(name: str) -> Metric | None:
+    """Return the record of a metric by its name, with or without its owner; None for an unknown name."""
+    last = name.rpartition(".")[2]
+    numbered = CATALOGUE.get(re.sub(r"\d+", "N", last))
+    if last in CATALOGUE or numbered is None:
+        return CATALOGUE.get(last)
+    number = int("".join(filter(str.isdigit, last)))
+    words = f"{number_word(number)} path{'s' * (number != 1)}"
+    title, heading = (text.replace("N paths", words) for text in (numbered.title, numbered.heading))
+    return replace(numbered, name=last, title=title, heading=heading)
+
+
+def unit_of(name: str) -> Unit:
+    """Return the unit of a metric; of another field of data the one that its name ends in."""
+    metric = metric_of(name)
+    return metric.unit if metric is not None else unit_by_ending(name)
+
+
+def title_of(name: str) -> str:
+    """Return what a metric is called; of a flow, a path or a program, with its name behind."""
+    owner, _, last = name.rpartition(".")
+    metric = metric_of(name)
+    title = metric.title if metric is not None else last
+    return f"{title}, {owner}" if owner else title
+
+
+def heading_of(name: str) -> str:
+    """Return the heading of a metric's column."""
+    metric = metric_of(name)
+    return metric.heading if metric is not None and metric.heading else title_of(name)
+
+
+def short_heading_of(name: str) -> str:
+    """Return the heading of a metric's column where there is little room."""
+    metric = metric_of(name)
+    return metric.short if metric is not None and metric.short else heading_of(name)
 
 
 def speaks_for(kind: str) -> str:
-    """Return the metric of a kind of flow."""
-    return next(metric for metric, judged in JUDGED.items() if kind in judged.kinds)
+    """Return the headline metric of a kind of flow."""
+    return next(name for name, metric in COMPARED.items() if kind in metric.speaks_for)
 
 
-def columns(first: str) -> Iterable[tuple[str, str]]:
-    """Return headings and metrics of the columns that only some kinds of traffic have, those of a metric first."""
-    order = sorted(JUDGED, key=lambda metric: metric != first)
-    return (column for metric in order for column in JUDGED[metric].columns)
+def columns(first: str) -> list[str]:
+    """Return the metrics of the columns that only some kinds of traffic have, those of the metric `first` first."""
+    order = sorted(COMPARED, key=lambda name: name != first)
+    return [column for name in order for column in COMPARED[name].columns]
+
+
+def primary_metric(summary: Summary) -> str:
+    """Return what the study is about: the first compared metric that it measured."""
+    measured = [name for name in COMPARED if any(mean(case, name) is not None for case in summary.cases)]
+    if not any(mean(case, "retransmits") is not None for case in summary.cases):
+        measured.sort(key=lambda name: name not in _DATAGRAMS)
+    return measured[0] if measured else "goodput_bps"
 
 
 def mean(case: CaseSummary, metric: str) -> float | None:
     """Return the mean of a metric over a case's trials; None where it was not measured."""
-    found = case.metrics.get(metric)
-    return None if found is None else found.mean
+    stats = case.metrics.get(metric)
+    return None if stats is None else stats.mean

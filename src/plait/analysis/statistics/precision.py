@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.compare.cases import COMPARED
+from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.statistics.intervals import describe
 
 if TYPE_CHECKING:

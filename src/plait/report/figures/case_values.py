@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import main_factor
-from plait.analysis.metrics.titles import axis_title, scale_of, title_of
+from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.values import axis_title, scale_of
 from plait.analysis.wording import case_label, significant
 from plait.report.figures.axes import Factor, factors, label_without
 from plait.report.headline import matched

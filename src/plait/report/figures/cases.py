@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
-from plait.analysis.metrics.titles import axis_title, scale_of, title_of
-from plait.analysis.wording import case_label, show
+from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.values import axis_title, scale_of, show
+from plait.analysis.wording import case_label
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.metrics.titles import scale_of
+from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
 from plait.report.figures.ecdf import steps_spec
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.metrics.titles import axis_title, scale_of, title_of
-from plait.analysis.wording import percent, show
+from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.values import axis_title, scale_of, show
+from plait.analysis.wording import percent
 from plait.report.figures.cases import SCHEMA, labels
 from plait.report.render.theme import case_token
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.groups import group_names
-from plait.analysis.metrics.titles import scale_of
-from plait.analysis.wording import show
+from plait.analysis.values import scale_of, show
 from plait.report.figures.cases import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels
 from plait.report.render.theme import path_token
 

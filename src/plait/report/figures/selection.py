@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from plait.analysis.metrics.catalogue import JUDGED, primary_metric
+from plait.analysis.metrics.catalogue import COMPARED, primary_metric
 from plait.report.figures.axes import factors, steps
 from plait.report.figures.case_values import cells_of
 from plait.report.figures.ecdf import distributed
@@ -82,7 +82,9 @@ def wanted(study: StudyData, summary: Summary) -> list[Wanted]:
         return [_resolved(one, study, summary) for one in asked]
     grouped = groups_of(summary.cases)
     found = [Wanted(FIGURE, "groups", "goodput_bps")] if grouped else []
-    metrics = [(judged.figure, metric) for metric, judged in JUDGED.items() if _measured(study.cases, metric)]
+    metrics = [
+        (record.figure, metric) for metric, record in COMPARED.items() if _measured(study.cases, metric)
+    ]
     for name, metric in sorted(metrics, key=lambda entry: entry[1] != primary_metric(summary)):
         found += _chosen(name, metric, study.cases, summary)
     return found
@@ -154,7 +156,7 @@ def _resolved(asked: Asked, study: StudyData, summary: Summary) -> Wanted:
         only,
         asked.caption,
         column=asked.width == "column",
-        plain=asked.metric is not None and asked.metric not in JUDGED,
+        plain=asked.metric is not None and asked.metric not in COMPARED,
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.metrics.titles import axis_title, scale_of, title_of
-from plait.analysis.wording import show
+from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factors, label_without, steps
 from plait.report.figures.cases import SCHEMA
 from plait.report.render.theme import case_token

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.titles import title_of
+from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.report.figures.cases import BOX, MOST_CASES
 from plait.report.page.sections import chart

@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from plait.analysis.metrics.catalogue import JUDGED, mean, primary_metric
-from plait.analysis.wording import MISSING, case_label, short_name, show, value_words
+from plait.analysis.metrics.catalogue import mean, primary_metric, title_of
+from plait.analysis.values import show
+from plait.analysis.wording import MISSING, case_label, short_name, value_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,15 +26,14 @@ def section(summary: Summary) -> str:
         return ""
     down, across = crossed
     metric = primary_metric(summary)
-    noun = JUDGED[metric].title
-    for better, words in (("of_cap", "the cap allows"), ("efficiency", "the links allow")):
-        if metric == "goodput_bps" and all(mean(case, better) is not None for case in summary.cases):
-            metric, noun = better, f"Goodput, of what {words}"
+    for relative in ("of_cap", "efficiency"):
+        if metric == "goodput_bps" and all(mean(case, relative) is not None for case in summary.cases):
+            metric = relative
     tables = "".join(
         f"<h3>{escape(label)}</h3>" * bool(label) + _table(cells, down, across, metric)
         for label, cells in _groups(summary.cases, down, across)
     )
-    note = f"{noun}; means over trials."
+    note = f"{title_of(metric)}; means over trials."
     return (
         f'<section id="crossed"><h2>{escape(short_name(down).capitalize())} by {escape(short_name(across))}</h2>'
         f'<p class="note">{escape(note)}</p>{tables}</section>'

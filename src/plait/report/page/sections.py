@@ -8,7 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
-from plait.analysis.wording import MISSING, number_word
+from plait.analysis.metrics.catalogue import heading_of
+from plait.analysis.wording import MISSING, capital, number_word
 from plait.cautions import LOUD
 from plait.report.figures.delay import MOST as MOST_LINES
 from plait.report.page.explanation import why
@@ -107,7 +108,7 @@ def _further(number: int) -> Callable[[Row], str]:
 def table(rows: Sequence[Row]) -> str:
     """Return the table of cases; columns in which nothing was measured are left out."""
     further = [
-        (title.capitalize() if title[1].islower() else title, "n", _further(i))
+        (escape(capital(title)), "n", _further(i))
         for i, (title, _) in enumerate(rows[0].more if rows else ())
     ]
     leading = rows[0].leading if rows else 0
@@ -115,17 +116,17 @@ def table(rows: Sequence[Row]) -> str:
         ("Case", "case", lambda row: escape(row.label)),
         ("Trials", "n", lambda row: escape(row.trials)),
         *further[:leading],
-        ("Completion time", "n", lambda row: escape(row.completion)),
+        (_heading("completion_s"), "n", lambda row: escape(row.completion)),
         *((escape(title), "n", _group(i)) for i, title in enumerate(_groups(rows))),
-        ("Goodput", "n", _goodput),
+        (_heading("goodput_bps"), "n", _goodput),
         *further[leading:],
         ("Against baseline", "n", _against),
-        ("Of what the<br>links allow", "n", lambda row: escape(row.efficiency)),
-        ("Aggregation<br>benefit", "n", lambda row: escape(row.benefit)),
+        (_heading("efficiency"), "n", lambda row: escape(row.efficiency)),
+        (_heading("aggregation_benefit"), "n", lambda row: escape(row.benefit)),
         ("Bytes by path, %", "n", _shares(rows)),
-        ("Fairness<br>(Jain)", "n", lambda row: escape(row.jain)),
-        ("Retransmitted<br>segments", "n", lambda row: escape(row.retransmits)),
-        ("Median RTT", "n", lambda row: escape(row.rtt)),
+        (_heading("jain_index"), "n", lambda row: escape(row.jain)),
+        (_heading("retransmits"), "n", lambda row: escape(row.retransmits)),
+        (_heading("rtt_median_us"), "n", lambda row: escape(row.rtt)),
     ]
     kept = [column for column in columns if any(column[2](row) != MISSING for row in rows)]
     head = "".join(f'<th class="{kind}" scope="col">{title}</th>' for title, kind, _ in kept)
@@ -138,6 +139,10 @@ def table(rows: Sequence[Row]) -> str:
         f'<section id="cases"><h2>Cases</h2><p class="note">{note}</p><div class="scroll"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>"
     )
+
+
+def _heading(metric: str) -> str:
+    return escape(capital(heading_of(metric)))
 
 
 def flows(found: Sequence[tuple[str, list[str]]], cases: Sequence[Row]) -> str:

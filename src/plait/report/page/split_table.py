@@ -6,7 +6,9 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from plait.analysis.wording import MISSING, show
+from plait.analysis.metrics.catalogue import heading_of
+from plait.analysis.values import show
+from plait.analysis.wording import MISSING, capital
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,21 +19,21 @@ if TYPE_CHECKING:
 _SCHEDULING = re.compile(r"scheduler|capped")
 """In the name of what varies."""
 _COLUMNS = (
-    ("Goodput", "goodput_bps"),
-    ("Of what the<br>links allow", "efficiency"),
-    ("Of what the<br>cap allows", "of_cap"),
-    ("Largest share<br>of a path", "path_share_max"),
-    ("Largest share<br>in any second", "path_share_window_max"),
-    ("Seen on<br>one path", "observed_1path_share"),
-    ("Seen on<br>two paths", "observed_2path_share"),
-    ("Switches of path<br>per s, at least", "path_switches_per_s"),
-    ("Longest run on<br>one path, at least", "path_run_max_bytes"),
-    ("Reinjected", "reinjected_bytes"),
-    ("Came twice", "duplicate_bytes"),
-    ("Waited out<br>of order, most", "out_of_order_max_bytes"),
-    ("Waited out<br>of order, mean", "out_of_order_mean_bytes"),
-    ("Median RTT", "rtt_median_us"),
-    ("Largest RTT", "rtt_max_us"),
+    "goodput_bps",
+    "efficiency",
+    "of_cap",
+    "path_share_max",
+    "path_share_window_max",
+    "observed_1path_share",
+    "observed_2path_share",
+    "path_switches_per_s",
+    "path_run_max_bytes",
+    "reinjected_bytes",
+    "duplicate_bytes",
+    "out_of_order_max_bytes",
+    "out_of_order_mean_bytes",
+    "rtt_median_us",
+    "rtt_max_us",
 )
 
 
@@ -42,15 +44,13 @@ def section(cases: Sequence[CaseSummary], rows: Sequence[Row]) -> str:
     ]
     if all(one == chosen[0] for one in chosen):
         return ""
-    columns = [
-        (title, name) for title, name in _COLUMNS if any(_mean(case, name) is not None for case in cases)
-    ]
-    if not any(name.startswith("path_share") for _, name in columns):
+    columns = [name for name in _COLUMNS if any(_mean(case, name) is not None for case in cases)]
+    if not any(name.startswith("path_share") for name in columns):
         return ""
-    head = "".join(f'<th class="n" scope="col">{title}</th>' for title, _ in columns)
+    head = "".join(f'<th class="n" scope="col">{escape(capital(heading_of(name)))}</th>' for name in columns)
     body = ""
     for case, row in zip(cases, rows, strict=True):
-        cells = "".join(f'<td class="n">{escape(_shown(case, name))}</td>' for _, name in columns)
+        cells = "".join(f'<td class="n">{escape(_shown(case, name))}</td>' for name in columns)
         body += f'<tr><td class="case">{escape(row.label)}</td>{cells}</tr>'
     note = (
         "Means over trials; with several flows, of the worst. A second is any second from the first on, and its "

@@ -8,9 +8,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from plait.analysis.compare.studies import HIGHER_IS_BETTER, compare_studies
+from plait.analysis.compare.studies import compare_studies
+from plait.analysis.metrics.catalogue import JUDGEABLE
 from plait.analysis.statistics.tests import ASSUMES
-from plait.analysis.wording import MISSING, change, show
+from plait.analysis.values import show
+from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
 from plait.report.terminal.summary import Screen
@@ -37,10 +39,8 @@ def compare_folders(
         DataError: a folder is no result folder, or damaged.
     """
     for metric in metrics:
-        if metric not in HIGHER_IS_BETTER:
-            raise RequestError(
-                f"--metric {metric}: it cannot be judged; these can: {', '.join(HIGHER_IS_BETTER)}"
-            )
+        if metric not in JUDGEABLE:
+            raise RequestError(f"--metric {metric}: it cannot be judged; these can: {', '.join(JUDGEABLE)}")
     before, after = read_study(first), read_study(second)
     with making_sense(second):
         found = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from plait.analysis.metrics.catalogue import short_heading_of
 from plait.analysis.model import Summary
 from plait.analysis.wording import MISSING
 from plait.cautions import LOUD
@@ -138,16 +139,16 @@ def _columns(found: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
         *further[:leading],
-        ("completion", lambda row: row.completion),
+        (short_heading_of("completion_s"), lambda row: row.completion),
         *((group, _group(number)) for number, (group, _, _) in enumerate(found[0].groups)),
-        ("goodput", lambda row: row.goodput),
+        (short_heading_of("goodput_bps"), lambda row: row.goodput),
         (PUBLISHED, lambda row: row.published or MISSING),
         *((f"{name} {PUBLISHED}", _published(number)) for number, (name, _, _) in enumerate(found[0].groups)),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
-        ("of ideal", lambda row: row.efficiency),
+        (short_heading_of("efficiency"), lambda row: row.efficiency),
         *further[leading:],
         (FOLDED, lambda row: row.share_text),
-        ("fairness", lambda row: row.jain),
+        (short_heading_of("jain_index"), lambda row: row.jain),
     ]
     return [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
 

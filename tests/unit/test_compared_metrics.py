@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from plait.analysis.compare.cases import compare
-from plait.analysis.metrics.catalogue import JUDGED, columns, primary_metric
+from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, columns, heading_of, primary_metric
 from plait.analysis.metrics.messages import probe_metrics
 from plait.analysis.metrics.programs import with_connections
-from plait.analysis.metrics.titles import TITLES
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.model import CaseSummary, Summary
 from plait.analysis.rows import CaseRows, TrialRow
@@ -88,10 +87,10 @@ def test_headline_and_table_tell_each_kind_of_traffic_in_its_metric(kind: str) -
     assert "".join(words for words, _ in headline(found, {})) == told
     (row,) = rows(found)
     leading = [title for title, _ in row.more[: row.leading]]
-    assert leading == [title for title, _ in JUDGED[primary].columns]
+    assert leading == [heading_of(metric) for metric in COMPARED[primary].columns]
     cells = dict(row.more)
-    for title, metric in columns(primary):
-        assert (cells[title] != "\N{EN DASH}") == (metric in metrics)
+    for metric in columns(primary):
+        assert (cells[heading_of(metric)] != "\N{EN DASH}") == (metric in metrics)
 
 
 def test_cases_of_other_traffic_than_the_headlines_are_told_in_theirs() -> None:
@@ -114,8 +113,8 @@ def test_a_loss_where_there_was_none_is_compared_in_words() -> None:
     )
 
 
-def test_what_stands_in_a_column_has_a_title_in_figures() -> None:
-    assert {metric for _, metric in columns("goodput_bps")} | set(JUDGED) <= set(TITLES)
+def test_what_stands_in_a_column_has_a_heading() -> None:
+    assert all(CATALOGUE[metric].heading for metric in columns("goodput_bps"))
 
 
 def test_the_connection_of_iperf3_in_udp_only_controls_and_its_packets_are_counted_together() -> None:

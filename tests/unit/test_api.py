@@ -74,7 +74,7 @@ def test_an_explanation_shows_its_paragraphs(study: Study) -> None:
 def test_the_lines_that_reckon_the_summary_from_the_tables_give_its_numbers(place: Path) -> None:
     plait.run("two-paths", repeat=4, engine=FakeEngine(), progress=False)
     text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
-    block = text.partition("## Reckoning the numbers")[2].partition("```python\n")[2].partition("```")[0]
+    block = text.partition("## Recomputing the numbers")[2].partition("```python\n")[2].partition("```")[0]
     assert block.count("assert") == 2
     exec(compile(block, "docs/reference/results.md", "exec"), {})  # noqa: S102 - our own page
     kept = Path("results/two-paths/summary.json")

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::records::records;
+use super::record::records;
 
 /// What the application does.
 #[derive(Debug, Deserialize)]
@@ -45,6 +45,26 @@ impl Application {
             Self::Stream(_) | Self::Request(_) | Self::Page(_) | Self::PageConnection(_) | Self::Udp(_) => {
                 true
             }
+        }
+    }
+}
+
+/// What the application asks of `socket()`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    Tcp,
+    Mptcp,
+    Udp,
+}
+
+impl Transport {
+    /// As it stands in the plan and in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Mptcp => "mptcp",
+            Self::Udp => "udp",
         }
     }
 }

@@ -7,201 +7,31 @@
 #![allow(missing_docs)]
 
 mod applications;
-mod multipath;
+mod events;
+mod forwarding;
+mod monitors;
+mod mptcp;
+mod network;
+#[allow(clippy::module_inception)] // the modules are named as in `src/plait/plan/model`
+mod plan;
+mod programs;
 mod qdiscs;
-mod records;
-mod running;
+mod record;
 
-use std::net::IpAddr;
-
-use serde::Deserialize;
-
-pub use applications::{Application, Bulk, File, Gap, Loop, OnOff, Page, Request, Stream, Transfer, Udp};
-pub use multipath::*;
+pub use applications::*;
+pub use events::*;
+pub use forwarding::*;
+pub use monitors::*;
+pub use mptcp::*;
+pub use network::*;
+pub use plan::*;
+pub use programs::*;
 pub use qdiscs::*;
-pub use records::*;
-pub use running::*;
 
 use crate::error::{Error, Result};
 
 /// The version of the plan that this agent reads.
 pub const SCHEMA: u32 = 1;
-
-/// What a namespace stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    Host,
-    Switch,
-    Router,
-    Wire,
-}
-
-/// What a route does with a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RouteKind {
-    #[default]
-    Unicast,
-    Unreachable,
-}
-
-/// The options of a queueing discipline, by kind.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum QdiscOptions {
-    Netem(Netem),
-    Tbf(Tbf),
-    Pfifo(Pfifo),
-    Bfifo(Bfifo),
-    Red(Red),
-    PlaitRed(PlaitRed),
-    Codel(Codel),
-    FqCodel(FqCodel),
-    PlaitTrace(PlaitTrace),
-}
-
-impl QdiscOptions {
-    /// As the kernel calls it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Netem(_) => "netem",
-            Self::Tbf(_) => "tbf",
-            Self::Pfifo(_) => "pfifo",
-            Self::Bfifo(_) => "bfifo",
-            Self::Red(_) => "red",
-            Self::PlaitRed(_) => "plait_red",
-            Self::Codel(_) => "codel",
-            Self::FqCodel(_) => "fq_codel",
-            Self::PlaitTrace(_) => "plait_trace",
-        }
-    }
-}
-
-/// On which packets of an interface a redirect acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Hook {
-    #[default]
-    Ingress,
-    Egress,
-}
-
-/// One thing that an event does, by kind.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Action {
-    ChangeQdisc(ChangeQdisc),
-    SetDevice(SetDevice),
-    AddEndpoint(AddEndpoint),
-    ChangeEndpoint(ChangeEndpoint),
-    RemoveEndpoint(RemoveEndpoint),
-    SetLimits(SetLimits),
-    SetSysctl(SetSysctl),
-}
-
-impl Action {
-    /// The host or router whose kernel is told something else, but for its links.
-    pub fn host(&self) -> Option<&str> {
-        match self {
-            Self::AddEndpoint(add) => Some(&add.netns),
-            Self::ChangeEndpoint(change) => Some(&change.netns),
-            Self::RemoveEndpoint(remove) => Some(&remove.netns),
-            Self::SetLimits(limits) => Some(&limits.netns),
-            Self::SetSysctl(set) => Some(&set.netns),
-            Self::ChangeQdisc(_) | Self::SetDevice(_) => None,
-        }
-    }
-
-    /// Address and number of the endpoint that it is about.
-    pub fn endpoint(&self) -> Option<(IpAddr, u8)> {
-        match self {
-            Self::AddEndpoint(add) => Some((add.endpoint.address, add.endpoint.id)),
-            Self::ChangeEndpoint(change) => Some((change.address, change.id)),
-            Self::RemoveEndpoint(remove) => Some((remove.address, remove.id)),
-            Self::ChangeQdisc(_) | Self::SetDevice(_) | Self::SetLimits(_) | Self::SetSysctl(_) => None,
-        }
-    }
-}
-
-/// The segments of a TCP connection that a middlebox tells apart: those with SYN, with SYN and ACK, without either
-/// and without payload, and with payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Segment {
-    Syn,
-    Synack,
-    Ack,
-    Data,
-}
-
-/// As `ip mptcp endpoint` names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EndpointFlag {
-    Signal,
-    Subflow,
-    Backup,
-    Fullmesh,
-}
-
-/// What the application asks of `socket()`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    Tcp,
-    Mptcp,
-    Udp,
-}
-
-impl Transport {
-    /// As it stands in the plan and in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Mptcp => "mptcp",
-            Self::Udp => "udp",
-        }
-    }
-}
-
-/// Which end of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SideName {
-    Client,
-    Server,
-}
-
-impl SideName {
-    /// As it stands in the plan and in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-}
-
-/// When a trial is halted for a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PauseAt {
-    /// The network stands, and nothing of the traffic is there yet.
-    Before,
-    /// Everything has been measured, and the network still stands.
-    After,
-}
-
-impl PauseAt {
-    /// What the agent is at then.
-    pub fn phase(self) -> &'static str {
-        match self {
-            Self::Before => "pause before the traffic",
-            Self::After => "pause after the traffic",
-        }
-    }
-}
 
 /// Reads a plan and checks what its types cannot say.
 pub fn parse(json: &[u8]) -> Result<Plan> {

@@ -2,8 +2,40 @@
 
 use serde::Deserialize;
 
-use super::records::records;
-use super::{File, QdiscOptions};
+use super::applications::File;
+use super::record::records;
+
+/// The options of a queueing discipline, by kind.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum QdiscOptions {
+    Netem(Netem),
+    Tbf(Tbf),
+    Pfifo(Pfifo),
+    Bfifo(Bfifo),
+    Red(Red),
+    PlaitRed(PlaitRed),
+    Codel(Codel),
+    FqCodel(FqCodel),
+    PlaitTrace(PlaitTrace),
+}
+
+impl QdiscOptions {
+    /// As the kernel calls it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Netem(_) => "netem",
+            Self::Tbf(_) => "tbf",
+            Self::Pfifo(_) => "pfifo",
+            Self::Bfifo(_) => "bfifo",
+            Self::Red(_) => "red",
+            Self::PlaitRed(_) => "plait_red",
+            Self::Codel(_) => "codel",
+            Self::FqCodel(_) => "fq_codel",
+            Self::PlaitTrace(_) => "plait_trace",
+        }
+    }
+}
 
 records! {
     /// A table of delays.

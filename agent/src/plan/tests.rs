@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::records::RECORDS;
 use super::*;
 
 /// The records of the Python package `plait.plan.model`: for each class the names of its fields.
@@ -53,19 +52,23 @@ fn both_sides_of_the_plan_know_the_same_fields() {
         // Here the discriminator belongs to the enum around the record.
         python.get_mut(kind).unwrap().remove("kind");
     }
-    let rust: BTreeMap<_, BTreeSet<_>> = RECORDS
-        .iter()
-        .chain(super::applications::RECORDS)
-        .chain(super::multipath::RECORDS)
-        .chain(super::qdiscs::RECORDS)
-        .chain(super::running::RECORDS)
-        .map(|(name, fields)| {
-            (
-                (*name).to_owned(),
-                fields.iter().map(|field| field.trim_start_matches("r#").to_owned()).collect(),
-            )
-        })
-        .collect();
+    let rust: BTreeMap<_, BTreeSet<_>> = [
+        applications::RECORDS,
+        events::RECORDS,
+        forwarding::RECORDS,
+        monitors::RECORDS,
+        mptcp::RECORDS,
+        network::RECORDS,
+        plan::RECORDS,
+        programs::RECORDS,
+        qdiscs::RECORDS,
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(name, fields)| {
+        ((*name).to_owned(), fields.iter().map(|field| field.trim_start_matches("r#").to_owned()).collect())
+    })
+    .collect();
     assert_eq!(python, rust);
 }
 

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::Transport;
-use super::records::records;
+use super::applications::Transport;
+use super::record::records;
 
 /// What a program's log is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -5,8 +5,28 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use super::records::records;
-use super::{EndpointFlag, Segment};
+use super::record::records;
+
+/// As `ip mptcp endpoint` names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndpointFlag {
+    Signal,
+    Subflow,
+    Backup,
+    Fullmesh,
+}
+
+/// The segments of a TCP connection that a middlebox tells apart: those with SYN, with SYN and ACK, without either
+/// and without payload, and with payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Segment {
+    Syn,
+    Synack,
+    Ack,
+    Data,
+}
 
 records! {
     /// An MPTCP endpoint.

@@ -8,11 +8,10 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
 use crate::plan::{self, Plan};
 use crate::sys;
 
-/// The trial's folder on the host, as the guest sees it.
-pub const JOB: &str = "/job";
 /// Names of the network namespaces.
 const NETNS: &str = "/run/netns";
 /// `fs.nr_open`, the most that the kernel allows unasked.

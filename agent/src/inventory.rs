@@ -8,8 +8,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::apply::{enter, namespace, write_sysctl};
-use crate::boot::JOB;
 use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
 use crate::sys;
 
 /// The question, in the job's folder; a trial has none.

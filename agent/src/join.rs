@@ -60,7 +60,7 @@ impl Joiner {
                 let request = create(join, number, server.port());
                 if let Err(error) = socket.ask(&request, self.family, |_| ()) {
                     let Join { client_address, server_address, .. } = join;
-                    crate::console(&format!(
+                    crate::status::console(&format!(
                         "{node}: opening a subflow from {client_address} to {server_address}: {error}"
                     ));
                     traffic.push_event(Event {

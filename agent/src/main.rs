@@ -6,6 +6,7 @@ mod boot;
 mod clock;
 mod error;
 mod inventory;
+mod job;
 mod join;
 mod modules;
 mod monitor;
@@ -21,7 +22,7 @@ mod traffic;
 mod trial;
 
 use plan::PauseAt;
-use status::{console, enter_phase};
+use status::enter_phase;
 
 fn main() {
     // A panic in any thread ends the trial with its words; nothing is unwound, PID 1 has nobody to unwind to.
@@ -30,7 +31,7 @@ fn main() {
         boot::power_off();
     }));
     if let Err(error) = boot::prepare().and_then(|()| boot::mount_job()) {
-        console(&error.to_string());
+        status::console(&error.to_string());
         boot::power_off();
     }
     let outcome = run();

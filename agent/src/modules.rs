@@ -5,8 +5,8 @@ use std::fs::File;
 
 use serde::Serialize;
 
-use crate::boot::JOB;
 use crate::error::{Attempt, Result};
+use crate::job::JOB;
 use crate::plan::Module;
 
 const SCHEDULERS: &str = "/proc/sys/net/mptcp/available_schedulers";

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Attempt, Result};
+use crate::job::JOB;
 use crate::modules::Brought;
 
 const US_PER_S: i64 = 1_000_000;

@@ -11,7 +11,7 @@ use seccompiler::{
     TargetArch,
 };
 
-use crate::report::Failure;
+use crate::failure::Failure;
 
 /// Its own start, the end, and the processes in which it runs the guest's programs.
 const PROCESSES: [c_long; 20] = [

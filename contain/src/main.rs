@@ -16,7 +16,9 @@
 //! The one argument is a [`Spec`] as JSON. One line of JSON goes to the descriptor `report`: either the guest's
 //! PID and the layers that hold, or what could not be done. The exit code is the guest's (128 + signal).
 
+mod failure;
 mod filter;
+mod layer;
 mod layers;
 mod namespaces;
 mod privileges;
@@ -28,7 +30,7 @@ mod sys;
 
 use std::process::ExitCode;
 
-use report::{Attempt, Failure};
+use failure::{Attempt, Failure};
 use spec::Spec;
 
 fn main() -> ExitCode {

@@ -4,8 +4,9 @@ use std::fs;
 
 use rustix::thread::UnshareFlags;
 
-use crate::layers::{Layer, Layers};
-use crate::report::{Attempt, Failure};
+use crate::failure::{Attempt, Failure};
+use crate::layer::Layer;
+use crate::layers::Layers;
 use crate::sys;
 
 /// Moves this process into new namespaces; the PID namespace is that of its future children.

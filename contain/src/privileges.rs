@@ -7,9 +7,10 @@ use landlock::{
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use crate::failure::{Attempt, Failure};
 use crate::filter;
-use crate::layers::{Layer, Layers};
-use crate::report::{Attempt, Failure};
+use crate::layer::Layer;
+use crate::layers::Layers;
 use crate::root::KERNEL;
 use crate::spec::Spec;
 use crate::sys;

@@ -22,8 +22,9 @@ use rustix::mount::{
     UnmountFlags,
 };
 
-use crate::layers::{Layer, Layers};
-use crate::report::{Attempt, Failure};
+use crate::failure::{Attempt, Failure};
+use crate::layer::Layer;
+use crate::layers::Layers;
 use crate::spec::{Input, Spec};
 use crate::sys;
 

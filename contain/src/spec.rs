@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::layers::Layer;
+use crate::layer::Layer;
 
 /// One guest to start.
 #[derive(Deserialize)]

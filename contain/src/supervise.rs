@@ -8,8 +8,10 @@ use std::ffi::CString;
 use rustix::fd::OwnedFd;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::layers::{Layer, Layers};
-use crate::report::{self, Attempt, Failure};
+use crate::failure::{Attempt, Failure};
+use crate::layer::Layer;
+use crate::layers::Layers;
+use crate::report;
 use crate::root::KERNEL;
 use crate::spec::Spec;
 use crate::sys::{self, Signals};

@@ -7,7 +7,11 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-use super::{Build, enter, links, mptcp, open_sysctl, routing, shaping, traces};
+use super::build::Build;
+use super::namespace::enter;
+use super::qdiscs::traces::Waiting;
+use super::sysctl::open_sysctl;
+use super::{links, mptcp, qdiscs, routing};
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Batch, Family, GenericFamily, Socket};
 use crate::plan::{Action, Event, SetSysctl};
@@ -19,7 +23,7 @@ pub struct Schedule {
     sockets: BTreeMap<usize, Socket>,
     /// The same for path managers.
     managers: BTreeMap<usize, Socket>,
-    traces: Vec<traces::Waiting>,
+    traces: Vec<Waiting>,
 }
 
 struct Step {
@@ -70,7 +74,7 @@ impl Schedule {
         writes: &mut Vec<(&'static SetSysctl, File)>,
     ) -> Result<()> {
         let netns = match action {
-            Action::ChangeQdisc(change) => return shaping::change_qdisc(build, &change.qdisc),
+            Action::ChangeQdisc(change) => return qdiscs::change_qdisc(build, &change.qdisc),
             Action::SetDevice(device) => {
                 links::set_device(build, device)?;
                 return routing::add_routes(build, &device.routes);

@@ -6,7 +6,9 @@ use netlink_bindings::rt_addr::{self, Ifaddrmsg};
 use netlink_bindings::rt_link::{self, Ifinfomsg, PushLinkAttrs};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
 
-use super::{Build, address_family, enter, parse_mac, parse_prefix};
+use super::addresses::{address_family, parse_mac, parse_prefix};
+use super::build::Build;
+use super::namespace::enter;
 use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Family, Socket};
 use crate::plan::{Bridge, Ifb, SetDevice, Veth, VethEnd};

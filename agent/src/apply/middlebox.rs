@@ -6,7 +6,8 @@
 use netlink_bindings::nftables::{self, Nfgenmsg, PushExprListAttrs};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
 
-use super::{Build, enter};
+use super::build::Build;
+use super::namespace::enter;
 use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Family, Socket};
 use crate::plan::{Middlebox, Segment};

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use netlink_bindings::mptcp_pm::{self, PushAddress};
 use netlink_bindings::traits::Pusher;
 
-use super::{Build, address_family};
+use super::addresses::address_family;
+use super::build::Build;
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Batch, GenericFamily};
 use crate::plan::{Action, ChangeEndpoint, Endpoint, EndpointFlag, Mptcp, RemoveEndpoint};

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::mount_bind;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::write_sysctl;
+use super::sysctl::write_sysctl;
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Family, Socket};
 use crate::plan::{self, Role};

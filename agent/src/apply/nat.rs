@@ -2,7 +2,8 @@
 
 use netlink_bindings::nftables::{self, Nfgenmsg};
 
-use super::{Build, enter};
+use super::build::Build;
+use super::namespace::enter;
 use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Family, Socket};
 use crate::plan::Nat;

@@ -8,7 +8,7 @@
 use netlink_bindings::ethtool::{OpFeaturesSetDo, PushFeatures};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 
-use super::Build;
+use super::build::Build;
 use crate::error::Result;
 use crate::netlink::{Batch, GenericFamily};
 use crate::plan::Veth;

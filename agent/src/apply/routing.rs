@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use netlink_bindings::rt_route::{self, Rtmsg};
 use netlink_bindings::rt_rule::{self, FibRuleHdr};
 
-use super::{Build, address_family, parse_prefix};
+use super::addresses::{address_family, parse_prefix};
+use super::build::Build;
 use crate::error::{Attempt, Result};
 use crate::plan::{Nexthop, Route, RouteKind, Rule};
 

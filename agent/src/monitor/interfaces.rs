@@ -20,7 +20,7 @@ const PAGE_BYTES: usize = 4096;
 /// Fills the table `interfaces`.
 pub struct Interfaces {
     plan: &'static InterfaceMonitor,
-    table: Table<Interface>,
+    pub table: Table<Interface>,
     nodes: Vec<(&'static str, File)>,
     text: Vec<u8>,
 }
@@ -61,16 +61,6 @@ impl Interfaces {
             }
         }
         Ok(())
-    }
-
-    /// Writes the rows that wait.
-    pub fn flush(&mut self) -> Result<()> {
-        self.table.flush()
-    }
-
-    /// Completes the table.
-    pub fn finish(self) -> Result<()> {
-        self.table.finish()
     }
 }
 

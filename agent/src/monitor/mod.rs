@@ -97,10 +97,10 @@ impl Monitors {
     /// Writes the rows that wait.
     pub fn flush(&mut self) -> Result<()> {
         if let Some((interfaces, _)) = &mut self.interfaces {
-            interfaces.flush()?;
+            interfaces.table.flush()?;
         }
         if let Some((series, ..)) = &mut self.counters {
-            series.flush()?;
+            series.table.flush()?;
         }
         if let Some(probes) = &mut self.probes {
             probes.flush()?;
@@ -111,10 +111,10 @@ impl Monitors {
     /// Completes all tables and files.
     pub fn finish(self) -> Result<()> {
         if let Some((interfaces, _)) = self.interfaces {
-            interfaces.finish()?;
+            interfaces.table.finish()?;
         }
         if let Some((series, ..)) = self.counters {
-            series.finish()?;
+            series.table.finish()?;
         }
         if let Some(probes) = self.probes {
             probes.finish()?;

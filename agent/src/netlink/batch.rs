@@ -5,7 +5,8 @@ use std::fmt;
 use netlink_bindings::traits::{LookupFn, NetlinkRequest};
 use rustix::net::{RecvFlags, SendFlags, send};
 
-use super::{Answer, NLM_F_ACK, Socket, answers, kernel_type, push_message};
+use super::message::{Answer, NLM_F_ACK, answers, kernel_type, push_message};
+use super::socket::Socket;
 use crate::error::{Attempt, Error, Result};
 
 /// Bytes of messages for one system call; well below the kernel's limit for one datagram (212 992).

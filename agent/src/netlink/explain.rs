@@ -4,8 +4,10 @@ use netlink_bindings::builtin::{NlmsgerrAttrs, Nlmsghdr};
 use netlink_bindings::traits::LookupFn;
 use rustix::io::Errno;
 
-use super::HEADER_BYTES;
 use crate::error::describe;
+
+/// `struct nlmsghdr`.
+pub const HEADER_BYTES: usize = 16;
 
 /// The error number that an `NLMSG_ERROR` or `NLMSG_DONE` message carries; None when it reports success.
 pub fn errno(payload: &[u8]) -> Option<Errno> {

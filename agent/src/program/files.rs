@@ -6,8 +6,8 @@ use std::path::Path;
 use rustix::mount::mount_bind;
 
 use super::root::ROOT;
-use crate::boot::JOB;
 use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
 use crate::plan::{HostName, Program, ProgramFile};
 
 /// What is collected of one file.

@@ -114,14 +114,14 @@ fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
         let got = match from.read(&mut buffer) {
             Ok(0) => return,
             Ok(got) => got,
-            Err(error) => return crate::console(&format!("reading what a program prints: {error}")),
+            Err(error) => return crate::status::console(&format!("reading what a program prints: {error}")),
         };
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_BYTES.saturating_sub(state.bytes).min(got);
         state.take(&buffer[..got]);
         drop(state);
         if let Err(error) = to.write_all(&buffer[..room]) {
-            return crate::console(&format!("writing what a program prints: {error}"));
+            return crate::status::console(&format!("writing what a program prints: {error}"));
         }
         if room < got {
             return;

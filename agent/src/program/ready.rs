@@ -7,7 +7,7 @@ use super::log::Log;
 use super::root::ROOT;
 use crate::clock;
 use crate::error::Result;
-use crate::netlink::sockets::{Kind, LISTEN, dump};
+use crate::netlink::sock_diag::{Kind, LISTEN, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::Ready;
 

@@ -66,7 +66,7 @@ impl Counters {
 
 /// The counters over time: the table `counter_series`.
 pub struct Series {
-    table: Table<CounterChange>,
+    pub table: Table<CounterChange>,
     /// By node and file, what the latest reading told.
     latest: Vec<[Reading; FILES.len()]>,
     /// For the next reading.
@@ -115,16 +115,6 @@ impl Series {
             }
         }
         Ok(())
-    }
-
-    /// Writes the rows that wait.
-    pub fn flush(&mut self) -> Result<()> {
-        self.table.flush()
-    }
-
-    /// Completes the table.
-    pub fn finish(self) -> Result<()> {
-        self.table.finish()
     }
 }
 

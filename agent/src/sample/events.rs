@@ -9,12 +9,12 @@ use netlink_bindings::mptcp_pm::{EventAttr, EventType, IterableEventAttr};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 
-use super::closed::{self, Closed};
 use crate::apply::{Applied, enter};
 use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::join::Joiner;
 use crate::netlink::Socket;
+use crate::netlink::closed::{self, Closed};
 use crate::tables::Event;
 use crate::traffic::{Begun, Traffic};
 
@@ -91,7 +91,7 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
         match more {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => return crate::console(&format!("{node}: {error}")),
+            Err(error) => return crate::status::console(&format!("{node}: {error}")),
         }
     }
 }

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 use rustix::net::{getpeername, getsockname};
 
 use super::cell;
-use super::closed::Closed;
 use super::mptcp_info::{MptcpInfo, SubflowInfo};
 use super::tcp_info::TcpInfo;
 use crate::error::Result;
+use crate::netlink::closed::Closed;
 use crate::plan::{Flow, SideName, Transport};
 use crate::sys::{self, FullInfo, TCP_INFO_BYTES};
 use crate::tables::{Connection, Event, Subflow, Table};

@@ -104,13 +104,13 @@ impl Sampler {
 
     /// Writes the rows that wait.
     pub fn flush(&mut self) -> Result<()> {
-        self.queues.as_mut().map_or(Ok(()), queues::Sampler::flush)?;
+        self.queues.as_mut().map_or(Ok(()), |queues| queues.table.flush())?;
         self.table.flush()
     }
 
     /// Completes the tables.
     pub fn finish(self) -> Result<()> {
-        self.queues.map_or(Ok(()), queues::Sampler::finish)?;
+        self.queues.map_or(Ok(()), |queues| queues.table.finish())?;
         self.table.finish()
     }
 }

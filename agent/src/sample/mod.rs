@@ -1,6 +1,5 @@
 //! What is measured while traffic runs: connections and subflows, links, path-manager events, counters.
 
-pub mod closed;
 pub mod counters;
 pub mod datapath_flows;
 pub mod events;

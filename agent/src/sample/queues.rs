@@ -24,7 +24,7 @@ const BUCKET: &str = "bucket";
 
 /// Samples managed queues and shared buckets into the table `queues`, which exists where the plan has some.
 pub struct Sampler {
-    table: Table<Queue>,
+    pub table: Table<Queue>,
     queues: Vec<Watched>,
     by_ifindex: BTreeMap<i32, usize>,
 }
@@ -84,16 +84,6 @@ impl Sampler {
             })?;
         }
         Ok(())
-    }
-
-    /// Writes the rows that wait.
-    pub fn flush(&mut self) -> Result<()> {
-        self.table.flush()
-    }
-
-    /// Completes the table.
-    pub fn finish(self) -> Result<()> {
-        self.table.finish()
     }
 }
 

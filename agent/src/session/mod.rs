@@ -4,20 +4,22 @@
 //! how they end, goes to the file `output`. Without any line on the console a session in virtual time is as
 //! repeatable as a trial.
 
+mod console;
 mod guest;
 mod orders;
 mod output;
 mod pause;
 mod run;
+mod streams;
 mod terminal;
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
 use crate::plan::Plan;
 use crate::status::{self, Progress};
 use crate::sys;
@@ -57,7 +59,7 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
         runs.complete(service)?;
     }
     status::enter_phase("run");
-    orders::listen(&runs)?;
+    console::listen(&runs)?;
     let began_us = clock::trial_us();
     let limit_us = first.time_limit_us.map_or(i64::MAX, |limit| began_us.saturating_add(limit));
     if let Some(start) = first.start.take() {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::boot::JOB;
 use crate::error::{Attempt, Result};
+use crate::job::JOB;
 use crate::sys;
 
 /// What a frame holds.

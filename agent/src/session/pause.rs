@@ -13,8 +13,8 @@ use super::orders::Order;
 use super::output::Output;
 use super::run::Runs;
 use crate::apply::Applied;
-use crate::boot::JOB;
 use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
 use crate::plan::{PauseAt, Plan};
 use crate::{program, status, sys};
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,15 +16,15 @@ use rustix::process::{
 };
 
 use super::guest::{self, Place};
-use super::orders::{Input, Order, Service, Start};
+use super::orders::{Order, Service, Start};
 use super::output::{End, Kind, Output};
+use super::streams::{Piece, Source, feed, nothing, prepare};
 use super::terminal;
 use crate::apply::{Applied, enter};
-use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
 use crate::program::devices;
-use crate::program::root::ROOT;
 use crate::sys;
 
 /// What is read at once.
@@ -41,12 +40,6 @@ struct Live {
     early: Vec<i32>,
     terminal: Option<OwnedFd>,
     input: Option<Sender<Piece>>,
-}
-
-/// A piece of a program's input.
-enum Piece {
-    Bytes(Vec<u8>),
-    File(String),
 }
 
 impl Live {
@@ -78,12 +71,6 @@ pub struct Runs {
     namespaces: BTreeMap<&'static str, OwnedFd>,
     state: Mutex<State>,
     bell: Condvar,
-}
-
-/// Where what a program writes comes from.
-struct Source {
-    fd: OwnedFd,
-    kind: Kind,
 }
 
 impl Runs {
@@ -202,7 +189,7 @@ impl Runs {
             ..end
         };
         if let Err(error) = self.output.end(run, &end) {
-            crate::console(&error.to_string());
+            crate::status::console(&error.to_string());
         }
         state.over |= state.last == Some(run);
         state.news = true;
@@ -314,83 +301,4 @@ impl Runs {
         let log = std::fs::read_to_string(&path).unwrap_or_default();
         Err(Error::because(what(), format!("{status}\n{}", log.trim_end())))
     }
-}
-
-/// A command, what it writes to, its terminal, and where its input goes in.
-type Prepared = (Command, Vec<Source>, Option<OwnedFd>, Option<OwnedFd>);
-
-/// The command with its standard streams, and this side of them.
-fn prepare(start: &Start) -> Result<Prepared> {
-    let what = || format!("starting {}", start.argv.join(" "));
-    let (program, arguments) =
-        start.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(start.environment.iter().map(|(name, value)| (name, value)));
-    if let Some(size) = start.terminal {
-        let (person, program) = terminal::open(size)?;
-        let again = || program.try_clone().attempt(what);
-        command.stdin(again()?).stdout(again()?).stderr(program);
-        let source = Source { fd: person.try_clone().attempt(what)?, kind: Kind::Stdout };
-        let feeding = Some(person.try_clone().attempt(what)?);
-        return Ok((command, vec![source], Some(person), feeding));
-    }
-    command.process_group(0);
-    let (out, to_out) = pipe(what)?;
-    let mut sources = vec![Source { fd: out, kind: Kind::Stdout }];
-    if start.merged {
-        command.stderr(to_out.try_clone().attempt(what)?);
-    } else {
-        let (err, to_err) = pipe(what)?;
-        sources.push(Source { fd: err, kind: Kind::Stderr });
-        command.stderr(to_err);
-    }
-    command.stdout(to_out);
-    let mut feeding = None;
-    command.stdin(match start.input {
-        Input::Nothing => nothing().attempt(what)?,
-        Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(what)?),
-        Input::Orders => {
-            let (from, to) = pipe(what)?;
-            feeding = Some(to);
-            Stdio::from(from)
-        }
-    });
-    Ok((command, sources, None, feeding))
-}
-
-fn nothing() -> std::io::Result<Stdio> {
-    File::open(format!("{ROOT}/dev/null")).map(Stdio::from)
-}
-
-fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
-    let flags = rustix::pipe::PipeFlags::CLOEXEC;
-    rustix::pipe::pipe_with(flags).attempt(what)
-}
-
-/// Writes to a program what comes for it; a program that does not read holds up nobody else.
-fn feed(to: OwnedFd, orders: Receiver<Piece>, output: Output, run: u32) -> std::io::Result<()> {
-    let write = move || {
-        let mut to = File::from(to);
-        for piece in orders {
-            let bytes = match piece {
-                Piece::Bytes(bytes) => Ok(bytes),
-                Piece::File(path) => {
-                    let bytes = std::fs::read(&path);
-                    if let Err(error) = output.frame(run, Kind::Taken, &[]) {
-                        return crate::console(&error.to_string());
-                    }
-                    bytes
-                }
-            };
-            match bytes {
-                Ok(bytes) => {
-                    if std::io::Write::write_all(&mut to, &bytes).is_err() {
-                        return; // it does not want any more
-                    }
-                }
-                Err(error) => return crate::console(&format!("reading input for a program: {error}")),
-            }
-        }
-    };
-    thread::Builder::new().spawn(write).map(drop)
 }

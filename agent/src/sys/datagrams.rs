@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Result;
 
-use super::{last_errno, set_integer, size32};
+use super::calls::{last_errno, set_integer, size32};
 
 /// `SCM_TIMESTAMPNS` comes with a `timespec`; its control message takes so many bytes.
 const CONTROL_BYTES: usize = 64;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use rustix::io::Result;
 
-use super::{check, getsockopt, last_errno, size32};
+use super::calls::{check, getsockopt, last_errno, size32};
 
 /// The kernel makes the ring of blocks of so many bytes.
 const BLOCK_BYTES: usize = 128 * 1024;

@@ -1,4 +1,4 @@
-//! Processes of a session: where they start, and their ends.
+//! Processes and their namespaces: where they start, and their ends.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use rustix::io::Result;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-use super::check;
+use super::calls::check;
 
 /// How many open files a program may have unless it asks for more: what programs are used to. Some close every
 /// number that they may have.
@@ -66,4 +66,43 @@ pub fn bury_orphans() {
 pub fn kill_everything() {
     // SAFETY: takes no pointers.
     let _ = unsafe { libc::kill(-1, libc::SIGKILL) };
+}
+
+/// Moves this thread into a new network namespace.
+pub fn unshare_network() -> Result<()> {
+    // SAFETY: a network namespace shares no memory and no descriptors; open sockets stay where they were made.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
+}
+
+/// Keeps all threads on one heap: a heap of its own costs each new thread several system calls.
+pub fn share_one_heap() {
+    // SAFETY: sets a parameter of the allocator; called before any other thread exists.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+/// Makes a command run with `root` as its root directory, in `directory` below it, and in the control group that
+/// `door` leads to.
+pub fn run_confined(command: &mut Command, root: &'static str, directory: &'static str, door: OwnedFd) {
+    let enter = move || {
+        rustix::io::write(&door, b"0")?;
+        rustix::process::chroot(root)?;
+        Ok(rustix::process::chdir(directory)?)
+    };
+    // SAFETY: between fork and exec the closure makes three system calls; paths of ordinary length are put on the
+    // stack, so that nothing is allocated.
+    unsafe {
+        command.pre_exec(enter);
+    }
+}
+
+/// Sends a signal; to nobody, if the process is gone.
+pub fn signal(pid: i32, number: i32) {
+    if pid > 1 {
+        // SAFETY: a signal to another process touches no memory of this one.
+        unsafe {
+            libc::kill(pid, number);
+        }
+    }
 }

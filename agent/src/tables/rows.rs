@@ -3,7 +3,7 @@
 
 use arrow_schema::DataType;
 
-use super::{Cell, Column, Row, Text};
+use super::column::{Cell, Column, Row, Text};
 
 macro_rules! row {
     ($(#[$doc:meta])* $name:ident = $table:literal { $($field:ident: $kind:ty,)* }) => {

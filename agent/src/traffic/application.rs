@@ -6,8 +6,11 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, connect as connect_to, shutdown};
 
+use super::flow::FlowState;
 use super::sockets::{Client, address};
-use super::{FlowState, Traffic, bytes, file, paced, request, udp};
+use super::state::Traffic;
+use super::threads::spawn;
+use super::{bytes, file, paced, request, udp};
 use crate::clock;
 use crate::error::describe;
 use crate::plan::{Application, SideName, Transfer};
@@ -157,7 +160,7 @@ fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
 
 /// Does what a flow that uses another one's socket has to do, in a thread of its own.
 fn aside(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'static) {
-    if let Err(error) = super::spawn(body) {
+    if let Err(error) = spawn(body) {
         fail(traffic, &traffic.flows[rider], error.to_string());
     }
 }

@@ -4,30 +4,21 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send as send_to};
 use sha2::{Digest, Sha256};
 
-use crate::boot::JOB;
 use crate::clock;
 use crate::error::{Attempt, Error, Result, describe};
+use crate::job::input_path;
 use crate::plan;
 
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Where the engine has put the file.
-pub fn path(file: &plan::File) -> Result<PathBuf> {
-    if file.name.is_empty() || file.name.contains('/') || matches!(file.name.as_str(), "." | "..") {
-        return Err(Error::new(format!("{:?} cannot be the name of an input file", file.name)));
-    }
-    Ok(PathBuf::from(JOB).join("input").join(&file.name))
-}
-
 /// Checks before the trial that the file is there and has the size that the plan says.
 pub fn check(file: &plan::File) -> Result<()> {
-    let path = path(file)?;
+    let path = input_path(file)?;
     let size = path.metadata().attempt(|| format!("looking for input/{}", file.name))?.len();
     if size == file.bytes {
         Ok(())
@@ -39,7 +30,7 @@ pub fn check(file: &plan::File) -> Result<()> {
 /// Sends the file, counts the bytes, and returns the SHA-256 of what was sent.
 pub fn send(file: &plan::File, socket: &OwnedFd, sent: &mut u64) -> std::result::Result<String, String> {
     let name = &file.name;
-    let mut source = path(file)
+    let mut source = input_path(file)
         .and_then(|path| File::open(path).attempt(|| format!("opening input/{name}")))
         .map_err(|error| error.to_string())?;
     let mut chunk = vec![0; CHUNK_BYTES];

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
-use super::FlowState;
 use super::bytes;
 use super::draw::Draw;
+use super::flow::FlowState;
 use crate::clock;
 use crate::error::describe;
 use crate::plan::{OnOff, Stream};

@@ -3,43 +3,22 @@
 //! A request begins with the size of its answer, little-endian in eight bytes.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, shutdown};
 
 use super::bytes::{self, retried};
 use super::draw::Draw;
+use super::flow::FlowState;
 use super::paced::receive_message;
-use super::{FlowState, Latch, STACK_BYTES, Traffic};
+use super::state::Traffic;
+use super::threads::STACK_BYTES;
 use crate::clock;
 use crate::error::describe;
 use crate::plan::{Loop, Page, Request};
 
 const SIZE_BYTES: usize = 8;
-
-/// What the connections of one page share.
-#[derive(Debug, Default)]
-pub struct Loading {
-    next: Mutex<usize>,
-    /// Set when the document has arrived, or the first connection has ended without it.
-    pub document: Latch,
-}
-
-impl Loading {
-    /// The next object that nobody has asked for, of `count`.
-    fn take(&self, count: usize) -> Option<usize> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = Some(*next).filter(|number| *number < count);
-        *next += 1;
-        taken
-    }
-
-    /// Leaves nothing to ask for.
-    pub fn give_up(&self) {
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = usize::MAX / 2;
-    }
-}
 
 /// Answers requests of `request_bytes` until there are no more.
 pub fn answer(request_bytes: u64, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {

@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, connect, recvfrom, send};
 
 use super::bytes::retried;
-use super::{FlowState, Traffic};
+use super::flow::FlowState;
+use super::state::Traffic;
 use crate::clock;
 use crate::error::describe;
 use crate::plan::Udp;

@@ -220,7 +220,7 @@ impl Trial<'_> {
         self.programs.stop(&self.traffic);
         self.note_closed()?;
         let Some(found) = &mut self.tables.programs else { return Ok(()) };
-        self.programs.collect(&self.traffic, found)
+        self.programs.collect(&self.traffic, &mut found.programs, &mut found.figures)
     }
 
     fn sample(&mut self, t_us: i64) -> Result<()> {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::boot::JOB;
 use crate::error::{Attempt, Result};
+use crate::job::JOB;
 use crate::monitor::Monitors;
 use crate::plan::Plan;
 use crate::sample::programs::ProgramTables;

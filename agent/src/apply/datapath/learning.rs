@@ -15,8 +15,10 @@ use netlink_bindings::utils::push_header;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::families::Families;
+use super::fields::{EXACT_ADDRESS, Fields};
 use super::request::{Command, GENERIC_HEADER_BYTES, MISS, Request};
-use super::{EXACT_ADDRESS, Families, Fields};
+
 use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Socket};
 

@@ -3,44 +3,31 @@
 //! The agent does what `ovs-vswitchd` does on a real machine: it makes the datapath, its ports and its flows, and
 //! answers for packets that no flow matches. `docs/decisions/0013-open-vswitch.md` says why.
 
+mod families;
+mod fields;
 mod learning;
 mod request;
-mod text;
+mod switch;
 
 use std::collections::BTreeMap;
 
-use netlink_bindings::ovs_flow::{OvsActionHash, OvsKeyEthernet, PushKeyAttrs};
-use netlink_bindings::utils::Pusher;
+use netlink_bindings::ovs_flow::OvsActionHash;
 
-use super::{Build, enter, parse_mac};
+use super::addresses::parse_mac;
+use super::build::Build;
+use super::namespace::enter;
 use crate::error::{Attempt, Error, Result};
-use crate::netlink::{Batch, Family, GenericFamily, Socket};
+use crate::netlink::{Batch, Family, Socket};
 use crate::plan::{Datapath, FlowRule};
+
+pub use switch::Switch;
+
+use families::Families;
+use fields::{EXACT_ADDRESS, Fields, HASH_SYMMETRIC_L4};
 use request::{Command, Request};
 
-/// Every bit of a field counts.
-const EXACT_ADDRESS: [u8; 6] = [0xff; 6];
-/// `OVS_HASH_ALG_SYM_L4`: computed from the headers, always; `OVS_HASH_ALG_L4` would take what the sender left.
-const HASH_SYMMETRIC_L4: u32 = 1;
 /// `OVS_VPORT_TYPE_NETDEV`.
 const VPORT_NETDEV: u32 = 1;
-
-/// The numbers of the generic netlink families of Open vSwitch.
-#[derive(Debug, Clone, Copy)]
-struct Families {
-    datapath: u16,
-    vport: u16,
-    flow: u16,
-    packet: u16,
-}
-
-/// A datapath that was made, and the socket through which its flows are read.
-pub struct Switch {
-    pub name: &'static str,
-    socket: Socket,
-    ifindex: u32,
-    flow_family: u16,
-}
 
 /// Makes the datapaths. Those that learn are watched by a thread from then on.
 pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -> Result<Vec<Switch>> {
@@ -69,17 +56,6 @@ pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -
     }
     learning::start(learners)?;
     Ok(switches)
-}
-
-impl Families {
-    fn resolve(socket: &mut Socket) -> Result<Self> {
-        Ok(Self {
-            datapath: GenericFamily::resolve(socket, "ovs_datapath")?.id,
-            vport: GenericFamily::resolve(socket, "ovs_vport")?.id,
-            flow: GenericFamily::resolve(socket, "ovs_flow")?.id,
-            packet: GenericFamily::resolve(socket, "ovs_packet")?.id,
-        })
-    }
 }
 
 /// The datapath and its ports, numbered from 1 in the order of the plan. Upcalls go to `port_id`; 0: nowhere.
@@ -152,26 +128,4 @@ fn fields(rule: &FlowRule, in_port: Option<u32>) -> Result<(Fields, Fields)> {
         hash: rule.hash_mask,
     };
     Ok((key, mask))
-}
-
-/// The fields of a packet that flows match here; what is None is left out, and any value matches.
-struct Fields {
-    recirculation: u32,
-    in_port: Option<u32>,
-    source: [u8; 6],
-    destination: [u8; 6],
-    hash: Option<u32>,
-}
-
-impl Fields {
-    fn push<P: Pusher>(&self, attributes: PushKeyAttrs<P>) -> PushKeyAttrs<P> {
-        let mut attributes = attributes.push_recirc_id(self.recirculation);
-        if let Some(in_port) = self.in_port {
-            attributes = attributes.push_in_port(in_port);
-        }
-        if let Some(hash) = self.hash {
-            attributes = attributes.push_dp_hash(hash);
-        }
-        attributes.push_ethernet(OvsKeyEthernet { eth_src: self.source, eth_dst: self.destination })
-    }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Ends;
-use crate::netlink::sockets::Seen;
+use crate::netlink::sock_diag::{Ends, Seen};
 use crate::plan::SideName;
 use crate::tables::{Flow, ProgramFlow};
 

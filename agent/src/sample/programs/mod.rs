@@ -4,25 +4,23 @@
 mod found;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
 
 use self::found::{Connections, Key, Sight};
 use super::cell;
-use super::closed::Closed;
 use super::flows::{Sampler, with_ends};
 use super::mptcp_info::MptcpInfo;
 use super::tcp_info::TcpInfo;
 use crate::apply::{Applied, enter};
 use crate::error::Result;
-use crate::netlink::sockets::{Kind, LISTEN, Seen, Ulp, dump};
+use crate::netlink::closed::Closed;
+use crate::netlink::sock_diag::{Ends, Kind, LISTEN, Seen, Ulp, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Plan};
 use crate::program::Programs;
 use crate::tables::{self, Connection, Program, ProgramFigure, ProgramFlow, Table};
 use crate::traffic::Begun;
-
-type Ends = (SocketAddr, SocketAddr);
 
 /// `SK_MEMINFO_*` of `linux/sock_diag.h`: `RMEM_ALLOC`, `RCVBUF`, `SNDBUF`, `WMEM_QUEUED`.
 const RECEIVE_MEMORY: usize = 0;
@@ -52,6 +50,20 @@ struct Node {
     begun: BTreeMap<u32, i64>,
     /// The connection that a subflow belongs to.
     tokens: BTreeMap<Ends, u32>,
+}
+
+impl Node {
+    /// A connection with these ends as this node shows it: by its token where it is one of MPTCP.
+    fn sight(&self, ends: Ends, token: Option<u32>) -> Sight {
+        Sight {
+            node: self.name,
+            key: token.map_or(Key::Tcp(ends), Key::Mptcp),
+            remote_token: None,
+            ends,
+            listened: self.listening.contains(&ends.0.port()),
+            mptcp: token.is_some(),
+        }
+    }
 }
 
 impl ProgramTables {
@@ -135,14 +147,8 @@ impl ProgramTables {
             let info = MptcpInfo::new(&one.info);
             let (Some(ends), Some(token)) = (self.foreign(place, one), info.token()) else { continue };
             let remote = ulps().find(|ulp| ulp.token == token && ulp.remote_token != 0);
-            let sight = Sight {
-                node: self.nodes[place].name,
-                key: Key::Mptcp(token),
-                remote_token: remote.map(|ulp| ulp.remote_token),
-                ends,
-                listened: self.nodes[place].listening.contains(&ends.0.port()),
-                mptcp: true,
-            };
+            let remote_token = remote.map(|ulp| ulp.remote_token);
+            let sight = Sight { remote_token, ..self.nodes[place].sight(ends, Some(token)) };
             let view = self.connections.view(sight);
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
@@ -177,14 +183,7 @@ impl ProgramTables {
             if let Some(token) = token {
                 node.tokens.insert(ends, token);
             }
-            let sight = Sight {
-                node: node.name,
-                key: token.map_or(Key::Tcp(ends), Key::Mptcp),
-                remote_token: None,
-                ends,
-                listened: node.listening.contains(&ends.0.port()),
-                mptcp: one.ulp.is_some(),
-            };
+            let sight = Sight { mptcp: one.ulp.is_some(), ..node.sight(ends, token) };
             let name = node.name;
             let view = self.connections.view(sight);
             let info = TcpInfo::new(&one.info);
@@ -235,14 +234,7 @@ impl ProgramTables {
         };
         let node = &self.nodes[place];
         let token = node.tokens.get(&ends).copied();
-        let sight = Sight {
-            node: node.name,
-            key: token.map_or(Key::Tcp(ends), Key::Mptcp),
-            remote_token: None,
-            ends,
-            listened: node.listening.contains(&ends.0.port()),
-            mptcp: token.is_some(),
-        };
+        let sight = node.sight(ends, token);
         let view = self.connections.view(sight);
         view.begun_us = view.begun_us.or(token.and_then(|token| node.begun.get(&token)).copied());
         if token.is_none() {

@@ -1,6 +1,6 @@
 """What is measured only because it was asked for.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/records.rs` reads the same.
+Part of the plan's contract (`model.py`); `agent/src/plan/monitors.rs` reads the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What belongs to MPTCP in a plan: endpoints, limits, how events change them, joins, and boxes that strip its options.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/multipath.rs` reads the same.
+Part of the plan's contract (`model.py`); `agent/src/plan/mptcp.rs` reads the same.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The plan is the only thing that crosses into an engine. It names the kernel's own objects (namespaces, veth
 pairs, bridges, qdiscs, routes, endpoints), so that the agent and the shell export apply it without knowing
-what a scenario is. `agent/src/plan.rs` reads the same shape; both refuse fields that they do not know.
+what a scenario is. `agent/src/plan` reads the same shape; both refuse fields that they do not know.
 
 All times are virtual. A time called `*_us` counts microseconds from the trial's zero, the moment at which the
 network is complete; delays of links are nanoseconds, because they are handed to netem as such.

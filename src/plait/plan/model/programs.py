@@ -1,6 +1,6 @@
 """Programs of this machine that run in nodes.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/running.rs` reads the same. Paths of files are those that
+Part of the plan's contract (`model.py`); `agent/src/plan/programs.rs` reads the same. Paths of files are those that
 the programs see; every one is absolute.
 """
 

@@ -5,9 +5,18 @@ use netlink_bindings::ovs_flow::{
 };
 use netlink_bindings::traits::NetlinkRequest;
 
-use super::Switch;
+use super::fields::{EXACT_ADDRESS, HASH_SYMMETRIC_L4};
 use super::request::{Command, GENERIC_HEADER_BYTES, Request};
 use crate::error::{Attempt, Result};
+use crate::netlink::Socket;
+
+/// A datapath that was made, and the socket through which its flows are read.
+pub struct Switch {
+    pub name: &'static str,
+    pub(super) socket: Socket,
+    pub(super) ifindex: u32,
+    pub(super) flow_family: u16,
+}
 
 impl Switch {
     /// Asks the kernel for all flows: each as text, and the packets that it has matched. In the order of the texts.
@@ -61,7 +70,7 @@ fn describe_match(key: &IterableKeyAttrs<'_>, mask: &IterableKeyAttrs<'_>) -> St
 fn address(name: &str, value: [u8; 6], mask: [u8; 6]) -> Option<String> {
     match mask {
         [0, 0, 0, 0, 0, 0] => None,
-        super::EXACT_ADDRESS => Some(format!("{name}={}", mac(value))),
+        EXACT_ADDRESS => Some(format!("{name}={}", mac(value))),
         _ => Some(format!("{name}={}/{}", mac(value), mac(mask))),
     }
 }
@@ -75,7 +84,7 @@ fn describe_actions(actions: IterableActionAttrs<'_>) -> String {
         .flatten()
         .map(|action| match action {
             ActionAttrs::Output(port) => port.to_string(),
-            ActionAttrs::Hash(hash) if hash.hash_alg == super::HASH_SYMMETRIC_L4 => {
+            ActionAttrs::Hash(hash) if hash.hash_alg == HASH_SYMMETRIC_L4 => {
                 format!("hash(sym_l4({}))", hash.hash_basis)
             }
             ActionAttrs::Recirc(id) => format!("recirc({})", hexadecimal(id)),

@@ -5,11 +5,10 @@
 use netlink_bindings::tc::{self, OpNewqdiscDo, Tcmsg};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
 
-use super::Build;
 use crate::error::{Attempt, Error, Result};
+use crate::job::input_path;
 use crate::netlink::Batch;
-use crate::plan::{PlaitTrace, Qdisc};
-use crate::traffic::input_path;
+use crate::plan::PlaitTrace;
 
 /// `TCA_OPTIONS` of `linux/rtnetlink.h`.
 const OPTIONS: u16 = 2;
@@ -31,8 +30,13 @@ pub struct Waiting {
 }
 
 /// Adds the qdisc and, in pieces, its list.
-pub fn add(build: &mut Build, qdisc: &'static Qdisc, trace: &PlaitTrace, header: Tcmsg) -> Result<()> {
-    let what = qdisc.to_string();
+pub fn add(
+    batch: &mut Batch,
+    what: &str,
+    trace: &PlaitTrace,
+    place: usize,
+    header: Tcmsg,
+) -> Result<Waiting> {
     let times_us = read(trace)?;
     let period_us = if trace.repeated { times_us.last().copied().unwrap_or_default() } else { 0 };
     let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
@@ -40,17 +44,14 @@ pub fn add(build: &mut Build, qdisc: &'static Qdisc, trace: &PlaitTrace, header:
         &mut request,
         &[(BYTES, &trace.opportunity_bytes.to_ne_bytes()), (PERIOD, &period_us.to_ne_bytes())],
     );
-    let batch = build.batch(&qdisc.netns)?;
-    batch.add(&request, &what);
+    batch.add(&request, what);
     for piece in times_us.chunks(PIECE) {
         let bytes: Vec<u8> = piece.iter().flat_map(|time| time.to_ne_bytes()).collect();
         let mut request = tc::Request::new().op_newqdisc_do(&header);
         push(&mut request, &[(TIMES, &bytes)]);
         batch.add(&request, format_args!("{what}: handing over {}", trace.file.name));
     }
-    let place = build.index(&qdisc.netns)?;
-    build.traces.push(Waiting { place, header, what });
-    Ok(())
+    Ok(Waiting { place, header, what: what.to_owned() })
 }
 
 impl Waiting {

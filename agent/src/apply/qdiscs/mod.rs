@@ -1,13 +1,16 @@
 //! Traffic control: the qdiscs that make a link's delay, loss, rate and queue, and the redirects that join its ends.
 
+mod options;
+pub(super) mod traces;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
 use netlink_bindings::tc::{self, PushActAttrs, Tcmsg};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_nested_header};
 
-use super::qdisc_options::{Occasion, push_options};
-use super::{Build, traces};
+use self::options::{Occasion, push_options};
+use super::build::Build;
 use crate::error::{Attempt, Error, Result};
 use crate::plan::{Hook, Qdisc, QdiscOptions, Redirect};
 
@@ -39,7 +42,10 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
             ..Default::default()
         };
         if let QdiscOptions::PlaitTrace(trace) = &qdisc.options {
-            traces::add(build, qdisc, trace, header).attempt(|| &what)?;
+            let place = build.index(&qdisc.netns)?;
+            let batch = &mut build.batches[place];
+            let waiting = traces::add(batch, &what, trace, place, header).attempt(|| &what)?;
+            build.traces.push(waiting);
             continue;
         }
         let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);

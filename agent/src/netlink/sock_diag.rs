@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 
-use super::Socket;
+use super::socket::Socket;
 use crate::error::{Attempt, Result};
 
 /// `SOCK_DIAG_BY_FAMILY`, the type of requests and answers.
@@ -38,6 +38,9 @@ const TIME_WAIT: u8 = 6;
 const NEW_SYN_RECV: u8 = 12;
 /// Sockets that listen, and those that are or were connected and still exist.
 const INTERESTING: u32 = 0xfff & !(1 << SYN_SENT | 1 << SYN_RECV | 1 << TIME_WAIT | 1 << NEW_SYN_RECV);
+
+/// The local and the remote end of a socket.
+pub type Ends = (SocketAddr, SocketAddr);
 
 /// Which sockets.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +80,7 @@ impl Ulp {
 pub struct Seen {
     pub state: u8,
     /// Local and remote.
-    pub ends: Option<(SocketAddr, SocketAddr)>,
+    pub ends: Option<Ends>,
     /// Of the descriptor that a program holds; 0: none does.
     pub inode: u32,
     /// `struct tcp_info` or `struct mptcp_info`.
@@ -157,7 +160,7 @@ pub fn decode(payload: &[u8]) -> Option<Seen> {
 }
 
 /// The two ends of a `struct inet_diag_msg`, IPv4 addresses as such.
-pub fn ends(message: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+pub fn ends(message: &[u8]) -> Option<Ends> {
     let end = |port: usize, address: usize| {
         let port = u16::from_be_bytes(*message.get(port..)?.first_chunk()?);
         let address = if i32::from(*message.first()?) == libc::AF_INET6 {

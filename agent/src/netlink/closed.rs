@@ -1,11 +1,9 @@
 //! Subflows that close while their connection goes on: the kernel tells of each socket that it frees, with its last
 //! `tcp_info`, so that nothing is lost between the latest sample and the end.
 
-use std::net::SocketAddr;
-
+use super::sock_diag::{BY_FAMILY, Ends, INFO, MESSAGE_BYTES, attributes_of, ends};
+use super::socket::{Family, Socket};
 use crate::error::Result;
-use crate::netlink::sockets::{BY_FAMILY, INFO, MESSAGE_BYTES, attributes_of, ends};
-use crate::netlink::{Family, Socket};
 
 /// A TCP socket that is no more.
 pub struct Closed {
@@ -14,7 +12,7 @@ pub struct Closed {
     /// Its namespace.
     pub node: &'static str,
     /// Its two ends.
-    pub ends: (SocketAddr, SocketAddr),
+    pub ends: Ends,
     /// Its last `struct tcp_info`.
     pub info: Vec<u8>,
 }
@@ -32,7 +30,7 @@ pub fn listen() -> Result<Socket> {
 }
 
 /// The ends and the `tcp_info` of a freed socket.
-pub fn decode(kind: u16, payload: &[u8]) -> Option<((SocketAddr, SocketAddr), Vec<u8>)> {
+pub fn decode(kind: u16, payload: &[u8]) -> Option<(Ends, Vec<u8>)> {
     let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
     if kind != BY_FAMILY {
         return None;

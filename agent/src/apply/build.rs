@@ -1,0 +1,67 @@
+//! A network under construction.
+
+use std::collections::BTreeMap;
+
+use super::namespace::Namespace;
+use super::qdiscs::traces::Waiting;
+use crate::error::{Error, Result};
+use crate::netlink::Batch;
+use crate::plan::{Distribution, Network};
+
+/// A network being made: its namespaces, and for each the changes that will be sent to it.
+pub struct Build {
+    pub namespaces: Vec<Namespace>,
+    pub batches: Vec<Batch>,
+    by_name: BTreeMap<&'static str, usize>,
+    pub distributions: &'static [Distribution],
+    /// What waits for the trial's zero.
+    pub traces: Vec<Waiting>,
+}
+
+impl Build {
+    pub fn new(network: &'static Network, namespaces: Vec<Namespace>) -> Result<Self> {
+        let mut by_name = BTreeMap::new();
+        for (index, planned) in network.namespaces.iter().enumerate() {
+            if by_name.insert(planned.name.as_str(), index).is_some() {
+                return Err(Error::new(format!("the plan has two namespaces {}", planned.name)));
+            }
+        }
+        let batches = namespaces.iter().map(|_| Batch::default()).collect();
+        Ok(Self { namespaces, batches, by_name, distributions: &network.distributions, traces: Vec::new() })
+    }
+
+    pub fn index(&self, netns: &str) -> Result<usize> {
+        self.by_name
+            .get(netns)
+            .copied()
+            .ok_or_else(|| Error::new(format!("the plan has no namespace {netns}")))
+    }
+
+    pub fn namespace(&mut self, netns: &str) -> Result<&mut Namespace> {
+        let index = self.index(netns)?;
+        Ok(&mut self.namespaces[index])
+    }
+
+    pub fn batch(&mut self, netns: &str) -> Result<&mut Batch> {
+        let index = self.index(netns)?;
+        Ok(&mut self.batches[index])
+    }
+
+    /// The number of interface `ifname` in `netns`.
+    pub fn ifindex(&self, netns: &str, ifname: &str) -> Result<i32> {
+        self.namespaces[self.index(netns)?].ifindex(ifname)
+    }
+
+    /// Takes out the changes so far, by the place of their namespace.
+    pub fn take_batches(&mut self) -> impl Iterator<Item = (usize, Batch)> {
+        let batches = self.batches.iter_mut().map(std::mem::take).enumerate();
+        batches.filter(|(_, batch)| !batch.is_empty())
+    }
+
+    pub fn run(&mut self) -> Result<()> {
+        for (namespace, batch) in self.namespaces.iter_mut().zip(self.batches.iter_mut()) {
+            namespace.route.apply(std::mem::take(batch))?;
+        }
+        Ok(())
+    }
+}

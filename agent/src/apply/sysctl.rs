@@ -1,0 +1,37 @@
+//! Kernel settings below /proc/sys.
+
+use std::fs::File;
+
+use crate::error::{Attempt, Error, Result};
+
+/// Writes a file below /proc/sys of the calling thread's namespace.
+pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
+    std::fs::write(sysctl_file(path, value)?, value).attempt(|| sysctl_words(path, value))
+}
+
+/// Opens a file below /proc/sys of the calling thread's namespace, to write `value` later; it stays that namespace's.
+pub fn open_sysctl(path: &str, value: &str) -> Result<File> {
+    let file = sysctl_file(path, value)?;
+    File::options().write(true).open(file).attempt(|| sysctl_words(path, value))
+}
+
+fn sysctl_words(path: &str, value: &str) -> String {
+    format!("setting sysctl {path} to {value:?}")
+}
+
+fn sysctl_file(path: &str, value: &str) -> Result<String> {
+    if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err(Error::because(sysctl_words(path, value), "not a path below /proc/sys"));
+    }
+    Ok(format!("/proc/sys/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sysctl_cannot_leave_its_folder() {
+        assert!(write_sysctl("net/../../etc/passwd", "1").is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! Netlink messages: how requests are framed, and how what the kernel sends is split into answers.
+
+use netlink_bindings::builtin::Nlmsghdr;
+use netlink_bindings::traits::{LookupFn, NetlinkRequest, Protocol};
+
+use super::explain;
+
+pub use super::explain::HEADER_BYTES;
+
+/// Flags of a message (`linux/netlink.h`).
+pub const NLM_F_REQUEST: u16 = 1;
+pub const NLM_F_ACK: u16 = 4;
+
+/// What an answer of the kernel holds.
+pub enum Answer<'a> {
+    Data(u16, &'a [u8]),
+    Done,
+    Failed(String),
+}
+
+/// The message type of a request whose number is fixed.
+pub fn kernel_type(request: &impl NetlinkRequest) -> u16 {
+    match request.protocol() {
+        Protocol::Raw { request_type, .. } => request_type,
+        // Generic families are numbered at boot; whoever asks them passes the number.
+        Protocol::Generic(_) => 0,
+    }
+}
+
+/// Appends one message: header, payload, padding.
+pub fn push_message(out: &mut Vec<u8>, request: &impl NetlinkRequest, kernel_type: u16, ack: bool, seq: u32) {
+    let payload = request.payload();
+    let ack = if ack { NLM_F_ACK } else { 0 };
+    let header = Nlmsghdr {
+        len: u32::try_from(HEADER_BYTES + payload.len()).unwrap_or(u32::MAX),
+        r#type: kernel_type,
+        flags: request.flags() | NLM_F_REQUEST | ack,
+        seq,
+        pid: 0,
+    };
+    out.extend_from_slice(header.as_slice());
+    out.extend_from_slice(payload);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// Splits what one read returned into answers, each with its sequence number.
+pub fn answers(mut bytes: &[u8], lookup: LookupFn) -> impl Iterator<Item = (u32, Answer<'_>)> {
+    std::iter::from_fn(move || {
+        let header = Nlmsghdr::new_from_slice(bytes.get(..HEADER_BYTES)?)?;
+        let length = (header.len as usize).clamp(HEADER_BYTES, bytes.len());
+        let payload = &bytes[HEADER_BYTES..length];
+        bytes = &bytes[length.next_multiple_of(4).min(bytes.len())..];
+        let answer = match i32::from(header.r#type) {
+            libc::NLMSG_ERROR | libc::NLMSG_DONE => match explain::errno(payload) {
+                None => Answer::Done,
+                Some(errno) => Answer::Failed(explain::failure(&header, payload, errno, lookup)),
+            },
+            _ => Answer::Data(header.r#type, payload),
+        };
+        Some((header.seq, answer))
+    })
+}

@@ -1,0 +1,134 @@
+//! A netlink socket: one question at a time, and the events of multicast groups.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use netlink_bindings::traits::NetlinkRequest;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
+
+use super::message::{Answer, HEADER_BYTES, answers, push_message};
+use crate::error::{Attempt, Error, Result};
+use crate::sys;
+
+/// The largest piece in which the kernel hands out a dump.
+const RECEIVE_BYTES: usize = 32 * 1024;
+
+/// The number (`nl_pid`) of the next socket. Low numbers are those of processes.
+static NUMBER: AtomicU32 = AtomicU32::new(1 << 30);
+
+/// The families that the agent talks to.
+#[derive(Debug, Clone, Copy)]
+pub enum Family {
+    /// Links, addresses, routes, rules, traffic control.
+    Route,
+    /// Generic netlink: the MPTCP path manager.
+    Generic,
+    /// What becomes of sockets.
+    Sockets,
+    /// Packet filters and address translation.
+    Netfilter,
+}
+
+/// A netlink socket, bound to the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct Socket {
+    pub(super) fd: OwnedFd,
+    number: u32,
+    pub(super) seq: u32,
+    /// Never filled in advance: most of its pages are never touched, and a page costs two changes of context.
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Socket {
+    /// Opens a socket in the namespace of the calling thread.
+    pub fn open(family: Family) -> Result<Self> {
+        let protocol = match family {
+            Family::Route => None,
+            Family::Generic => Some(rustix::net::netlink::GENERIC),
+            Family::Sockets => Some(rustix::net::netlink::SOCK_DIAG),
+            Family::Netfilter => Some(rustix::net::netlink::NETFILTER),
+        };
+        let what = || format!("opening a netlink socket ({family:?})");
+        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
+            .attempt(what)?;
+        sys::enable_extended_acks(&fd).attempt(what)?;
+        // Left alone, the kernel draws a random number for each socket but the first: what is watched would then
+        // decide which ports and keys the flows draw after it.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(what)?;
+        Ok(Self { fd, number, seq: 0, buffer: Vec::with_capacity(RECEIVE_BYTES) })
+    }
+
+    /// The descriptor, for waiting until there is something to read.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Asks one question and hands each part of the answer (without message header) to `each`.
+    /// `kernel_type` is the message type on the wire: the request's own, or the id of a generic family.
+    pub fn ask<R: NetlinkRequest>(
+        &mut self,
+        request: &R,
+        kernel_type: u16,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        self.seq += 1;
+        let mut message = Vec::with_capacity(HEADER_BYTES + request.payload().len());
+        push_message(&mut message, request, kernel_type, true, self.seq);
+        send(&self.fd, &message, SendFlags::empty()).attempt(|| "asking the kernel by netlink")?;
+        loop {
+            self.receive(RecvFlags::empty()).attempt(|| "reading an answer by netlink")?;
+            for (seq, answer) in answers(&self.buffer, R::lookup) {
+                if seq != self.seq {
+                    continue;
+                }
+                match answer {
+                    Answer::Data(_, payload) => each(payload),
+                    Answer::Done => return Ok(()),
+                    Answer::Failed(why) => return Err(Error::new(why)),
+                }
+            }
+        }
+    }
+
+    /// Reads what a multicast group has sent, without waiting: hands type and payload of each message to `each`.
+    /// False: nothing was there.
+    pub fn receive_events(&mut self, mut each: impl FnMut(u16, &[u8])) -> Result<bool> {
+        match self.receive(RecvFlags::DONTWAIT) {
+            Ok(()) => {}
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(errno) => return Err(errno).attempt(|| "reading events by netlink"),
+        }
+        for (_, answer) in answers(&self.buffer, no_lookup) {
+            if let Answer::Data(kind, payload) = answer {
+                each(kind, payload);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads what the kernel hands out at once into the buffer.
+    pub(super) fn receive(&mut self, flags: RecvFlags) -> rustix::io::Result<()> {
+        self.buffer.clear();
+        recv(&self.fd, spare_capacity(&mut self.buffer), flags).map(drop)
+    }
+
+    /// The number under which the kernel reaches the socket.
+    pub fn port_id(&self) -> u32 {
+        self.number
+    }
+
+    /// Joins the multicast group `group`.
+    pub fn join(&self, group: u32) -> Result<()> {
+        sys::join_netlink_group(&self.fd, group).attempt(|| format!("joining netlink group {group}"))
+    }
+}
+
+fn no_lookup(_: &[u8], _: usize, _: Option<u16>) -> (Vec<(&'static str, usize)>, Option<&'static str>) {
+    (Vec::new(), None)
+}

@@ -1,0 +1,206 @@
+//! One program of a trial, followed by a thread of its own from its start to its end.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::confine::{self, Group};
+use super::log::{self, Log};
+use super::{devices, ready, root};
+use crate::apply::enter;
+use crate::clock::{self, Latch};
+use crate::error::{Attempt, Error, Result, describe};
+use crate::plan::Program;
+use crate::sys;
+use crate::tables::{self, Event};
+use crate::traffic::Traffic;
+
+/// What the shell reports for a program that a signal has ended.
+const SIGNALLED: i64 = 128;
+/// How long, in virtual time, what a program has printed may take to its log.
+pub const SETTLING_US: i64 = 1000;
+
+/// A program of the plan and what has become of it.
+pub struct Running {
+    /// What it shall do.
+    pub plan: &'static Program,
+    pub group: Group,
+    pub log: Log,
+    pub started: Latch,
+    pub ended: Latch,
+    pub code: Mutex<Option<i64>>,
+    /// It has been told to end: how it does is no failure.
+    pub stopping: AtomicBool,
+    pub failure: Mutex<Option<String>>,
+}
+
+impl Running {
+    /// It has been started and has not ended.
+    pub fn lives(&self) -> bool {
+        self.started.time().is_some() && self.ended.time().is_none()
+    }
+
+    pub fn row(&self, traffic: &Traffic) -> tables::Program {
+        let ready_us = traffic.programs.get(self.plan.name.as_str()).and_then(Latch::time);
+        tables::Program {
+            program: Some(self.plan.name.as_str().into()),
+            node: Some(self.plan.netns.as_str().into()),
+            start_us: self.started.time(),
+            ready_us: ready_us.filter(|_| self.plan.ready.is_some()),
+            end_us: self.ended.time(),
+            exit_code: *self.code.lock().unwrap_or_else(PoisonError::into_inner),
+            stopped: Some(self.stopping.load(Ordering::SeqCst)),
+        }
+    }
+
+    pub fn signal(&self) {
+        if self.lives() || self.started.time().is_none() {
+            self.stopping.store(true, Ordering::SeqCst);
+            self.group.signal(self.plan.stop.signal);
+        }
+    }
+
+    fn fail(&self, why: &str) {
+        let told = self.told(why);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(told);
+    }
+
+    /// `program client (iperf3 -c h2) in h1: WHY; the last lines of its log: ..`
+    pub fn told(&self, why: &str) -> String {
+        let Program { name, netns, argv, .. } = self.plan;
+        let command: String = argv.join(" ").chars().take(120).collect();
+        let printed = self.log.tail();
+        let mut why = why.to_owned();
+        if self.group.was_full() {
+            let limit = confine::PROCESSES;
+            let _ = write!(why, "; it reached the limit of {limit} processes and threads"); // to a String
+        }
+        for device in devices::missing(argv.iter().map(String::as_str).chain([printed.as_str()])) {
+            let _ =
+                write!(why, "; there is no {device} in a guest, which has none of this machine's devices");
+        }
+        let tail = if printed.is_empty() {
+            "its log is empty".to_owned()
+        } else {
+            format!("the last lines of its log:\n{printed}")
+        };
+        format!("program {name} ({command}) in {netns}: {why}; {tail}")
+    }
+}
+
+/// One program, from its start to its end.
+pub fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
+    let plan = one.plan;
+    let ready_us = traffic.wait_for_programs(&plan.after).unwrap_or(0);
+    clock::sleep_until(ready_us + plan.start_us);
+    if one.stopping.load(Ordering::SeqCst) {
+        return;
+    }
+    let event = |event: &'static str, error: Option<i64>| {
+        traffic.push_event(Event {
+            t_us: Some(clock::trial_us()),
+            node: Some(plan.netns.as_str().into()),
+            event: Some(event.into()),
+            error,
+            ..Default::default()
+        });
+    };
+    event("program_start", None);
+    one.started.set(clock::trial_us());
+    let mut child = match enter(namespace).and_then(|()| spawn(one)) {
+        Ok(child) => child,
+        Err(error) => {
+            event("program_failed", None);
+            one.ended.set(clock::trial_us());
+            one.fail(&error.to_string());
+            return traffic.bell.ring();
+        }
+    };
+    stop_in_time(one);
+    if let Some(ready) = &plan.ready {
+        match ready::wait(ready, &one.log, &mut child) {
+            Ok(()) => traffic.program_is_ready(&plan.name, clock::trial_us()),
+            Err(why) if !one.stopping.load(Ordering::SeqCst) => one.fail(&why),
+            Err(_) => {}
+        }
+    }
+    let status = child.wait();
+    let ended_us = clock::trial_us();
+    let code = status.ok().and_then(code);
+    *one.code.lock().unwrap_or_else(PoisonError::into_inner) = code;
+    event("program_end", code);
+    clock::sleep_until(clock::trial_us() + SETTLING_US);
+    judge(one, code);
+    one.ended.set(ended_us);
+    if plan.ready.is_none() {
+        traffic.program_is_ready(&plan.name, ended_us);
+    }
+    traffic.bell.ring();
+}
+
+/// Whether it ended as it should have.
+fn judge(one: &Running, code: Option<i64>) {
+    if one.log.is_full() {
+        one.fail(&format!("it printed more than {} MiB", log::MAX_BYTES >> 20));
+    }
+    if one.stopping.load(Ordering::SeqCst) {
+        return;
+    }
+    let (Some(expected), Some(code)) = (one.plan.exit_code, code) else { return };
+    if code != expected {
+        let signal = code - SIGNALLED;
+        let how = if signal > 0 {
+            format!("ended by signal {signal}")
+        } else {
+            format!("ended with exit code {code}")
+        };
+        one.fail(&format!("it {how}, where exit code {expected} was expected"));
+    }
+}
+
+/// Stops it at its time, if it has one.
+fn stop_in_time(one: &Arc<Running>) {
+    let Some(at_us) = one.plan.stop.at_us else { return };
+    let stopped = Arc::clone(one);
+    let body = move || {
+        clock::sleep_until(at_us);
+        stopped.signal();
+        clock::sleep_until(at_us + stopped.plan.stop.grace_us);
+        stopped.group.kill();
+    };
+    if let Err(error) = thread::Builder::new().spawn(body) {
+        one.fail(&format!("starting the thread that stops it: {error}"));
+    }
+}
+
+fn spawn(one: &Running) -> Result<Child> {
+    let plan = one.plan;
+    let what = || "starting it".to_owned();
+    let (program, arguments) = plan.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
+    let output = one.log.writer().attempt(what)?;
+    let errors = output.try_clone().attempt(what)?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(plan.environment.iter().map(|(name, value)| (name, value)));
+    command.env("PWD", &plan.directory);
+    let nothing = File::open(format!("{}/dev/null", root::ROOT)).attempt(what)?;
+    command.stdin(nothing).stdout(output).stderr(errors).process_group(0);
+    sys::run_confined(&mut command, root::ROOT, &plan.directory, one.group.door().attempt(what)?);
+    command.spawn().map_err(|error| match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::NOENT) => Error::because(
+            what(),
+            format!("there is no program {program}, or its directory {} is not there; install it, or give its path", plan.directory),
+        ),
+        Some(errno) => Error::because(what(), describe(errno)),
+        None => Error::because(what(), error),
+    })
+}
+
+/// The exit code, as a shell gives it.
+fn code(status: ExitStatus) -> Option<i64> {
+    status.code().map(i64::from).or(status.signal().map(|signal| SIGNALLED + i64::from(signal)))
+}

@@ -1,0 +1,34 @@
+//! The session's console, on which orders come.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+use std::thread;
+
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use super::run::Runs;
+use crate::error::{Attempt, Result};
+use crate::program::root::ROOT;
+
+/// Carries out what comes on the console, as it comes.
+pub fn listen(runs: &Arc<Runs>) -> Result<()> {
+    let path = format!("{ROOT}/dev/tty1");
+    let what = || format!("opening the session's console {path}");
+    let console = File::options().read(true).write(true).open(&path).attempt(what)?;
+    let mut settings = tcgetattr(&console).attempt(what)?;
+    settings.make_raw();
+    tcsetattr(&console, OptionalActions::Now, &settings).attempt(what)?;
+    let runs = Arc::clone(runs);
+    let carry_out = move || {
+        for line in BufReader::new(console).lines() {
+            let order = line.map_err(|error| error.to_string());
+            match order.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string())) {
+                Ok(order) => runs.obey(order),
+                Err(error) => return crate::status::console(&format!("reading orders: {error}")),
+            }
+        }
+    };
+    thread::Builder::new().spawn(carry_out).attempt(what)?;
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! The standard streams of a session's program.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::Receiver;
+use std::thread;
+
+use super::orders::{Input, Start};
+use super::output::{Kind, Output};
+use super::terminal;
+use crate::error::{Attempt, Error, Result};
+use crate::job::JOB;
+use crate::program::root::ROOT;
+
+/// A piece of a program's input.
+pub enum Piece {
+    Bytes(Vec<u8>),
+    File(String),
+}
+
+/// Where what a program writes comes from.
+pub struct Source {
+    pub fd: OwnedFd,
+    pub kind: Kind,
+}
+
+/// A command, what it writes to, its terminal, and where its input goes in.
+pub type Prepared = (Command, Vec<Source>, Option<OwnedFd>, Option<OwnedFd>);
+
+/// The command with its standard streams, and this side of them.
+pub fn prepare(start: &Start) -> Result<Prepared> {
+    let what = || format!("starting {}", start.argv.join(" "));
+    let (program, arguments) =
+        start.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(start.environment.iter().map(|(name, value)| (name, value)));
+    if let Some(size) = start.terminal {
+        let (person, program) = terminal::open(size)?;
+        let again = || program.try_clone().attempt(what);
+        command.stdin(again()?).stdout(again()?).stderr(program);
+        let source = Source { fd: person.try_clone().attempt(what)?, kind: Kind::Stdout };
+        let feeding = Some(person.try_clone().attempt(what)?);
+        return Ok((command, vec![source], Some(person), feeding));
+    }
+    command.process_group(0);
+    let (out, to_out) = pipe(what)?;
+    let mut sources = vec![Source { fd: out, kind: Kind::Stdout }];
+    if start.merged {
+        command.stderr(to_out.try_clone().attempt(what)?);
+    } else {
+        let (err, to_err) = pipe(what)?;
+        sources.push(Source { fd: err, kind: Kind::Stderr });
+        command.stderr(to_err);
+    }
+    command.stdout(to_out);
+    let mut feeding = None;
+    command.stdin(match start.input {
+        Input::Nothing => nothing().attempt(what)?,
+        Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(what)?),
+        Input::Orders => {
+            let (from, to) = pipe(what)?;
+            feeding = Some(to);
+            Stdio::from(from)
+        }
+    });
+    Ok((command, sources, None, feeding))
+}
+
+pub fn nothing() -> std::io::Result<Stdio> {
+    File::open(format!("{ROOT}/dev/null")).map(Stdio::from)
+}
+
+fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
+    let flags = rustix::pipe::PipeFlags::CLOEXEC;
+    rustix::pipe::pipe_with(flags).attempt(what)
+}
+
+/// Writes to a program what comes for it; a program that does not read holds up nobody else.
+pub fn feed(to: OwnedFd, orders: Receiver<Piece>, output: Output, run: u32) -> std::io::Result<()> {
+    let write = move || {
+        let mut to = File::from(to);
+        for piece in orders {
+            let bytes = match piece {
+                Piece::Bytes(bytes) => Ok(bytes),
+                Piece::File(path) => {
+                    let bytes = std::fs::read(&path);
+                    if let Err(error) = output.frame(run, Kind::Taken, &[]) {
+                        return crate::status::console(&error.to_string());
+                    }
+                    bytes
+                }
+            };
+            match bytes {
+                Ok(bytes) => {
+                    if std::io::Write::write_all(&mut to, &bytes).is_err() {
+                        return; // it does not want any more
+                    }
+                }
+                Err(error) => {
+                    return crate::status::console(&format!("reading input for a program: {error}"));
+                }
+            }
+        }
+    };
+    thread::Builder::new().spawn(write).map(drop)
+}

@@ -1,0 +1,38 @@
+//! System calls by their results, and socket options as plain data.
+
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::{Errno, Result};
+
+/// A size as the kernel takes it.
+#[allow(clippy::cast_possible_truncation)] // sizes of a few structures, known when this is compiled
+pub const fn size32(bytes: usize) -> u32 {
+    bytes as u32
+}
+
+pub fn check(result: i32) -> Result<()> {
+    if result < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+pub fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// `getsockopt` of plain data. Returns how many bytes of `value` the kernel filled.
+pub fn getsockopt(fd: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> Result<usize> {
+    let mut length = size32(value.len());
+    // SAFETY: the kernel writes at most `length` bytes, the size of `value`; options of plain data hold no pointers.
+    check(unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length)
+    })?;
+    Ok(length as usize)
+}
+
+/// Sets an option whose value is a plain integer.
+pub fn set_integer(fd: BorrowedFd<'_>, level: i32, name: i32, value: u32) -> Result<()> {
+    // SAFETY: the kernel reads the four bytes of `value`.
+    check(unsafe {
+        libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size32(size_of::<u32>()))
+    })
+}

@@ -14,19 +14,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.engine.engine import Job
+from plait.engine.uml.boot import EMPTY_PLAN
 from plait.engine.uml.containment import LAYERS, Policy
-from plait.engine.uml.trial import NOTHING, VirtualEngine
+from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
-
-AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 
 
 def main() -> None:
@@ -38,7 +37,7 @@ def main() -> None:
         "no layer": VirtualEngine(kernel, AGENT, policy=Policy(unconfined=True, without=tuple(LAYERS))),
     }
     pair = [resolve(case.scenario, 1) for case in expand(load("two-paths"))]
-    for name, plans in (("start and end of a guest", [NOTHING]), ("TCP and MPTCP of two-paths", pair)):
+    for name, plans in (("start and end of a guest", [EMPTY_PLAN]), ("TCP and MPTCP of two-paths", pair)):
         took: dict[str, list[float]] = {kind: [] for kind in engines}
         for _ in range(rounds):
             for kind, engine in engines.items():
@@ -54,7 +53,7 @@ def _seconds(engine: VirtualEngine, plan: Plan) -> float:
     with tempfile.TemporaryDirectory(prefix="plait-cost-") as name:
         folder = Path(name) / "job"
         folder.mkdir()
-        if plan is NOTHING:
+        if plan is EMPTY_PLAN:
             (folder / "inventory-request.json").write_text('{"settings": []}', encoding="utf-8")
         began = time.perf_counter()
         engine.execute(Job(plan, {}, folder))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import plait.study.estimate as estimates
 from plait import scenario as scenarios
 from plait.cache import cache_root
-from plait.cli.run import engine_called
+from plait.engine.factory import make_engine
 from plait.report import build
 from plait.study.perform import Options, perform
 from plait.study.request import study_of
@@ -91,7 +91,7 @@ def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out
     options = Options(repeat=repeat, fresh=True, calibrate=False, confirmed=True)
     started = time.monotonic()
     folder, outcome = perform(
-        scenario, name, lambda: engine_called("virtual", kernel), options,
+        scenario, name, lambda: make_engine(kernel=kernel), options,
         folder=out, watch=unwatched, tell=lambda _: None,
     )  # fmt: skip
     ran_s = time.monotonic() - started

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
@@ -71,4 +71,4 @@ def main(agent: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(plait.__file__).parent / "_bin" / "plait-agent")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else AGENT)

@@ -19,12 +19,13 @@ import mininets
 from rich.console import Console
 from rich.table import Table
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.cli.exec import plan_of
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
-from plait.engine.uml.session import First, Session, Start
+from plait.engine.interactive import Start
+from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 REPEATS = 5
-AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 PLAIT = Path(sys.executable).parent / "plait"
 GIGABIT = """
 title: Two paths of 1 Gbit/s
@@ -108,7 +108,7 @@ def mininet_pair() -> float | str:
 def starting_programs(bench: Bench, folder: Path) -> float:
     """Returns the processor time in s that a guest with the host's files takes beyond a bare one: medians."""
     plan = plan_of(1, 1024)
-    first = First(start=Start(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
+    first = SessionRequest(start=Start(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
 
     def full(number: int) -> float:
         place = folder / f"session-{number}"

@@ -20,8 +20,8 @@ import mininets
 from rich.console import Console
 from rich.table import Table
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
@@ -88,7 +88,7 @@ def mininet_s(k: int) -> str:
 
 def main() -> int:
     """Prints the table."""
-    engine = VirtualEngine(kernels.ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+    engine = VirtualEngine(kernels.ensure(), AGENT)
     table = Table("k", "nodes", "links", "plan s", "build s", "of that busy", "ms a link", "Mininet s")
     for k in map(int, sys.argv[1:] or (4, 6, 8)):
         links, planned, built, busy = measure(engine, k)

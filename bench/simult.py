@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
@@ -23,7 +23,6 @@ from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.vary.cases import trial_seed
 
-AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 SIZES = (("16MiB", "80KiB"), ("80KiB", "16MiB"))
 DELAYS = {10: (("50us", "50us"), ("1ms", "25ms")), 3: (("50us", "50us"), ("1ms", "25ms"), ("25ms", "1ms"))}
 """Of both links, by the rate of the second one in Mbit/s; the first has 10."""

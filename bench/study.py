@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-import plait
 from plait import kernel as kernels
 from plait.api.calls import _Silent
+from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
@@ -86,7 +86,7 @@ def main() -> None:
     """Measures and prints the table."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
     scenario = load("two-paths", ("vary={}", "transport=mptcp", f"repeat={trials}"))
-    engine = VirtualEngine(kernels.ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+    engine = VirtualEngine(kernels.ensure(), AGENT)
     one: dict[str, tuple[float, float, float]] = {}
     whole: dict[str, tuple[float, float, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
@@ -21,9 +20,9 @@ from plait.scenario import load, parse
 from plait.scenario.vary.cases import expand, trial_seed
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import Plan
+    from pathlib import Path
 
-AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
+    from plait.plan.model.plan import Plan
 
 
 @dataclass(frozen=True)

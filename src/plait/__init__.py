@@ -1,29 +1,39 @@
 """plait: a Multipath TCP laboratory that runs a real Linux kernel in virtual time.
 
     scenario = plait.load("two-paths", repeat=5)     a file, or a shipped scenario
-    study = plait.run(scenario)                      runs it, and returns what was found
+    study = plait.run(scenario)                      runs it, and returns its results
     study.summary, study.trials, study.table("subflows"), study.figures
-    study = plait.open("results/two-paths")          one that was run before
+    study = plait.open("results/two-paths")          a study that was run before
 
-What is behind these is loaded when it is first used.
+plait imports what is behind these names when they are first used.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["Scenario", "Study", "load", "open", "run"]
+from plait.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from plait.api import Figure, Study, load, open, run  # noqa: A004 - as plait.open
+    from plait.scenario import Scenario
+
+__all__ = ["Figure", "Scenario", "Study", "load", "open", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Returns what is loaded at its first use."""
-    if name in {"Study", "load", "open", "run"}:
-        from plait import api
-
-        return getattr(api, name)
+    """Return what is imported at its first use."""
     if name == "Scenario":
         from plait.scenario import Scenario
 
         return Scenario
+    if name in __all__:
+        from plait import api
+
+        return getattr(api, name)
     raise AttributeError(f"module 'plait' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted([*__all__, "__version__"])

@@ -13,6 +13,7 @@ import pytest
 import plait
 from plait import kernel as kernels
 from plait.api.additions import add
+from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.errors import RequestError
 from plait.kernel import additions
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.guest, pytest.mark.users]
 
-AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-scheduler.md"
 PLAIT = Path(sys.executable).parent / "plait"

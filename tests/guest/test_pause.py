@@ -17,8 +17,8 @@ from terminal import LIMIT_S, PLAIT, SOURCE, Terminal
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
+from plait.engine.interactive import Start
 from plait.engine.uml import pause
-from plait.engine.uml.session import Start
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.prompt.live import Live, Run

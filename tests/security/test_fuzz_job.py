@@ -13,7 +13,9 @@ import pytest
 from plait.dataset.convert import convert
 from plait.engine.uml.containment import GUEST
 from plait.engine.uml.guest_folder import GuestFolder
-from plait.engine.uml.trial import LEFT, disk_used, judge, virtual_us
+from plait.engine.uml.outcome import disk_used, judge
+from plait.engine.uml.trial import LEFT
+from plait.engine.uml.watch import virtual_us
 from plait.errors import DataError, TrialError
 from plait.plan.identity import plan_bytes
 from plait.testing.engine import write_arrow

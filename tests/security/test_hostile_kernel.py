@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import plait
 from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.engine.engine import Job
 from plait.engine.uml.containment import Policy
 from plait.engine.uml.trial import VirtualEngine
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.guest
 
-AGENT = Path(plait.__file__).parent / "_bin" / "plait-agent"
 PLAIT = Path(sys.executable).parent / "plait"
 HOSTILE = r"""
 #include <linux/module.h>

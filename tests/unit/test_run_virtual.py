@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from plait.engine.engine import Interrupted, Job
+from plait.engine.uml.boot import kernel_parameters
 from plait.engine.uml.containment import Policy
-from plait.engine.uml.trial import Limits, VirtualEngine, kernel_parameters
+from plait.engine.uml.trial import VirtualEngine
+from plait.engine.uml.watch import Limits
 from plait.errors import TrialError
 from plait.kernel import Kernel
 from plait.testing.plans import fake_plan

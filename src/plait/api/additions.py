@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
-from plait.engine.uml.trial import Limits, VirtualEngine
+from plait.engine.uml.trial import VirtualEngine
+from plait.engine.uml.watch import Limits
 from plait.errors import RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.resolve import resolve

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import plait
 from plait import scenario as scenarios
 from plait.api.study import Study
+from plait.engine.factory import make_engine
 from plait.errors import RequestError
 from plait.report import build
 from plait.study.perform import Options, perform
+from plait.study.progress import in_notebook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from plait.engine.engine import Engine
     from plait.scenario import Scenario
-    from plait.study.runner import Observer, TrialKey, TrialOutcome
 
 
 def load(reference: str | Path, **fields: object) -> Scenario:
@@ -75,10 +76,10 @@ def run(
     folder, outcome = perform(
         asked,
         name,
-        (lambda: engine) if engine is not None else _virtual(kernel),
+        (lambda: engine) if engine is not None else partial(make_engine, kernel=kernel),
         options,
         folder=Path(out) if out is not None else None,
-        watch=lambda total: _watch(total, shown=progress),
+        watch=partial(in_notebook, shown=progress),
         tell=lambda _: None,
     )
     if outcome.interrupted:
@@ -94,48 +95,4 @@ def open_study(folder: str | Path) -> Study:
 
 def _options(fields: Mapping[str, object]) -> list[str]:
     """Returns the fields as the command line would set them."""
-    import json
-
     return [f"{path}={json.dumps(value, default=str)}" for path, value in fields.items()]
-
-
-def _virtual(kernel: str | None) -> Callable[[], Engine]:
-    def make() -> Engine:
-        from plait.engine.uml.trial import VirtualEngine
-        from plait.kernel import ensure, find
-
-        agent = Path(plait.__file__).parent / "_bin" / "plait-agent"
-        return VirtualEngine(find(kernel) if kernel else ensure(), agent)
-
-    return make
-
-
-class _Silent:
-    """Says nothing."""
-
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Nothing."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def _watch(total: int, *, shown: bool) -> Iterator[Observer]:
-    """Yields an observer that shows a bar in a notebook or a terminal, and nothing elsewhere."""
-    from rich.console import Console
-
-    console = Console()
-    if not shown or not (console.is_jupyter or console.is_terminal):
-        yield _Silent()
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("", total=total)
-
-        class Bar(_Silent):
-            def trial_ended(self, outcome: TrialOutcome) -> None:  # noqa: ARG002 - an end is an end
-                bar.advance(task)
-
-        yield Bar()

@@ -10,13 +10,13 @@ import sys
 
 import typer
 
-import plait
 from plait import limits
 from plait.cli import compare, doctor, explain, export, import_, kernel, lint, merge, plan, report, run, shell
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.cli.shared import ending
 from plait.errors import Ended, PlaitError
+from plait.version import __version__
 
 app = typer.Typer(
     name="plait",
@@ -46,7 +46,7 @@ app.add_typer(kernel.app, name="kernel")
 @app.callback(invoke_without_command=True)
 def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     if version:
-        typer.echo(f"plait {plait.__version__}")
+        typer.echo(f"plait {__version__}")
         raise typer.Exit
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from plait.binaries import AGENT
 from plait.errors import MachineError, PlaitError
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ def _memory() -> str:
 
 
 def _agent() -> str:
-    from plait.cli.run import agent_path
 
-    path = agent_path()
+    path = AGENT
     if not path.is_file():
         raise MachineError(f"there is no plait-agent at {path}; run `make setup`")
     return f"{path.stat().st_size >> 10} KiB"
@@ -85,17 +85,17 @@ def _kernel() -> Kernel:
 
 
 def _trial() -> str:
-    from plait.cli.run import agent_path
     from plait.dataset.convert import convert
     from plait.engine.engine import Job
-    from plait.engine.uml.trial import Limits, VirtualEngine
+    from plait.engine.uml.trial import VirtualEngine
+    from plait.engine.uml.watch import Limits
     from plait.plan.resolve import resolve
     from plait.scenario import parse
     from plait.scenario.vary.cases import expand
 
     plan = resolve(expand(parse(_PROBE, "the doctor's scenario"))[0].scenario, 1)
     with tempfile.TemporaryDirectory(prefix="plait-doctor-") as folder:
-        engine = VirtualEngine(_kernel(), agent_path(), Limits(total_s=60, stall_s=30))
+        engine = VirtualEngine(_kernel(), AGENT, Limits(total_s=60, stall_s=30))
         engine.execute(Job(plan, {}, Path(folder)))
         flow = convert(Path(folder) / "data", Path(folder) / "tables")["flows"].row(0, named=True)
     if not flow["completed"]:

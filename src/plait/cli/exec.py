@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.binaries import AGENT
 from plait.cli.shared.ending import say
+from plait.cli.shared.environment import environment_of
+from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
+    from plait.engine.interactive import Start
     from plait.engine.uml.containment import Policy
     from plait.engine.uml.foreground import Bounds
-    from plait.engine.uml.session import First, Start
+    from plait.engine.uml.session import SessionRequest
     from plait.plan.model.plan import Plan
     from plait.units import Duration
 
@@ -29,8 +33,6 @@ What programs compute takes no time, so that switches that ask a controller answ
 _READ_AHEAD_BYTES = 256 << 20
 _BROKEN_PIPE = 141
 """What a shell gives a program that SIGPIPE has ended."""
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH")
 
 
 def command(
@@ -74,7 +76,7 @@ def command(
     """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
     from plait.engine.uml.foreground import Bounds
     from plait.engine.uml.services import iperf_settings, services
-    from plait.engine.uml.session import First
+    from plait.engine.uml.session import SessionRequest
     from plait.errors import RequestError
 
     if clock not in CLOCKS:
@@ -83,7 +85,7 @@ def command(
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
     plan = plan_of(seed, _mebibytes(memory), system_call_ns=_duration("--system-call", system_call))
-    first = First(
+    first = SessionRequest(
         start=_start(program, environment, real_time=real_time),
         writable=[_writable(folder) for folder in rw or []],
         processes_max=processes,
@@ -100,26 +102,23 @@ def _wall_s(text: str) -> float:
     return float("inf") if wall_us is None else wall_us / 1e6
 
 
-def _boot(kernel: str | None, plan: Plan, first: First, bounds: Bounds, allowed: Policy) -> int:
+def _boot(kernel: str | None, plan: Plan, first: SessionRequest, bounds: Bounds, allowed: Policy) -> int:
     """Boots the guest, follows its program to its end, and returns its exit code."""
     from plait.cache import cache_root
-    from plait.cli.kernel import build_with_progress
-    from plait.cli.run import agent_path
     from plait.engine.uml import foreground
     from plait.engine.uml.containment import caution
     from plait.engine.uml.session import Session
     from plait.engine.workspace import Workspace
-    from plait.kernel import find
 
     assert first.start is not None
-    chosen = find(kernel) if kernel else build_with_progress(None)
+    chosen = chosen_kernel(kernel)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
         if first.start.input == "file":
             (folder / "input").mkdir()
             foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _tell)
         with Session(
-            chosen, agent_path(), folder, plan, first, real_time=bounds.real_time, policy=allowed
+            chosen, AGENT, folder, plan, first, real_time=bounds.real_time, policy=allowed
         ) as session:
             if session.guest.missing:
                 _tell(caution(session.guest.missing))
@@ -140,15 +139,17 @@ def _tell(text: str) -> None:
 
 def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:
     """Returns the plan of a guest without any network, in which programs run at this virtual cost of system calls."""
-    from plait.engine.uml.trial import NOTHING
+    from plait.engine.uml.boot import EMPTY_PLAN
 
-    machine = NOTHING.machine.model_copy(update={"memory_mib": memory_mib, "syscall_ns": int(system_call_ns)})
-    return NOTHING.model_copy(update={"seed": seed, "machine": machine})
+    machine = EMPTY_PLAN.machine.model_copy(
+        update={"memory_mib": memory_mib, "syscall_ns": int(system_call_ns)}
+    )
+    return EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
 
 
 def _start(program: list[str], environment: list[tuple[str, str]], *, real_time: bool) -> Start:
+    from plait.engine.interactive import Start
     from plait.engine.uml.foreground import RUN, merged_streams, terminal_size
-    from plait.engine.uml.session import Start
 
     terminal = _has_terminal(real_time=real_time)
     return Start(
@@ -175,27 +176,6 @@ def _input(*, real_time: bool) -> str:
     if stat.S_ISCHR(mode) and (not real_time or not os.isatty(0)):
         return "nothing"  # a terminal, in virtual time, or /dev/null
     return "orders" if real_time else "file"
-
-
-def environment_of(given: list[str], *, terminal: bool) -> list[tuple[str, str]]:
-    """Returns a program's variables: little of plait's own, so that they are the same tomorrow, and what is `given`."""
-    from plait.engine.uml.services import COMMANDS
-    from plait.errors import RequestError
-
-    passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON
-    environment = {name: os.environ[name] for name in passed_on if name in os.environ}
-    path = environment.get("PATH", "").split(":")
-    more = [one for one in (*_SYSTEM_PATH.split(":"), COMMANDS) if one not in path]
-    environment["PATH"] = ":".join(path + more).strip(":")
-    environment |= {"USER": "root", "LOGNAME": "root"}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not name:
-            raise RequestError(f"--env {text}: it has no name; write NAME=VALUE")
-        if not equals and name not in os.environ:
-            raise RequestError(f"--env {name}: there is no such variable here to pass on; write {name}=VALUE")
-        environment[name] = value if equals else os.environ[name]
-    return sorted(environment.items())
 
 
 def _writable(folder: Path) -> Path:

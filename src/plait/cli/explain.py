@@ -59,13 +59,14 @@ def _tried(
     folder: Path, found: StudyExplanation, asked: list[str], kernel: str | None, *, verify: bool, seeds: int
 ) -> StudyExplanation:
     """Returns the explanation with what was tried; progress goes to standard error."""
-    from plait.cli.run import engine_called
+    from plait.cli.shared.kernel import build_with_progress
+    from plait.engine.factory import make_engine
     from plait.study.verify import try_out
 
     return try_out(
         folder,
         found,
-        lambda: engine_called("virtual", kernel),
+        lambda: make_engine(kernel=kernel, warn=say, build=build_with_progress),
         what_ifs=[one.split(";") for one in asked],
         verify=verify,
         seeds=seeds,

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plait.binaries import AGENT
+from plait.cli.shared.kernel import build_with_progress
+
 if TYPE_CHECKING:
     from plait.importers.draft import Draft
 
@@ -78,10 +81,10 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     import json
 
     from plait.cache import cache_root
-    from plait.cli.exec import environment_of, plan_of
-    from plait.cli.kernel import build_with_progress
-    from plait.cli.run import agent_path
-    from plait.engine.uml.session import END, STDERR, STDOUT, First, Session, Start
+    from plait.cli.exec import plan_of
+    from plait.cli.shared.environment import environment_of
+    from plait.engine.interactive import END, STDERR, STDOUT, Start
+    from plait.engine.uml.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
     from plait.errors import RequestError
     from plait.importers import recorder
@@ -93,11 +96,11 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
         *([topo] if topo else []),
     ]
     start = Start(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
-    first = First(start=start, time_limit_us=_LIMIT_US)
+    first = SessionRequest(start=start, time_limit_us=_LIMIT_US)
     said = {STDOUT: b"", STDERR: b""}
     with (
         Workspace(cache_root() / "exec", ".work-") as workspace,
-        Session(build_with_progress(None), agent_path(), workspace.job(), plan_of(1, 1024), first) as session,
+        Session(build_with_progress(), AGENT, workspace.job(), plan_of(1, 1024), first) as session,
     ):
         while True:
             session.wait()

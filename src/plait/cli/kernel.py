@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from plait.kernel import Kernel
+from plait.binaries import AGENT
+from plait.cli.shared.kernel import build_with_progress, chosen_kernel
 
 app = typer.Typer(
     help="Build and list laboratory kernels; add schedulers and congestion controls.", no_args_is_help=True
@@ -45,11 +44,8 @@ def add(
 ) -> None:
     """Add a scheduler or a congestion control from one C file; scenarios then choose it by its name."""
     from plait.api.additions import add
-    from plait.cli.run import agent_path
-    from plait.kernel import find
 
-    chosen = find(kernel) if kernel else build_with_progress(None)
-    addition = add(file, chosen, agent_path())
+    addition = add(file, chosen_kernel(kernel), AGENT)
     if addition.warnings:
         typer.echo(addition.warnings, err=True)
     for old in addition.replaced:
@@ -81,43 +77,3 @@ def list_built() -> None:
         for name in addition.names:
             kind = "scheduler" if name in addition.schedulers else "congestion control"
             typer.echo(f"{name}  {kind}, added from {addition.file}, {addition.added_at}")
-
-
-def build_with_progress(source: Path | None, *, debug: bool = False) -> Kernel:
-    """Returns the kernel (see `plait.kernel.ensure`), showing on standard error how a build goes."""
-    from plait.kernel import ensure
-
-    if not sys.stderr.isatty():
-        return ensure(source=source, progress=_Lines(), debug=debug)
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("laboratory kernel: {task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("looking for it", total=None, visible=False)
-
-        def tell(step: str, fraction: float | None) -> None:
-            bar.update(task, description=step, total=1.0, completed=fraction or 0.0, visible=True)
-
-        return ensure(source=source, progress=tell, debug=debug)
-
-
-class _Lines:
-    """Progress where nobody watches: a line for each step, and one for each tenth of a long one."""
-
-    def __init__(self) -> None:
-        self._last = ("", -1)
-
-    def __call__(self, step: str, fraction: float | None) -> None:
-        """Writes a line when there is something new to say."""
-        tenth = -1 if fraction is None else int(fraction * 10)
-        if (step, tenth) != self._last:
-            self._last = (step, tenth)
-            share = f" {tenth * 10} %" if tenth >= 0 else ""
-            sys.stderr.write(f"laboratory kernel: {step}{share}\n")
-            sys.stderr.flush()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.binaries import AGENT
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -60,7 +62,6 @@ def command(
 
 def _ask_kernel(cases: Sequence[Case]) -> bool:
     """Refuses what the kernel lacks (ScenarioError); False when there is no kernel to ask."""
-    from plait.cli.run import agent_path
     from plait.engine.uml.trial import VirtualEngine
     from plait.errors import MachineError
     from plait.kernel import built_by_default
@@ -70,7 +71,7 @@ def _ask_kernel(cases: Sequence[Case]) -> bool:
     if kernel is None:
         return False
     try:
-        engine = VirtualEngine(kernel, agent_path())
+        engine = VirtualEngine(kernel, AGENT)
         engine.inventory()
     except MachineError:
         return False

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.ending import say
+from plait.cli.shared.environment import environment_of
+from plait.cli.shared.kernel import build_with_progress
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
-    from plait.engine.engine import Engine
-    from plait.engine.uml.containment import Policy
     from plait.study.pauses import Halt
     from plait.study.runner import StudyOutcome
 
-ENGINES = ("virtual",)
 _NO_JSON = "--json with a pause: standard output is the prompt's; summary.json is in the result folder"
 
 ScenarioArgument = Annotated[
@@ -70,9 +69,10 @@ def command(
 ) -> int:
     """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
     from plait import scenario as scenarios
-    from plait.cli.shared.progress import observer
+    from plait.engine.factory import make_engine
     from plait.errors import RequestError
     from plait.study.perform import Options, perform
+    from plait.study.progress import on_standard_error
 
     allowed = policy(disk, unconfined=unconfined)
     overrides = _with_pauses(overrides, pause)
@@ -82,12 +82,19 @@ def command(
     folder, outcome = perform(
         loaded,
         Path(scenario).stem,
-        lambda: engine_called(engine, kernel, trial_timeout, allowed),
+        lambda: make_engine(
+            engine,
+            kernel,
+            trial_timeout_s=trial_timeout,
+            policy=allowed,
+            warn=say,
+            build=build_with_progress,
+        ),
         Options(
             seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)
         ),
         folder=out,
-        watch=partial(observer, bar=not loaded.pause),
+        watch=partial(on_standard_error, bar=not loaded.pause),
         tell=say,
         ask=_ask,
     )
@@ -119,17 +126,9 @@ def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[
 
 
 def _ask(halt: Halt) -> bool:
-    from plait.cli.exec import environment_of
     from plait.prompt.pause import ask
 
     return ask(halt, environment_of([], terminal=True))
-
-
-def agent_path() -> Path:
-    """Returns where `make setup` leaves the agent."""
-    import plait
-
-    return Path(plait.__file__).parent / "_bin" / "plait-agent"
 
 
 def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: list[str] | None) -> str:
@@ -140,24 +139,6 @@ def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: l
     for override in overrides or ():
         words += ["--set", override]
     return shlex.join(words)
-
-
-def engine_called(
-    name: str, kernel: str | None, trial_timeout: float = 3600, allowed: Policy | None = None
-) -> Engine:
-    """Returns the engine called `name` (RequestError when there is none, MachineError when it cannot run here)."""
-    from plait.cli.kernel import build_with_progress
-    from plait.engine.uml.containment import USUAL
-    from plait.engine.uml.trial import Limits, VirtualEngine
-    from plait.errors import RequestError
-    from plait.kernel import find
-
-    if name not in ENGINES:
-        raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")
-    chosen = find(kernel) if kernel else build_with_progress(None)
-    return VirtualEngine(
-        chosen, agent_path(), Limits(total_s=trial_timeout), policy=allowed or USUAL, warn=say
-    )
 
 
 def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.binaries import AGENT
 from plait.cli.shared.ending import say
+from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def command(
     unconfined: UnconfinedOption = False,
 ) -> int:
     """Open a prompt in the running network of a scenario. A second one, elsewhere, joins the first."""
-    from plait.cli.exec import environment_of
+    from plait.cli.shared.environment import environment_of
     from plait.errors import RequestError
     from plait.prompt.loop import Prompt
     from plait.prompt.view import view
@@ -72,19 +74,16 @@ def _serve(
 ) -> int:
     """Boots the network, serves it, and uses it; it ends with this prompt."""
     from plait.cache import cache_root
-    from plait.cli.kernel import build_with_progress
-    from plait.cli.run import agent_path
     from plait.engine.uml.containment import caution
-    from plait.engine.uml.session import First, Session
+    from plait.engine.uml.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
-    from plait.kernel import find
     from plait.prompt.live import Live
 
-    chosen = find(kernel) if kernel else build_with_progress(None)
+    chosen = chosen_kernel(kernel)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
-        first = First(network=True)
-        with Session(chosen, agent_path(), folder, plan, first, real_time=True, policy=allowed) as session:
+        first = SessionRequest(network=True)
+        with Session(chosen, AGENT, folder, plan, first, real_time=True, policy=allowed) as session:
             if session.guest.missing:
                 say(caution(session.guest.missing))
             with Live(session, path) as live:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from plait.engine.interactive import PromptedGuest
     from plait.engine.inventory import Inventory, Setting
-    from plait.engine.uml.pause import PausingGuest
     from plait.plan.model.plan import PauseAt, Plan
 
 
@@ -41,7 +41,7 @@ class Job:
     """Set by the study when the user interrupts: the engine ends the trial at once and raises Interrupted."""
     progress: Callable[[int], None] = lambda _virtual_us: None
     """Called now and then with the trial's virtual time in us."""
-    prompt: Callable[[PauseAt, PausingGuest], None] | None = None
+    prompt: Callable[[PauseAt, PromptedGuest], None] | None = None
     """Called where the plan has a pause; the trial goes on when it returns."""
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, Plan, Route, VethEnd
     from plait.plan.model.qdiscs import Qdisc
     from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.topology import Port, Topology, Wired
+    from plait.plan.network.model import Port, Topology, Wired
     from plait.scenario.fields.events import Change, Happening
 
 _NS_PER_US = 1000

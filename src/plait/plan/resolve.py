@@ -20,12 +20,13 @@ from plait.plan.model.plan import Bridge, ChangeQdisc, Machine, Measure, Namespa
 from plait.plan.model.qdiscs import Netem
 from plait.plan.network import openflow, sysctls, topology
 from plait.plan.network.middlebox import middleboxes
-from plait.plan.routes import explicit_paths
+from plait.plan.network.model import WIRE, mac
 from plait.plan.structure import structure
 from plait.plan.traffic.applications import application, length_us, messages
 from plait.plan.traffic.flow_slots import slots, total
 from plait.plan.traffic.flows import MAX_FLOWS, directed, flows, spread
 from plait.plan.traffic.monitors import RING_MIB, monitors
+from plait.plan.traffic.path_subflows import check_subflows
 from plait.plan.traffic.programs import end_us, host_names, memory_mib, programs, system_call_ns
 from plait.scenario.check.references import MAX_LINKS
 from plait.scenario.fields.nodes import Host
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from plait.plan.model.qdiscs import Distribution, Qdisc
     from plait.plan.mptcp.missing_subflows import Absent
     from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.topology import Topology
+    from plait.plan.network.model import Topology
     from plait.plan.routes.tables import Routing
     from plait.plan.traffic.flow_slots import Slot
     from plait.plan.traffic.flows import Entry
@@ -96,7 +97,7 @@ def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
     net, routing, manager = shape.net, shape.routing, shape.manager
     entries, between = shape.entries, shape.between
     routes, rules = routing.routes()
-    explicit_paths.check_subflows(net, routing.reach, entries, manager)
+    check_subflows(net, routing.reach, entries, manager)
     planned_flows = tuple(flows(entries, net, routing, manager))
     rtts = _rtts(entries, between, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
@@ -239,7 +240,7 @@ def _namespaces(net: Topology) -> tuple[Namespace, ...]:
             own += sysctls.given(getattr(options, "sysctls", {}))
             out.append(Namespace(name=name, role=role, sysctls=sysctls.merged(base, common, own)))  # type: ignore[arg-type]
     wire = sysctls.of_node(scenario, "wire", ipv6=False)
-    return (*out, Namespace(name=topology.WIRE, role="wire", sysctls=tuple(wire)))
+    return (*out, Namespace(name=WIRE, role="wire", sysctls=tuple(wire)))
 
 
 def _nats(net: Topology) -> Iterator[Nat]:
@@ -254,7 +255,7 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
         Bridge(
             netns=switch,
             ifname=openflow.BRIDGE,
-            mac=topology.mac(2, number),
+            mac=mac(2, number),
             ports=tuple(port.ifname for port in net.ports[switch]),
         )
         for number, (switch, options) in enumerate(net.scenario.network.switches.items())

@@ -19,7 +19,7 @@ from plait.plan.traffic.program_paths import Between
 if TYPE_CHECKING:
     from plait.plan.model.plan import Path
     from plait.plan.mptcp.missing_subflows import Absent
-    from plait.plan.network.topology import Topology
+    from plait.plan.network.model import Topology
     from plait.scenario import Scenario
     from plait.scenario.fields.conditions import Conditions
 

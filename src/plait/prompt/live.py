@@ -17,14 +17,14 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from plait.engine.uml.session import END
+from plait.engine.interactive import END
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plait.engine.uml.session import Size, Start, Talking
+    from plait.engine.interactive import PromptedGuest, Size, Start
 
 _HEADER = struct.Struct("<III")
 _LINE_BYTES = 1 << 16
@@ -44,7 +44,7 @@ class _Client:
 class Live:
     """Serves `session` at the Unix socket `path`, until the `with` block ends."""
 
-    session: Talking
+    session: PromptedGuest
     path: Path
     _clients: dict[int, _Client] = field(default_factory=dict)
     failure: TrialError | None = None
@@ -71,7 +71,7 @@ class Live:
             self._until_over()
         except TrialError as error:  # the guest did what no guest of plait does
             self.failure = error
-            self.session.guest.end()
+            self.session.end()
         for client in list(self._clients.values()):
             self._drop(client)
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
+from plait.engine.interactive import END, Start
 from plait.engine.uml.foreground import raw, terminal_size
-from plait.engine.uml.session import END, Start
 from plait.prompt.live import Run
 from plait.scenario.fields.programs import SHELL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.engine.uml.session import Size
+    from plait.engine.interactive import Size
     from plait.prompt.view import View
 
 _BASH = ("/bin/bash", "--norc", "--noprofile")

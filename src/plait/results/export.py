@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import plait
 from plait.analysis.iperf3 import exportable, iperf3_document
 from plait.analysis.translation import with_translation
 from plait.dataset.trial import TRIALS, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.files import Folder
 from plait.scenario.read.wording import nearest
+from plait.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def export_flow(
         plan = with_translation(found.plan, found.tables)
         flows = {one.name: one for one in exportable(plan)}
         chosen = _one("flow over TCP or MPTCP", flow, list(flows))
-        return iperf3_document(flows[chosen], found.tables, plait.__version__)
+        return iperf3_document(flows[chosen], found.tables, __version__)
 
 
 def _one(what: str, asked: str | None, there: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plait.engine.uml.pause import PausingGuest
+    from plait.engine.interactive import PromptedGuest
     from plait.plan.model.plan import PauseAt, Plan
 
 
@@ -24,7 +24,7 @@ class Halt:
     """It is the `number`th (from 1) of so many of the study."""
     at: PauseAt
     plan: Plan
-    guest: PausingGuest
+    guest: PromptedGuest
 
     @property
     def sentence(self) -> str:
@@ -51,11 +51,11 @@ class Halts:
         """Returns the plan, without pauses where nobody wants any."""
         return plan if self.wanted else plan.model_copy(update={"pause": ()})
 
-    def prompt(self, case: str, index: int, plan: Plan) -> Callable[[PauseAt, PausingGuest], None]:
+    def prompt(self, case: str, index: int, plan: Plan) -> Callable[[PauseAt, PromptedGuest], None]:
         """Returns what to call at the pauses of a trial."""
         number = self._numbers.setdefault((case, index), len(self._numbers) + 1)
 
-        def halt(at: PauseAt, guest: PausingGuest) -> None:
+        def halt(at: PauseAt, guest: PromptedGuest) -> None:
             if self.ask is not None and not self.ask(Halt(case, index, number, self.total, at, plan, guest)):
                 self.ask = None
 

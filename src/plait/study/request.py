@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import plait
 from plait.errors import RequestError
 from plait.kernel import additions
 from plait.plan.lint.lint import lint_cases
@@ -12,6 +11,7 @@ from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.scenario.vary.cases import expand, trial_seed
 from plait.study.runner import Study
+from plait.version import __version__
 
 if TYPE_CHECKING:
     from plait.engine.engine import EngineIdentity
@@ -56,7 +56,7 @@ def describe(scenario: Scenario, study: Study, identity: EngineIdentity, command
         "seed": study.seed,
         "repeat": study.repeat,
         "until": study.until,
-        "plait_version": plait.__version__,
+        "plait_version": __version__,
         "engine": identity.engine,
         "kernel": {"identity": identity.kernel, "version": identity.kernel_version},
         "agent_sha256": identity.agent_sha256,

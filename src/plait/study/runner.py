@@ -19,7 +19,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-import plait
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
@@ -34,6 +33,7 @@ from plait.plan.model.applications import Transfer
 from plait.plan.model.qdiscs import PlaitTrace
 from plait.scenario.vary.cases import Case, trial_seed
 from plait.study.pauses import Halt, Halts
+from plait.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -279,7 +279,7 @@ class _TrialRunner:
             kernel_identity=self.identity.kernel,
             kernel_version=self.identity.kernel_version,
             agent_sha256=self.identity.agent_sha256,
-            plait_version=plait.__version__,
+            plait_version=__version__,
             wall_s=round(wall_s, 4),
             virtual_s=_virtual_s(Folder(folder)),
         )

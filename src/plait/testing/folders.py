@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import plait
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import write_table
 from plait.dataset.provenance import Provenance
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 from plait.testing.tables import fake_tables
+from plait.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ def write_trial(
         kernel_identity="sha256:" + "ab" * 32,
         kernel_version="6.12.117",
         agent_sha256="cd" * 32,
-        plait_version=plait.__version__,
+        plait_version=__version__,
         wall_s=0.2,
         virtual_s=10.1,
     )
@@ -105,7 +105,7 @@ def write_study(
         "command": "plait run two-paths",
         "seed": 1,
         "repeat": repeat,
-        "plait_version": plait.__version__,
+        "plait_version": __version__,
         "kernel": {"identity": "sha256:" + "ab" * 32, "version": "6.12.117"},
         "agent_sha256": "cd" * 32,
         "baseline": cases[0].name,

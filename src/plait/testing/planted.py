@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.explain import explain_trial
@@ -322,13 +323,12 @@ def main() -> None:
     """Runs the set and prints its table."""
     from tempfile import TemporaryDirectory
 
-    import plait
     from plait.engine.uml.trial import VirtualEngine
     from plait.kernel import ensure
 
     which = [int(word) for word in sys.argv[1:] if word.isdigit()]
     half = next((word for word in sys.argv[1:] if word in ("seen", "held-out")), None)
-    engine = VirtualEngine(ensure(), Path(plait.__file__).parent / "_bin" / "plait-agent")
+    engine = VirtualEngine(ensure(), AGENT)
     rows = []
     for one in planted():
         if (which and one.number not in which) or (half and one.held_out != (half == "held-out")):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from plait.binaries import CONTAIN
 from plait.errors import MachineError, TrialError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ GUEST = "guest"
 
 def program() -> Path:
     """Return the path of plait-contain."""
-    return Path(__file__).parents[2] / "_bin" / "plait-contain"
+    return CONTAIN
 
 
 @dataclass(frozen=True)

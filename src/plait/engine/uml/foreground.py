@@ -23,14 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plait.engine.interactive import END, STDERR, STDOUT, Size
 from plait.engine.packages import install_hint
 from plait.engine.uml.crash import ran_out_of_memory
-from plait.engine.uml.session import END, STDERR, STDOUT, Session, Size
-from plait.engine.uml.trial import virtual_us
+from plait.engine.uml.watch import virtual_us
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from plait.engine.uml.session import Session
 
 RUN = 1
 """The number of the program."""

@@ -16,8 +16,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from plait.engine.uml.session import END, READY, Frame, Talking
-from plait.engine.uml.trial import Limits, Watch
+from plait.engine.interactive import END, READY, Frame
+from plait.engine.uml.session import InteractiveGuest
+from plait.engine.uml.watch import Limits, Watch
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _STALL_S = 120.0
 _ROUND_S = 0.25
 
 
-class PausingGuest(Talking):
+class PausingGuest(InteractiveGuest):
     """The guest of a trial that has pauses."""
 
     def __init__(self, kernel: Kernel, folder: Path, plan: Plan, policy: Policy) -> None:
@@ -104,7 +105,7 @@ class PausingGuest(Talking):
                     f"virtual time has stood for {_STALL_S:.0f} s of wall time: a command at the prompt computes, or "
                     "polls without sleeping; `system_call: 1us` in the scenario lets time pass with each system call"
                 )
-                self.guest.end()
+                self.end()
             return _ROUND_S
         if wanted and now >= self._due:
             self._pass(_TYPED_US if self._typed else _SLICE_US)
@@ -162,5 +163,5 @@ def execute(kernel: Kernel, job: Job, limits: Limits, policy: Policy) -> None:
             guest.leave()
         else:
             verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
-        guest.guest.end()
+        guest.end()
         guest.explain_end(verdict)

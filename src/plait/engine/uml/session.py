@@ -19,18 +19,12 @@ import socket
 import struct
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
+from plait.engine.interactive import READY, TAKEN, Frame
+from plait.engine.uml.boot import initramfs_of, kernel_parameters, present_inputs
 from plait.engine.uml.containment import GUEST, USUAL, Policy, Sandbox, start
-from plait.engine.uml.trial import (
-    console_lines,
-    disk_is_full,
-    disk_used,
-    initramfs_of,
-    judge,
-    kernel_parameters,
-    present_inputs,
-)
+from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
 
@@ -38,11 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from plait.engine.interactive import Start
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
-
-STDOUT, STDERR, END, READY, TAKEN = 1, 2, 3, 4, 5
-"""Kinds of frames (`agent/src/session/output.rs`)."""
 
 _HEADER = struct.Struct("<III")
 _FRAME_BYTES = 1 << 20
@@ -57,33 +49,6 @@ _ROUND_S = 0.25
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Size(NamedTuple):
-    """A terminal's."""
-
-    rows: int
-    columns: int
-
-
-@dataclass(frozen=True)
-class Start:
-    """A program to run (mirrored by `agent/src/session/orders.rs`)."""
-
-    run: int
-    argv: Sequence[str]
-    environment: Sequence[tuple[str, str]]
-    directory: str = "/"
-    netns: str | None = None
-    input: str = "nothing"
-    """`nothing`, `file` (input/stdin), or `orders` (as it comes)."""
-    merged: bool = False
-    terminal: Size | None = None
-
-    def record(self) -> dict[str, object]:
-        """As the agent reads it."""
-        size = None if self.terminal is None else self.terminal._asdict()
-        return {**asdict(self), "terminal": size}
-
-
 @dataclass(frozen=True)
 class Service:
     """A step of what is made ready before anything else; it must succeed."""
@@ -94,7 +59,7 @@ class Service:
 
 
 @dataclass(frozen=True)
-class First:
+class SessionRequest:
     """What a session is booted with."""
 
     start: Start | None = None
@@ -117,15 +82,7 @@ class First:
         }
 
 
-class Frame(NamedTuple):
-    """A piece of what a session tells."""
-
-    run: int
-    kind: int
-    content: bytes
-
-
-class Talking:
+class InteractiveGuest:
     """A guest that is told what to do, and tells frames. Use it in a `with` block; it ends with the block."""
 
     def __init__(
@@ -180,10 +137,14 @@ class Talking:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.guest.end()
+        self.end()
         for descriptor in (self.ended, self.grows, self._output):
             os.close(descriptor)
         self._orders.close()
+
+    def end(self) -> None:
+        """End the guest's process."""
+        self.guest.end()
 
     def turn(self, *, wanted: bool) -> float:  # noqa: ARG002 - for those whose clock can stand
         """Lets its clock run if that is `wanted`. Returns in how many seconds to ask again, at the latest."""
@@ -301,7 +262,7 @@ class Talking:
         judge(self.folder, code, verdict)
 
 
-class Session(Talking):
+class Session(InteractiveGuest):
     """A guest that holds a session."""
 
     def __init__(
@@ -310,7 +271,7 @@ class Session(Talking):
         agent: Path,
         folder: Path,
         plan: Plan,
-        first: First,
+        first: SessionRequest,
         *,
         real_time: bool = False,
         policy: Policy = USUAL,

@@ -12,12 +12,12 @@ from plait.frames import frame_bytes
 from plait.plan.links.shaping import Place, queue_length
 from plait.plan.model.plan import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.network.middlebox import middleboxes
-from plait.plan.network.topology import WIRE
+from plait.plan.network.model import WIRE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.topology import Port, Wired
+    from plait.plan.network.model import Port, Wired
     from plait.scenario.fields.conditions import Aqm, Conditions, Loss
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from plait.plan.links.links import place
 from plait.plan.links.shaping import Place, bucket_length, bucket_qdiscs
 from plait.plan.model.plan import Ifb, Redirect, SharedBucket
-from plait.plan.network.topology import WIRE, mac
+from plait.plan.network.model import WIRE, mac
 from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.model.qdiscs import Qdisc
-    from plait.plan.network.topology import Port, Topology
+    from plait.plan.network.model import Port, Topology
     from plait.scenario.fields.links import SharedBucket as Asked
 
 _SIDES = {"out": ("out",), "in": ("in",), "each": ("out", "in"), "together": ("together",)}

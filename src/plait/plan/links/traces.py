@@ -15,7 +15,7 @@ from plait.units import Rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.topology import Port
+    from plait.plan.network.model import Port
     from plait.scenario.fields.network import InputFile
     from plait.scenario.read.traces import Row, Trace, TraceSpec
     from plait.scenario.scenario import Scenario

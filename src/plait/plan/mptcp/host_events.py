@@ -25,7 +25,7 @@ from plait.units import Duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.topology import Port, Topology
+    from plait.plan.network.model import Port, Topology
 
     Action = AddEndpoint | ChangeEndpoint | RemoveEndpoint | SetLimits | SetSysctl
     Endpoints = dict[str, list[Own]]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.mptcp.pm_state import Ends, Moment
-    from plait.plan.network.topology import Port
+    from plait.plan.network.model import Port
     from plait.plan.traffic.flows import Entry
 
     Pair = tuple[Port, Port]

@@ -17,7 +17,7 @@ from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
     from plait.plan.mptcp.host_events import HostEvent
-    from plait.plan.network.topology import Port, Topology
+    from plait.plan.network.model import Port, Topology
     from plait.plan.routes.tables import Routing
 
     Pair = tuple[Port, Port]

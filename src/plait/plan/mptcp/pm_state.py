@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plait.plan.network.topology import Port
+    from plait.plan.network.model import Port
     from plait.plan.routes.tables import Routing
 
     Pair = tuple[Port, Port]

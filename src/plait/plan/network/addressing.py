@@ -18,7 +18,7 @@ from plait.scenario.read.located import error_at
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
-    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.plan.network.model import Port, Segment, Topology
 
     Found = tuple[tuple[str | int, ...], str]
     AnyNetwork = IPv4Network | IPv6Network

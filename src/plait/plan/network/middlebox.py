@@ -6,13 +6,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from plait.plan.model.mptcp import Middlebox
-from plait.plan.network.topology import WIRE
+from plait.plan.network.model import WIRE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.model.plan import Network
-    from plait.plan.network.topology import Wired
+    from plait.plan.network.model import Wired
 
 _SEGMENTS = {
     "syn": "tcp flags & (syn|ack) == syn",

@@ -17,7 +17,7 @@ from plait.plan.model.forwarding import Datapath, FlowRule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.plan.network.model import Port, Segment, Topology
 
 BRIDGE = "br0"
 FOR_GROUPS = "01:00:00:00:00:00/01:00:00:00:00:00"

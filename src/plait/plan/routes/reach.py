@@ -20,8 +20,8 @@ from plait.scenario.read.located import error_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.topology import Port, Segment, Topology
-    from plait.plan.routes.explicit_paths import Pin
+    from plait.plan.network.model import Port, Segment, Topology
+    from plait.plan.routes.explicit_paths import ExplicitPaths
 
     Gate = tuple[Port, Port]
     """A way out of a node: its own port, and the port of the next router."""
@@ -38,8 +38,9 @@ _Costs = dict[str, tuple[Cost, bool]]
 class Reach:
     """The ways between the hosts and routers of a topology."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, explicit: ExplicitPaths) -> None:
         self._topology = topology
+        self.explicit = explicit
         network = topology.scenario.network
         self._metric, self.ecmp = network.routing.metric, network.routing.ecmp
         self.routers = list(network.routers)
@@ -48,19 +49,10 @@ class Reach:
         for router in self.routers:
             for port in topology.ports[router]:
                 self.gates_of.setdefault(port.segment, []).append(port)
-        self.outside = {
-            port
-            for router, options in network.routers.items()
-            for port in topology.ports[router]
-            if port.wired.key in options.nat and port.segment.version == 4
-        }
+        self.outside = topology.translating_ports()
         """The ports at which routers translate what leaves."""
         self.statics = statics(topology, self.gates_of)
         """The routes that the scenario gives, by node."""
-        self.pins: dict[tuple[Port, Port], Pin] = {}
-        """Ways that the scenario names, by the ports whose addresses they are for."""
-        self.named: dict[tuple[int, int], list[tuple[Port, Port]]] = {}
-        """The pairs of addresses, one of each family, of a path by its entry of the traffic and its place there."""
         self._nats = {port.node for port in self.outside}
         self.spreads = self.ecmp or any(segment.fabric is not None for segment in topology.segments)
         """Whether packets between two addresses may take several ways."""
@@ -122,8 +114,8 @@ class Reach:
 
         With ECMP it is one of the ways: the one that takes the first gate at each router.
         """
-        if (source, target) in self.pins:
-            return self.pins[source, target].ports
+        if (source, target) in self.explicit.pins:
+            return self.explicit.pins[source, target].ports
         if source.segment is target.segment:
             return way(source, target)
         gates = self.towards([source], target)
@@ -172,8 +164,8 @@ class Reach:
 
     def spread(self, source: Port, target: Port) -> list[Port]:
         """Every port that a packet may leave on its way, whatever ECMP chooses; in the order of the hops."""
-        if (source, target) in self.pins:
-            return self.pins[source, target].ports
+        if (source, target) in self.explicit.pins:
+            return self.explicit.pins[source, target].ports
         if source.segment is target.segment:
             return every_way(source, target)
         found: dict[Port, None] = {}

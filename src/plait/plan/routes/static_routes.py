@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from ipaddress import IPv4Network, IPv6Network
 
-    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.plan.network.model import Port, Segment, Topology
     from plait.scenario.fields.nodes import GivenRoute
 
     Gate = tuple[Port, Port]

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.forwarding import Nexthop
 from plait.plan.model.plan import Route, Rule
-from plait.plan.routes import explicit_paths
+from plait.plan.routes.explicit_paths import explicit_paths
+from plait.plan.routes.path_rules import path_rules
 from plait.plan.routes.reach import Reach
 from plait.scenario.read.located import error_at
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.network.addressing import AnyNetwork
-    from plait.plan.network.topology import Port, Segment, Topology
+    from plait.plan.network.model import Port, Segment, Topology
     from plait.plan.routes.reach import Gate
 
 FIRST_TABLE = 1001
@@ -40,9 +41,8 @@ class Routing:
         self._topology = topology
         self._subnets = subnets
         network = topology.scenario.network
-        self.reach = Reach(topology)
+        self.reach = Reach(topology, explicit_paths(topology))
         # where packets may be sent to: hosts, and the routers that answers to translated packets are sent to
-        explicit_paths.pin_paths(topology, self.reach)
         ends = {port.segment for host in network.hosts for port in topology.ports[host]}
         ends |= {port.segment for port in self.reach.outside}
         self._ends = [segment for segment in topology.segments if segment in ends]
@@ -74,7 +74,7 @@ class Routing:
         for router in self.reach.routers:
             routes += self._main_table(router, shorten=False)
             self._bounded(routes)
-        pinned_routes, pinned_rules = explicit_paths.rules(self.reach, self._topology)
+        pinned_routes, pinned_rules = path_rules(self.reach, self._topology)
         return routes + pinned_routes, rules + pinned_rules
 
     def _bounded(self, routes: list[Route]) -> None:

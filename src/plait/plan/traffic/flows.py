@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.topology import Port, Topology
+    from plait.plan.network.model import Port, Topology
     from plait.plan.routes.tables import Routing
     from plait.plan.traffic.flow_slots import Slot
     from plait.scenario.fields.conditions import Conditions
@@ -105,7 +105,7 @@ class Entry:
         """The pairs that the first of the flow's paths joins; all, without paths."""
         if not self.spec.paths:
             return self.usable
-        return [pair for pair in self.usable if pair in routing.reach.named[self.index, 0]]
+        return [pair for pair in self.usable if pair in routing.reach.explicit.named[self.index, 0]]
 
 
 def _translated(topology: Topology, routing: Routing, client: str, server: str, kind: str) -> str | None:

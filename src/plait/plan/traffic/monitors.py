@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plait.plan.model.plan import Flow
-    from plait.plan.network.topology import Port, Topology
+    from plait.plan.network.model import Port, Topology
     from plait.scenario.fields.monitors import Monitors as Asked
 
 RING_MIB = 8

@@ -16,7 +16,7 @@ from plait.plan.traffic.flows import ideal_bps, paths_of, usable_pairs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.topology import Port, Topology
+    from plait.plan.network.model import Port, Topology
     from plait.plan.routes.tables import Routing
 
     Pair = tuple[Port, Port]

@@ -11,7 +11,7 @@ from plait.scenario.check.programs import program_name
 from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
-    from plait.plan.network.topology import Topology
+    from plait.plan.network.model import Topology
     from plait.scenario import Scenario
     from plait.scenario.fields import programs as asked
 

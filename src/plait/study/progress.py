@@ -1,4 +1,4 @@
-"""Live progress of a study on standard error: a bar in a terminal, a line a trial elsewhere."""
+"""Live progress of a study: a bar in a terminal or a notebook, a line for each trial elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def observer(total: int, *, bar: bool = True) -> Iterator[Observer]:
-    """Yields what a Runner tells of a study of `total` trials; without `bar` it leaves the terminal to others."""
-    if not bar or not sys.stderr.isatty():
-        yield _Lines(total)
-        return
+def progress_bar(total: int, console: Console) -> Iterator[Observer]:
+    """Yield an observer of a study of `total` trials that shows a bar on `console`."""
     columns = (
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
@@ -32,8 +29,39 @@ def observer(total: int, *, bar: bool = True) -> Iterator[Observer]:
         TextColumn("[dim]{task.fields[speed]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         yield _Bar(progress, total)
+
+
+@contextmanager
+def on_standard_error(total: int, *, bar: bool = True) -> Iterator[Observer]:
+    """Yield a bar in a terminal, and lines elsewhere; without `bar` it leaves the terminal to others."""
+    if not bar or not sys.stderr.isatty():
+        yield _Lines(total)
+        return
+    with progress_bar(total, Console(stderr=True)) as observer:
+        yield observer
+
+
+@contextmanager
+def in_notebook(total: int, *, shown: bool) -> Iterator[Observer]:
+    """Yield a bar in a notebook or a terminal, and an observer that shows nothing elsewhere."""
+    console = Console()
+    if not shown or not (console.is_jupyter or console.is_terminal):
+        yield Silent()
+        return
+    with progress_bar(total, console) as observer:
+        yield observer
+
+
+class Silent:
+    """Shows nothing."""
+
+    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
+        """Show nothing."""
+
+    def trial_ended(self, outcome: TrialOutcome) -> None:
+        """Show nothing."""
 
 
 class _Bar:

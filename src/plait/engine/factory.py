@@ -1,0 +1,41 @@
+"""Makes the engine that a user chose by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait import kernel as kernels
+from plait.binaries import AGENT
+from plait.engine.uml.containment import USUAL
+from plait.engine.uml.trial import VirtualEngine
+from plait.engine.uml.watch import Limits
+from plait.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.engine.engine import Engine
+    from plait.engine.uml.containment import Policy
+    from plait.kernel import Kernel
+
+ENGINES = ("virtual",)
+
+
+def make_engine(
+    name: str = "virtual",
+    kernel: str | None = None,
+    *,
+    trial_timeout_s: float = 3600.0,
+    policy: Policy = USUAL,
+    warn: Callable[[str], None] = lambda _: None,
+    build: Callable[[], Kernel] = kernels.ensure,
+) -> Engine:
+    """Return the engine called `name`.
+
+    `kernel` names a built kernel; without it, `build` returns the default one. `warn` gets one sentence when layers of
+    containment are missing. Raises RequestError when there is no such engine, MachineError when it cannot run here.
+    """
+    if name not in ENGINES:
+        raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")
+    chosen = kernels.find(kernel) if kernel else build()
+    return VirtualEngine(chosen, AGENT, Limits(total_s=trial_timeout_s), policy=policy, warn=warn)

@@ -1,0 +1,130 @@
+"""Watches a trial's guest until it ends, stalls, takes too long or too much room, or the user interrupts."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from plait.engine.engine import Interrupted
+from plait.engine.uml.containment import GUEST
+from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.uml.outcome import disk_is_full, disk_used
+from plait.errors import TrialError
+
+if TYPE_CHECKING:
+    from plait.engine.engine import Job
+    from plait.engine.uml.containment import Guest
+
+_POLL_S = 0.25
+_PROGRESS_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a trial is given up, in seconds of wall time."""
+
+    total_s: float = 3600.0
+    """The whole trial."""
+    stall_s: float = 120.0
+    """Since virtual time last advanced by a second (the grain at which the agent reports it)."""
+    node_s: float = 0.1
+    """So much more for each namespace until virtual time first stands: many times what making one takes."""
+
+    def patience_s(self, namespaces: int, *, up: bool) -> float:
+        """How long virtual time may stand still: longer while a large network is made."""
+        return self.stall_s + (0.0 if up else self.node_s * namespaces)
+
+
+class Pausing(Protocol):
+    """A guest that can come to rest before its trial is over."""
+
+    @property
+    def grows(self) -> int:
+        """A descriptor that can be read when the guest has emitted something."""
+
+    def has_come_to_rest(self) -> bool:
+        """Read what the guest has emitted, and return whether it rests."""
+
+
+class Watch:
+    """Waits for the guest's end, its stall, its time limit, or the user's interrupt, whichever comes first."""
+
+    def __init__(self, job: Job, limits: Limits, started: float, disk_bytes: int) -> None:
+        self._job = job
+        self._limits = limits
+        self._disk_bytes = disk_bytes
+        self._started = started
+        self._virtual_us = -1
+        self._advanced = started
+
+    def until_exit(self, guest: Guest, paused: Pausing | None = None) -> str | None:
+        """Returns None when the guest ended by itself, or pauses; else why it was given up. Raises Interrupted."""
+        descriptor = os.pidfd_open(guest.process.pid)
+        watched = [descriptor] if paused is None else [descriptor, paused.grows]
+        try:
+            while True:
+                ready, _, _ = select.select(watched, [], [], _POLL_S)
+                if descriptor in ready:
+                    guest.process.wait()
+                    return None
+                if paused is not None and paused.has_come_to_rest():
+                    return None
+                if self._job.stop.is_set():
+                    raise Interrupted
+                verdict = self._verdict(guest.pid)
+                if verdict is not None:
+                    return verdict
+        finally:
+            os.close(descriptor)
+
+    def _verdict(self, pid: int) -> str | None:
+        now = time.monotonic()
+        reached_us = virtual_us(self._job.folder)
+        if reached_us > self._virtual_us:
+            self._virtual_us, self._advanced = reached_us, now
+            self._job.progress(reached_us)
+        if disk_used(self._job.folder) > self._disk_bytes:
+            return disk_is_full(self._disk_bytes)
+        stalled = now - self._advanced
+        namespaces = len(self._job.plan.network.namespaces)
+        if stalled > self._limits.patience_s(namespaces, up=self._virtual_us >= 0):
+            return (
+                f"no virtual progress: {self._where()} for {stalled:.0f} s of wall time "
+                f"(the guest used {cpu_s(pid):.0f} s of processor time in all); "
+                "something in the guest polls without sleeping or waits for what never comes"
+            )
+        if now - self._started > self._limits.total_s:
+            return (
+                f"too slow: {self._where()} after {self._limits.total_s:.0f} s of wall time, and still advancing; "
+                "shorten the trial, lower its rates, or raise --trial-timeout"
+            )
+        return None
+
+    def _where(self) -> str:
+        if self._virtual_us < 0:
+            return "the guest did not come up"
+        return f"virtual time stands at {self._virtual_us / 1e6:.1f} s"
+
+
+def virtual_us(folder: Path) -> int:
+    """Returns the virtual time that the agent last reported, in us; -1 before its first report."""
+    words = GuestFolder(folder / GUEST).tail("progress", _PROGRESS_BYTES).splitlines()[-1:]
+    if not words:
+        return -1
+    number = words[0].split()[:1]
+    if not number or not number[0].isdigit():
+        raise TrialError("reading the guest's progress: it is not what the agent writes")
+    return int(number[0])
+
+
+def cpu_s(pid: int) -> float:
+    """Returns the processor time used by process `pid` so far in seconds (proc_pid_stat(5), fields 14 and 15)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:  # it has just ended
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,168 @@
+"""The records of a network: interfaces, links and segments, with their names and addresses.
+
+A segment is what one subnet covers: links joined by switches, or a single link between two hosts or routers.
+Interfaces are named as `ifnames` says, in the order of a node's links. `topology` builds all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from plait.plan.network import ifnames
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
+
+    from plait.scenario.fields.conditions import Conditions
+    from plait.scenario.fields.links import Link
+    from plait.scenario.names import LinkName
+    from plait.scenario.scenario import Scenario
+
+WIRE = "wire"
+"""The hidden namespace that holds all links."""
+
+
+class SwitchedPaths(Protocol):
+    """The ways of frames between switches that forward by the plan's own flows (see `openflow`)."""
+
+    def towards(self, goal: str) -> dict[str, list[Port]]:
+        """Return, by switch, its ports of the least cost towards the switch `goal`."""
+
+    def way(self, source: Port, target: Port) -> list[Port]:
+        """Return the ports left by a frame, where the first of equally good ones is taken at each switch."""
+
+    def every(self, source: Port, target: Port) -> list[Port]:
+        """Return all ports that a frame may leave on its way."""
+
+
+@dataclass(eq=False)
+class Port:
+    """An interface of a node, one end of a link, in one address family.
+
+    Where a segment has two families, its hosts and routers have two ports for an interface, each on a segment of
+    its own: packets of one family never meet those of the other, whatever links they share.
+    """
+
+    node: str
+    index: int
+    """Of the node's interfaces, from 0."""
+    wired: Wired
+    segment: Segment
+    at_a: bool
+    """Whether this is the end of the first node in the link's name."""
+    address: IPv4Interface | IPv6Interface | None = None
+    """None at a switch."""
+    stem: str = ""
+    """What the names of the node's interfaces begin with."""
+
+    @property
+    def ifname(self) -> str:
+        """`h1-eth0`; see `ifnames` for names that are too long."""
+        return ifnames.ifname(self.stem, self.index)
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address:
+        """The address without its prefix, of a host's or router's port."""
+        assert self.address is not None  # plan.addressing gave one to each
+        return self.address.ip
+
+    @property
+    def far(self) -> Port:
+        """The other end of the link."""
+        return self.wired.ends(self.segment)[1 if self.at_a else 0]
+
+    @property
+    def conditions(self) -> Conditions:
+        """Those of the link direction that leaves the node here."""
+        return self.wired.link.conditions(forward=self.at_a)
+
+    @property
+    def mac(self) -> str:
+        """Locally administered, from the link's number and the end: nothing random, nothing shared."""
+        return mac(0, self.wired.index * 2 + (0 if self.at_a else 1))
+
+    @property
+    def wire_mac(self) -> str:
+        """Of the veth's other end, in the namespace `wire`."""
+        return mac(1, self.wired.index * 2 + (0 if self.at_a else 1))
+
+    @property
+    def wire_ifname(self) -> str:
+        """`w0a`: the veth's other end, in the namespace `wire`."""
+        return f"w{self.wired.index}{'a' if self.at_a else 'b'}"
+
+    @property
+    def out(self) -> str:
+        """The name of the link direction that leaves the node here."""
+        return self.wired.name.direction(forward=self.at_a)
+
+
+@dataclass(eq=False)
+class Wired:
+    """A link of the scenario and its two ends."""
+
+    index: int
+    key: str
+    name: LinkName
+    link: Link
+    ports: list[Port] = field(default_factory=list)
+    """The two ends; in the first family, where there are two."""
+    second: list[Port] = field(default_factory=list)
+    """The two ends in the second family; a switch's port is the same in both."""
+
+    def ends(self, segment: Segment) -> list[Port]:
+        """The two ends in the family of a segment."""
+        return self.second if segment.second else self.ports
+
+    def delay_ns(self, *, forward: bool) -> int:
+        """One-way delay of a direction."""
+        return int(self.link.conditions(forward=forward).delay or 0)
+
+
+@dataclass(eq=False)
+class Segment:
+    """A subnet: all ports that reach each other without a router."""
+
+    wires: list[Wired] = field(default_factory=list)
+    depth: dict[str, int] = field(default_factory=dict)
+    """Of each switch in the tree; the first one is the root."""
+    up: dict[str, Port] = field(default_factory=dict)
+    """The port of each switch that leads towards the root."""
+    second: bool = False
+    """Whether this is the second family of its links."""
+    version: int = 4
+    """The address family; plan.addressing decides."""
+    fabric: SwitchedPaths | None = None
+    """How frames pass where a switch forwards by the plan's own flows; else they climb the tree."""
+
+    @property
+    def ports(self) -> list[Port]:
+        """The ports of hosts and routers, in no particular order."""
+        return [port for wired in self.wires for port in wired.ends(self) if port.node not in self.depth]
+
+
+@dataclass(eq=False)
+class Topology:
+    """All nodes, links and segments of a scenario."""
+
+    scenario: Scenario
+    wires: list[Wired]
+    ports: dict[str, list[Port]]
+    """By node, in the order of its links; ports of a second family follow."""
+    segments: list[Segment]
+    """In the order of their first links; those of a second family follow."""
+
+    def translating_ports(self) -> set[Port]:
+        """Return the ports at which routers translate the addresses of what leaves (IPv4)."""
+        return {
+            port
+            for router, options in self.scenario.network.routers.items()
+            for port in self.ports[router]
+            if port.wired.key in options.nat and port.segment.version == 4
+        }
+
+
+def mac(kind: int, number: int) -> str:
+    """A locally administered unicast address."""
+    return f"02:70:{kind:02x}:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"

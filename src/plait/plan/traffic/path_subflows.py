@@ -1,0 +1,32 @@
+"""Whether a subflow is opened on every path that a flow names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.scenario.read.located import error_at
+
+if TYPE_CHECKING:
+    from plait.plan.mptcp.path_manager import PathManager
+    from plait.plan.network.model import Topology
+    from plait.plan.routes.reach import Reach
+    from plait.plan.traffic.flows import Entry
+
+
+def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manager: PathManager) -> None:
+    """Refuses paths on which nothing will be opened. Raises ScenarioError."""
+    found = []
+    for entry in entries:
+        opened = manager.pairs(entry.ends) if entry.uses_mptcp else [entry.ends.initial]
+        for j in range(1, len(entry.spec.paths)):
+            wanted = reach.explicit.named[entry.index, j]
+            if not any(pair in opened for pair in wanted):
+                client, server = wanted[0]
+                there = ", ".join(f"{c.ip} to {s.ip}" for c, s in opened)
+                what = (
+                    f"no subflow is opened from {client.ip} to {server.ip}, only {there}; choose endpoints and limits "
+                    "that open it, or leave the path out"
+                )
+                found.append((("traffic", entry.index, entry.kind, "paths", j), what))
+    if found:
+        raise error_at(topology.scenario, found)

@@ -24,7 +24,7 @@ from plait.binaries import AGENT
 from plait.cli.exec import plan_of
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
-from plait.engine.interactive import Start
+from plait.engine.interactive import ProgramStart
 from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
@@ -108,7 +108,7 @@ def mininet_pair() -> float | str:
 def starting_programs(bench: Bench, folder: Path) -> float:
     """Returns the processor time in s that a guest with the host's files takes beyond a bare one: medians."""
     plan = plan_of(1, 1024)
-    first = SessionRequest(start=Start(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
+    first = SessionRequest(start=ProgramStart(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
 
     def full(number: int) -> float:
         place = folder / f"session-{number}"

@@ -18,7 +18,7 @@ from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.cli.exec import plan_of
 from plait.engine.engine import Job
-from plait.engine.interactive import END, Start
+from plait.engine.interactive import END, ProgramStart
 from plait.engine.uml.containment import Guest
 from plait.engine.uml.session import Session, SessionRequest
 
@@ -259,7 +259,7 @@ def test_a_guest_with_the_hosts_files_costs_at_most_300_ms_more_than_a_bare_one(
 ) -> None:
     """In processor time, which other work on the machine does not change."""
     plan = plan_of(1, 1024)
-    first = SessionRequest(start=Start(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
+    first = SessionRequest(start=ProgramStart(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
 
     def bare(folder: Path) -> None:
         engine.execute(Job(plan, {}, folder))

@@ -14,7 +14,7 @@ import plait
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
 from plait.study.verify import try_out
-from plait.testing.planted import Planted, Row, explain_one, planted, table
+from plait.testing.planted import Planted, PlantedRow, explain_one, planted, table
 
 if TYPE_CHECKING:
     from conftest import RunTrial
@@ -27,7 +27,7 @@ SET = planted()
 
 
 @pytest.fixture(scope="module")
-def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Row]:
+def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[int, PlantedRow]:
     found = {}
     for one in SET:
         row, explained = explain_one(one, engine, tmp_path_factory.mktemp("planted"))
@@ -45,13 +45,15 @@ def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 @pytest.mark.parametrize("one", SET, ids=lambda one: f"{one.number}-{one.kind}-{one.reason or ''}")
-def test_the_planted_cause_is_named_first_and_none_where_none_is(one: Planted, rows: dict[int, Row]) -> None:
+def test_the_planted_cause_is_named_first_and_none_where_none_is(
+    one: Planted, rows: dict[int, PlantedRow]
+) -> None:
     row = rows[one.number]
     expected = KNOWN_MISSES.get(one.number, one.cause)
     assert (row.named, row.reason if one.reason else None) == (expected, one.reason)
 
 
-def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict[int, Row]) -> None:
+def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict[int, PlantedRow]) -> None:
     causes = [row for row in rows.values() if row.planted.cause is not None]
     assert len(causes) >= 25
     assert sum(row.right for row in causes) >= LEAST_RIGHT
@@ -84,7 +86,7 @@ def test_what_is_tried_is_told_only_where_it_exceeds_the_spread(
     assert verified.difference_bps > max(verified.spread_bps or 0, 0.2 * (verified.before_bps or 0))
 
 
-def test_every_cause_that_can_be_planted_is(rows: dict[int, Row]) -> None:
+def test_every_cause_that_can_be_planted_is(rows: dict[int, PlantedRow]) -> None:
     unplanted = {
         Cause.AT_CAPACITY,
         Cause.ON_TIME,
@@ -99,7 +101,7 @@ def test_every_cause_that_can_be_planted_is(rows: dict[int, Row]) -> None:
     }
 
 
-def test_the_table_in_the_docs_is_what_comes_out(rows: dict[int, Row]) -> None:
+def test_the_table_in_the_docs_is_what_comes_out(rows: dict[int, PlantedRow]) -> None:
     text = (Path(__file__).parents[2] / "docs" / "reference" / "explain.md").read_text(encoding="utf-8")
     told = text[text.index("planted:begin") : text.index("planted:end")]
     for made in table(list(rows.values())).splitlines():

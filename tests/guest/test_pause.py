@@ -17,7 +17,7 @@ from terminal import LIMIT_S, PLAIT, SOURCE, Terminal
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.engine.engine import Job
-from plait.engine.interactive import Start
+from plait.engine.interactive import ProgramStart
 from plait.engine.uml import pause
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
@@ -66,7 +66,7 @@ class Halted:
         with Live(guest, path):
             for command in self._commands.get(at, []):
                 node, _, words = command.partition(" ")
-                start = Start(0, ["/bin/sh", "-c", words], [("PATH", PATH)], netns=node)
+                start = ProgramStart(0, ["/bin/sh", "-c", words], [("PATH", PATH)], netns=node)
                 reader, writer = os.pipe()
                 with os.fdopen(reader, encoding="utf-8") as printed:
                     end = Run(path, start, behind=words.endswith("&")).finish(writer)

@@ -10,7 +10,7 @@ from conftest import AGENT, run_plan
 from plait import kernel as kernels
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import Limits
+from plait.engine.uml.watch import TrialLimits
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
 from plait.scenario import parse
@@ -173,7 +173,7 @@ def test_a_program_that_forks_without_end_is_bounded(engine: VirtualEngine, tmp_
 def test_a_program_that_stops_the_clock_is_told_from_a_slow_one(
     engine: VirtualEngine, tmp_path: Path
 ) -> None:
-    impatient = VirtualEngine(kernels.ensure(), AGENT, Limits(stall_s=6))
+    impatient = VirtualEngine(kernels.ensure(), AGENT, TrialLimits(stall_s=6))
     said = failure(
         impatient,
         tmp_path,

@@ -15,7 +15,7 @@ from plait.report.terminal.summary import show
 from plait.results.explain import explain_study
 from plait.results.export import export_flow
 from plait.results.merge import merge
-from plait.study.runner import Runner, Study
+from plait.study.runner import PlannedStudy, Runner
 from plait.study.store import Store
 from plait.testing.engine import FakeEngine
 from plait.testing.folders import two_paths, write_study
@@ -135,7 +135,7 @@ def go_on(folder: Path, scratch: Path) -> object:
     from plait.scenario import load
     from plait.scenario.vary.cases import expand
 
-    asked = Study(
+    asked = PlannedStudy(
         name="two-paths",
         cases=expand(load("two-paths")),
         seed=1,

@@ -17,7 +17,7 @@ from plait.study.estimate import (
     REPORT_S,
     ROW_S,
     TRIAL_REPORT_S,
-    Estimate,
+    DurationEstimate,
     Pace,
     estimate,
     keep_pace,
@@ -34,10 +34,10 @@ from plait.testing.plans import FakeFlow, fake_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.study.runner import Study
+    from plait.study.runner import PlannedStudy
 
 
-def study(repeat: int = 10) -> Study:
+def study(repeat: int = 10) -> PlannedStudy:
     return study_of(parse(TWO + "vary: {transport: [tcp, mptcp]}\n", "t.yaml"), "test", repeat=repeat)
 
 
@@ -83,7 +83,7 @@ def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
 def test_times_are_said_as_ranges() -> None:
     def said(low: float, high: float) -> str:
         middle = (low * high) ** 0.5
-        text = Estimate(1, 1, middle, 0.0, (high / low) ** 0.5, known=True).sentence
+        text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, known=True).sentence
         return text.removeprefix("1 trial, ").removesuffix(" with the report")
 
     assert [said(0.1, 0.9), said(7, 30), said(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]

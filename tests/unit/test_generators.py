@@ -19,13 +19,13 @@ from plait.scenario.names import read_link_name
 from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
-    from plait.scenario.fields.network import Network
+    from plait.scenario.fields.network import NetworkSpec
 
 MESH = "generator: fat-tree, k: 4"
 BULK = "each: {bulk: {duration: 1s}}"
 
 
-def network(**fields: Any) -> Network:
+def network(**fields: Any) -> NetworkSpec:
     return Scenario.model_validate(
         {
             "title": "t",
@@ -39,13 +39,13 @@ def text(fields: str, more: str = "") -> str:
     return f"title: t\nnetwork: {{{fields}}}\n{more}"
 
 
-def ends(net: Network) -> list[tuple[str, str]]:
+def ends(net: NetworkSpec) -> list[tuple[str, str]]:
     nodes = {**net.hosts, **net.switches, **net.routers}
     names = [read_link_name(key, nodes) for key in net.links]
     return [(name.a, name.b) for name in names]
 
 
-def neighbours(net: Network) -> dict[str, list[str]]:
+def neighbours(net: NetworkSpec) -> dict[str, list[str]]:
     near: dict[str, list[str]] = {}
     for a, b in ends(net):
         near.setdefault(a, []).append(b)
@@ -53,7 +53,7 @@ def neighbours(net: Network) -> dict[str, list[str]]:
     return near
 
 
-def shortest_paths(net: Network, source: str, target: str) -> tuple[int, int]:
+def shortest_paths(net: NetworkSpec, source: str, target: str) -> tuple[int, int]:
     """(links on the shortest paths, how many there are), parallel links counted apart."""
     near, far, count = neighbours(net), {source: 0}, Counter({source: 1})
     waiting = deque([source])

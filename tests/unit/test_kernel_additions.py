@@ -31,13 +31,13 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     return Kernel(identity="k" * 64, version="6.12.1", binary=tmp_path / "linux", binary_sha256="", hz=1000)
 
 
-def source(text: str, name: str = "mine.c") -> additions.Source:
-    return additions.Source(name, text.encode())
+def source(text: str, name: str = "mine.c") -> additions.AlgorithmSource:
+    return additions.AlgorithmSource(name, text.encode())
 
 
-def keep(kernel: Kernel, text: str, *names: str) -> list[additions.Record]:
+def keep(kernel: Kernel, text: str, *names: str) -> list[additions.AdditionRecord]:
     record = additions.record_of(source(text), names, ())
-    return additions.keep(kernel, source(text), additions.Built(b"module", ""), record)
+    return additions.keep(kernel, source(text), additions.BuiltModule(b"module", ""), record)
 
 
 def test_a_plan_that_names_no_addition_is_left_as_it_is() -> None:

@@ -14,7 +14,7 @@ from plait.dataset.provenance import read_provenance
 from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
 from plait.scenario.vary.cases import Case
-from plait.study.runner import Runner, Study, StudyOutcome, TrialKey, TrialOutcome
+from plait.study.runner import PlannedStudy, Runner, StudyOutcome, TrialKey, TrialOutcome
 from plait.study.store import Store
 from plait.testing.engine import FakeEngine, failing
 from plait.testing.plans import FakeFlow, fake_plan
@@ -37,13 +37,13 @@ def resolve(case: Case, seed: int) -> Plan:
     return fake_plan(FakeFlow(transport=str(case.settings["transport"]), duration_us=300_000), seed=seed)
 
 
-def study(repeat: int = 3, seed: int = 1) -> Study:
+def study(repeat: int = 3, seed: int = 1) -> PlannedStudy:
     cases = [Case(f"transport={name}", {"transport": name}, None) for name in ("tcp", "mptcp")]  # type: ignore[arg-type]
-    return Study("test", cases, seed, repeat, resolve)
+    return PlannedStudy("test", cases, seed, repeat, resolve)
 
 
 def run(
-    tmp_path: Path, engine: FakeEngine, *, out: str = "out", what: Study | None = None, **options: bool
+    tmp_path: Path, engine: FakeEngine, *, out: str = "out", what: PlannedStudy | None = None, **options: bool
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(engine, Store(trials), trials, jobs=2, **options)

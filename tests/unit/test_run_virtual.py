@@ -15,7 +15,7 @@ from plait.engine.engine import Interrupted, Job
 from plait.engine.uml.boot import kernel_parameters
 from plait.engine.uml.containment import Policy
 from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import Limits
+from plait.engine.uml.watch import TrialLimits
 from plait.errors import TrialError
 from plait.kernel import Kernel
 from plait.testing.plans import fake_plan
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def guest(tmp_path: Path, script: str, limits: Limits | None = None) -> tuple[VirtualEngine, Job]:
+def guest(tmp_path: Path, script: str, limits: TrialLimits | None = None) -> tuple[VirtualEngine, Job]:
     binary = tmp_path / "linux"
     binary.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
     binary.chmod(0o755)
@@ -42,7 +42,7 @@ def guest(tmp_path: Path, script: str, limits: Limits | None = None) -> tuple[Vi
     return VirtualEngine(kernel, agent, limits, policy=Policy(without=without)), Job(fake_plan(), {}, folder)
 
 
-def failure(tmp_path: Path, script: str, limits: Limits | None = None) -> str:
+def failure(tmp_path: Path, script: str, limits: TrialLimits | None = None) -> str:
     engine, job = guest(tmp_path, script, limits)
     with pytest.raises(TrialError) as caught:
         engine.execute(job)
@@ -75,22 +75,24 @@ def test_what_the_agent_says_failed_is_the_error(cache: Path) -> None:
 
 
 def test_no_virtual_progress_is_told_from_slow(cache: Path) -> None:
-    stuck = failure(cache, "echo '2000000 traffic' > progress; sleep 60", Limits(total_s=50, stall_s=0.5))
+    stuck = failure(
+        cache, "echo '2000000 traffic' > progress; sleep 60", TrialLimits(total_s=50, stall_s=0.5)
+    )
     assert stuck.startswith("no virtual progress: virtual time stands at 2.0 s")
 
 
 def test_slow_is_told_from_no_virtual_progress(cache: Path) -> None:
     script = 'i=0; while sleep 0.1; do i=$((i + 1000)); echo "$i traffic" > progress; done'
-    slow = failure(cache, script, Limits(total_s=1, stall_s=20))
+    slow = failure(cache, script, TrialLimits(total_s=1, stall_s=20))
     assert slow.startswith("too slow: virtual time stands at")
 
 
 def test_a_guest_that_never_comes_up_is_given_up(cache: Path) -> None:
-    assert "the guest did not come up" in failure(cache, "sleep 60", Limits(total_s=50, stall_s=0.3))
+    assert "the guest did not come up" in failure(cache, "sleep 60", TrialLimits(total_s=50, stall_s=0.3))
 
 
 def test_a_large_network_has_longer_to_come_up_and_no_longer_afterwards() -> None:
-    limits = Limits()
+    limits = TrialLimits()
     assert limits.patience_s(3, up=False) < 121
     assert limits.patience_s(4001, up=False) == 120 + 400.1
     assert limits.patience_s(4001, up=True) == 120

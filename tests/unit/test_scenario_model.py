@@ -171,7 +171,7 @@ def test_the_schema_accepts_what_is_valid_and_refuses_what_is_not() -> None:
 
 def test_every_field_of_the_schema_says_what_it_means_or_has_a_telling_type() -> None:
     body = schema()
-    for name in ("Link", "Bulk", "Transfer", "EndpointSpec"):
+    for name in ("LinkSpec", "BulkSpec", "TransferSpec", "EndpointSpec"):
         assert body["$defs"][name]["description"]
     assert body["properties"]["until"]["description"].startswith("The trial ends then")
 

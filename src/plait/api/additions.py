@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import Limits
+from plait.engine.uml.watch import TrialLimits
 from plait.errors import RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.resolve import resolve
@@ -20,7 +20,7 @@ from plait.scenario.vary.cases import expand
 
 if TYPE_CHECKING:
     from plait.kernel import Kernel
-    from plait.kernel.additions import Record, Source
+    from plait.kernel.additions import AdditionRecord, AlgorithmSource
     from plait.plan.model.plan import Plan
 
 _TRY = """
@@ -36,17 +36,17 @@ network:
 traffic: [{transfer: {from: h1, to: h2, bytes: 1MB}}]
 until: 30s
 """
-_LIMITS = Limits(total_s=120, stall_s=30)
+_LIMITS = TrialLimits(total_s=120, stall_s=30)
 
 
 @dataclass(frozen=True)
 class Addition:
     """What was added, and how it did."""
 
-    record: Record
+    record: AdditionRecord
     warnings: str
     """The compiler's; empty when there were none."""
-    replaced: tuple[Record, ...]
+    replaced: tuple[AdditionRecord, ...]
     """Earlier additions of the same names, which are gone."""
     tried: dict[str, str]
     """For each name, how a transfer of 1 MB over two paths went with it, in a sentence."""
@@ -78,7 +78,7 @@ def _plan() -> Plan:
     return resolve(expand(parse(_TRY, "the scenario that tries additions"))[0].scenario, 1)
 
 
-def _record(engine: VirtualEngine, plan: Plan, source: Source, folder: Path) -> Record:
+def _record(engine: VirtualEngine, plan: Plan, source: AlgorithmSource, folder: Path) -> AdditionRecord:
     """Loads the module and learns what it brings."""
     try:
         status = _run(engine, _loading(plan, source), folder / "load")
@@ -94,11 +94,11 @@ def _record(engine: VirtualEngine, plan: Plan, source: Source, folder: Path) -> 
     return record
 
 
-def _loading(plan: Plan, source: Source) -> Plan:
+def _loading(plan: Plan, source: AlgorithmSource) -> Plan:
     return plan.model_copy(update={"machine": plan.machine.model_copy(update={"modules": (source.module,)})})
 
 
-def _using(plan: Plan, source: Source, name: str, record: Record) -> Plan:
+def _using(plan: Plan, source: AlgorithmSource, name: str, record: AdditionRecord) -> Plan:
     """The plan with the algorithm in use."""
     text = json.loads(_loading(plan, source).model_dump_json(by_alias=True))
     setting = "net/mptcp/scheduler" if name in record.schedulers else "net/ipv4/tcp_congestion_control"

@@ -88,14 +88,14 @@ def _trial() -> str:
     from plait.dataset.convert import convert
     from plait.engine.engine import Job
     from plait.engine.uml.trial import VirtualEngine
-    from plait.engine.uml.watch import Limits
+    from plait.engine.uml.watch import TrialLimits
     from plait.plan.resolve import resolve
     from plait.scenario import parse
     from plait.scenario.vary.cases import expand
 
     plan = resolve(expand(parse(_PROBE, "the doctor's scenario"))[0].scenario, 1)
     with tempfile.TemporaryDirectory(prefix="plait-doctor-") as folder:
-        engine = VirtualEngine(_kernel(), AGENT, Limits(total_s=60, stall_s=30))
+        engine = VirtualEngine(_kernel(), AGENT, TrialLimits(total_s=60, stall_s=30))
         engine.execute(Job(plan, {}, Path(folder)))
         flow = convert(Path(folder) / "data", Path(folder) / "tables")["flows"].row(0, named=True)
     if not flow["completed"]:

@@ -17,7 +17,7 @@ from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
-    from plait.engine.interactive import Start
+    from plait.engine.interactive import ProgramStart
     from plait.engine.uml.containment import Policy
     from plait.engine.uml.foreground import Bounds
     from plait.engine.uml.session import SessionRequest
@@ -147,12 +147,12 @@ def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS)
     return EMPTY_PLAN.model_copy(update={"seed": seed, "machine": machine})
 
 
-def _start(program: list[str], environment: list[tuple[str, str]], *, real_time: bool) -> Start:
-    from plait.engine.interactive import Start
+def _start(program: list[str], environment: list[tuple[str, str]], *, real_time: bool) -> ProgramStart:
+    from plait.engine.interactive import ProgramStart
     from plait.engine.uml.foreground import RUN, merged_streams, terminal_size
 
     terminal = _has_terminal(real_time=real_time)
-    return Start(
+    return ProgramStart(
         run=RUN,
         argv=program,
         environment=environment,

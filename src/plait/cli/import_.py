@@ -83,7 +83,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     from plait.cache import cache_root
     from plait.cli.exec import plan_of
     from plait.cli.shared.environment import environment_of
-    from plait.engine.interactive import END, STDERR, STDOUT, Start
+    from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
     from plait.engine.uml.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
     from plait.errors import RequestError
@@ -95,7 +95,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
         str(file.resolve()),
         *([topo] if topo else []),
     ]
-    start = Start(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
+    start = ProgramStart(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
     first = SessionRequest(start=start, time_limit_us=_LIMIT_US)
     said = {STDOUT: b"", STDERR: b""}
     with (

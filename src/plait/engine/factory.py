@@ -8,7 +8,7 @@ from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.engine.uml.containment import USUAL
 from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import Limits
+from plait.engine.uml.watch import TrialLimits
 from plait.errors import RequestError
 
 if TYPE_CHECKING:
@@ -38,4 +38,4 @@ def make_engine(
     if name not in ENGINES:
         raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")
     chosen = kernels.find(kernel) if kernel else build()
-    return VirtualEngine(chosen, AGENT, Limits(total_s=trial_timeout_s), policy=policy, warn=warn)
+    return VirtualEngine(chosen, AGENT, TrialLimits(total_s=trial_timeout_s), policy=policy, warn=warn)

@@ -13,7 +13,7 @@ STDOUT, STDERR, END, READY, TAKEN = 1, 2, 3, 4, 5
 """Kinds of frames (`agent/src/session/output.rs`)."""
 
 
-class Size(NamedTuple):
+class TerminalSize(NamedTuple):
     """A terminal's."""
 
     rows: int
@@ -21,7 +21,7 @@ class Size(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Start:
+class ProgramStart:
     """A program to run (mirrored by `agent/src/session/orders.rs`)."""
 
     run: int
@@ -32,7 +32,7 @@ class Start:
     input: str = "nothing"
     """`nothing`, `file` (input/stdin), or `orders` (as it comes)."""
     merged: bool = False
-    terminal: Size | None = None
+    terminal: TerminalSize | None = None
 
     def record(self) -> dict[str, object]:
         """As the agent reads it."""
@@ -40,7 +40,7 @@ class Start:
         return {**asdict(self), "terminal": size}
 
 
-class Frame(NamedTuple):
+class OutputFrame(NamedTuple):
     """A piece of what a session tells."""
 
     run: int
@@ -65,7 +65,7 @@ class PromptedGuest(Protocol):
     def feed(self, run: int, data: bytes) -> None:
         """Give a program input; no bytes end it."""
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[OutputFrame]:
         """Yield what the guest has emitted since the last call."""
 
     def turn(self, *, wanted: bool) -> float:

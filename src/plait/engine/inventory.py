@@ -31,11 +31,11 @@ Setting = tuple[str, str]
 """(path below /proc/sys, value)."""
 
 
-class _Record(BaseModel):
+class _InventoryRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sysctl(_Record):
+class Sysctl(_InventoryRecord):
     """A sysctl as a new namespace shows it."""
 
     value: str | None
@@ -43,7 +43,7 @@ class Sysctl(_Record):
     writable: bool
 
 
-class Refusal(_Record):
+class Refusal(_InventoryRecord):
     """A setting that the kernel did not take, and its words for why."""
 
     path: str
@@ -51,7 +51,7 @@ class Refusal(_Record):
     why: str
 
 
-class Inventory(_Record):
+class Inventory(_InventoryRecord):
     """What one kernel has."""
 
     congestion_controls: tuple[str, ...]

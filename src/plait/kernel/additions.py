@@ -50,7 +50,7 @@ _NOISE = re.compile(r"^(make(\[\d+\])?: |cc1: (all|some) warnings being treated)
 _building = threading.Lock()
 
 
-class Record(BaseModel):
+class AdditionRecord(BaseModel):
     """`addition.json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -72,7 +72,7 @@ class Record(BaseModel):
 
 
 @dataclass(frozen=True)
-class Source:
+class AlgorithmSource:
     """A C file that is to be added."""
 
     path: str
@@ -96,7 +96,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltModule:
     """A module that was built."""
 
     content: bytes
@@ -104,7 +104,7 @@ class Built:
     """The compiler's, empty when there were none."""
 
 
-def read(path: Path) -> Source:
+def read(path: Path) -> AlgorithmSource:
     """Returns the source in a file (RequestError when it cannot be one)."""
     if path.suffix != ".c":
         raise RequestError(f"{path}: a scheduler or a congestion control is added as one C file, NAME.c")
@@ -114,10 +114,10 @@ def read(path: Path) -> Source:
         raise RequestError(f"reading {path}: {error.strerror}") from error
     if len(content) > _MOST_BYTES:
         raise RequestError(f"{path}: {len(content)} bytes; a source has at most {_MOST_BYTES}")
-    return Source(str(path), content)
+    return AlgorithmSource(str(path), content)
 
 
-def compile_module(kernel: Kernel, source: Source) -> Built:
+def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
     """Builds a module of `source` for `kernel` (some seconds).
 
     Raises:
@@ -141,7 +141,7 @@ def compile_module(kernel: Kernel, source: Source) -> Built:
         said = _in_users_words(done.stdout, folder / f"{source.stem}.c", source.path)
         if done.returncode != 0:
             raise RequestError(f"{source.path} does not compile for Linux {kernel.version}:\n{said}")
-        return Built((folder / f"{name}.ko").read_bytes(), said)
+        return BuiltModule((folder / f"{name}.ko").read_bytes(), said)
 
 
 def object_of(kernel: Kernel, module: Module) -> Path:
@@ -166,10 +166,10 @@ def object_of(kernel: Kernel, module: Module) -> Path:
     return target
 
 
-def _source(folder: Path, record: Record) -> Source:
+def _source(folder: Path, record: AdditionRecord) -> AlgorithmSource:
     """Returns the source that was added; KernelBuildError when it is not what it was."""
     try:
-        source = Source(record.file, Folder(folder).read(record.file, _MOST_BYTES))
+        source = AlgorithmSource(record.file, Folder(folder).read(record.file, _MOST_BYTES))
     except OSError as error:
         raise KernelBuildError(
             f"reading {error.filename}: {error.strerror}; add its source again (`plait kernel add FILE.c`)"
@@ -198,7 +198,9 @@ def _is_sound(target: Path) -> bool:
     return hashlib.sha256(content).hexdigest().encode() == digest
 
 
-def keep(kernel: Kernel, source: Source, built: Built, record: Record) -> list[Record]:
+def keep(
+    kernel: Kernel, source: AlgorithmSource, built: BuiltModule, record: AdditionRecord
+) -> list[AdditionRecord]:
     """Adds what was built; returns the earlier additions that it replaces, because they bring the same names."""
     replaced = [old for old in added() if old.sha256 != record.sha256 and set(old.names) & set(record.names)]
     folder = _root() / record.sha256
@@ -214,15 +216,17 @@ def keep(kernel: Kernel, source: Source, built: Built, record: Record) -> list[R
     return replaced
 
 
-def record_of(source: Source, schedulers: tuple[str, ...], congestion_controls: tuple[str, ...]) -> Record:
+def record_of(
+    source: AlgorithmSource, schedulers: tuple[str, ...], congestion_controls: tuple[str, ...]
+) -> AdditionRecord:
     """Returns the record of a source that brings these."""
-    return Record(
+    return AdditionRecord(
         module=source.module.name, file=f"{source.stem}.c", sha256=source.sha256, schedulers=schedulers,
         congestion_controls=congestion_controls, added_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
 
 
-def remove(name: str) -> Record:
+def remove(name: str) -> AdditionRecord:
     """Removes the addition that brings `name`, and returns its record (RequestError when there is none)."""
     for record in added():
         if name in record.names:
@@ -232,7 +236,7 @@ def remove(name: str) -> Record:
     raise RequestError(f"nothing that was added is called {name!r}; added: {names}")
 
 
-def added() -> list[Record]:
+def added() -> list[AdditionRecord]:
     """Returns the records of all additions, by name."""
     return sorted(_records(), key=lambda record: record.names)
 
@@ -248,14 +252,14 @@ def _root() -> Path:
     return cache_root() / "additions"
 
 
-def _records() -> Iterator[Record]:
+def _records() -> Iterator[AdditionRecord]:
     names = Folder(_root()).names()
     yield from (record for name in names if (record := _read(_root() / name)) is not None)
 
 
-def _read(folder: Path) -> Record | None:
+def _read(folder: Path) -> AdditionRecord | None:
     try:
-        record = Record.model_validate_json(Folder(folder).read(_RECORD))
+        record = AdditionRecord.model_validate_json(Folder(folder).read(_RECORD))
     except (OSError, ValidationError):
         return None
     return record if record.sha256 == folder.name else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, Plan, Route, VethEnd
     from plait.plan.model.qdiscs import Qdisc
     from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.network.model import Port, Topology, Wired
+    from plait.plan.network.model import Port, Topology, TopologyLink
     from plait.scenario.fields.events import Change, Happening
 
 _NS_PER_US = 1000
@@ -39,8 +39,8 @@ def plan(
 
     Raises ScenarioError where an event would need other qdiscs than those that the link has.
     """
-    states: dict[str, _Link] = {}
-    by_name: dict[str, tuple[Wired, tuple[bool, ...]]] = {}
+    states: dict[str, _LinkChanges] = {}
+    by_name: dict[str, tuple[TopologyLink, tuple[bool, ...]]] = {}
     for wired in net.wires:
         by_name[wired.key] = (wired, (True, False))
         for forward in (True, False):
@@ -55,12 +55,12 @@ def plan(
             continue
         if isinstance(one, Step):
             found.append(
-                _step(states.setdefault(one.port.wired.key, _Link(one.port.wired, rtts, routes)), one)
+                _step(states.setdefault(one.port.wired.key, _LinkChanges(one.port.wired, rtts, routes)), one)
             )
             continue
         wired, sides = by_name[one.link]
         if wired.key not in states:
-            states[wired.key] = _Link(wired, rtts, routes)
+            states[wired.key] = _LinkChanges(wired, rtts, routes)
         actions = states[wired.key].take(one, sides)
         if actions is None:
             what = (
@@ -128,7 +128,7 @@ def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | 
     return sorted([*moves, *written], key=lambda one: one.at)
 
 
-def _step(link: _Link, step: Step) -> Event:
+def _step(link: _LinkChanges, step: Step) -> Event:
     actions = tuple(ChangeQdisc(qdisc=qdisc) for qdisc in link.follow(step))
     return Event(
         t_us=step.at // _NS_PER_US, name="trace_step", subject=step.port.out, text="", actions=actions
@@ -153,10 +153,10 @@ def _conditions(change: Change) -> list[str]:
     ]
 
 
-class _Link:
+class _LinkChanges:
     """One link in the course of a trial."""
 
-    def __init__(self, wired: Wired, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
+    def __init__(self, wired: TopologyLink, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
         self._wired = wired
         self._routes = routes
         self._down = False

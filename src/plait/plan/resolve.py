@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Event, Flow
     from plait.plan.model.qdiscs import Distribution, Qdisc
-    from plait.plan.mptcp.missing_subflows import Absent
+    from plait.plan.mptcp.missing_subflows import MissingSubflow
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.network.model import Topology
     from plait.plan.routes.tables import Routing
     from plait.plan.traffic.flow_slots import Slot
     from plait.plan.traffic.flows import Entry
-    from plait.plan.traffic.program_paths import Between
+    from plait.plan.traffic.program_paths import ProgramPairs
     from plait.scenario import Scenario
 
 MEMORY_MIB = 256
@@ -67,7 +67,7 @@ def resolve(scenario: Scenario, seed: int) -> Plan:
     return _seeded(_unseeded(_Same(scenario))[0], scenario, seed)
 
 
-def absent_subflows(scenario: Scenario) -> list[list[Absent]]:
+def absent_subflows(scenario: Scenario) -> list[list[MissingSubflow]]:
     """What each entry of the traffic will lack although its hosts have what it takes.
 
     See `plait.plan.mptcp.missing_subflows`.
@@ -89,7 +89,7 @@ class _Same:
 
 
 @lru_cache(maxsize=16)
-def _unseeded(key: _Same) -> tuple[Plan, list[list[Absent]]]:
+def _unseeded(key: _Same) -> tuple[Plan, list[list[MissingSubflow]]]:
     """All of a plan that does not depend on the seed, which the trials of a case share; and what entries will lack."""
     scenario = key.scenario
     _bounds(scenario)
@@ -263,7 +263,7 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     )
 
 
-def _rtts(entries: list[Entry], between: Between, routing: Routing) -> dict[str, int]:
+def _rtts(entries: list[Entry], between: ProgramPairs, routing: Routing) -> dict[str, int]:
     """The largest base RTT in ns of the paths that cross a link direction.
 
     All pairs of addresses of a flow's hosts count, whatever its transport and initial path: the queue of a link

@@ -14,11 +14,11 @@ from plait.plan.network import addressing, topology
 from plait.plan.routes.tables import Routing
 from plait.plan.traffic.flow_slots import slots, transport_of
 from plait.plan.traffic.flows import Entry, Ways
-from plait.plan.traffic.program_paths import Between
+from plait.plan.traffic.program_paths import ProgramPairs
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Path
-    from plait.plan.mptcp.missing_subflows import Absent
+    from plait.plan.mptcp.missing_subflows import MissingSubflow
     from plait.plan.network.model import Topology
     from plait.scenario import Scenario
     from plait.scenario.fields.conditions import Conditions
@@ -32,7 +32,7 @@ class Structure:
     routing: Routing
     entries: list[Entry]
     """Of the traffic, in its order."""
-    between: Between
+    between: ProgramPairs
     """Hosts between which programs may connect."""
     manager: PathManager
 
@@ -41,7 +41,7 @@ class Structure:
         """The entries with flows over MPTCP."""
         return [entry for entry in self.entries if entry.uses_mptcp]
 
-    def lacking(self) -> list[list[Absent]]:
+    def lacking(self) -> list[list[MissingSubflow]]:
         """What each entry will lack although its hosts have what it takes (see `plait.plan.mptcp.missing_subflows`)."""
         multipath = self.multipath
         return [
@@ -64,7 +64,7 @@ def structure(scenario: Scenario) -> Structure:
     net = topology.build(scenario)
     routing = Routing(net, addressing.assign(net))
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
-    between = Between(net, routing)
+    between = ProgramPairs(net, routing)
     ends = [entry.ends for entry in entries if entry.uses_mptcp]
     manager = PathManager(net, routing, [*ends, *between.mptcp_ends()])
     return Structure(net, routing, entries, between, manager)

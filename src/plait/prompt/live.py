@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plait.engine.interactive import PromptedGuest, Size, Start
+    from plait.engine.interactive import ProgramStart, PromptedGuest, TerminalSize
 
 _HEADER = struct.Struct("<III")
 _LINE_BYTES = 1 << 16
@@ -132,7 +132,7 @@ class Live:
 class Run:
     """One program in a node of a running network, from a client's side."""
 
-    def __init__(self, path: Path, start: Start, *, behind: bool = False) -> None:
+    def __init__(self, path: Path, start: ProgramStart, *, behind: bool = False) -> None:
         """Starts it (TrialError when the network has gone). `behind`: nobody waits for its end."""
         self._socket = socket.socket(socket.AF_UNIX)
         try:
@@ -160,7 +160,7 @@ class Run:
         """Gives it input; none says that there is no more."""
         self._send({"do": "input", "data": data.decode("latin-1") if data else None})
 
-    def resize(self, size: Size) -> None:
+    def resize(self, size: TerminalSize) -> None:
         """Tells it of its terminal's new size."""
         self._send({"do": "size", "size": size._asdict()})
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.cache import cache_root
-from plait.engine.interactive import END, Start
+from plait.engine.interactive import END, ProgramStart
 from plait.engine.uml.foreground import raw, terminal_size
 from plait.prompt.live import Run
 from plait.scenario.fields.programs import SHELL
@@ -22,8 +22,8 @@ from plait.scenario.fields.programs import SHELL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.engine.interactive import Size
-    from plait.prompt.view import View
+    from plait.engine.interactive import TerminalSize
+    from plait.prompt.view import NetworkView
 
 _BASH = ("/bin/bash", "--norc", "--noprofile")
 _IPERF_S = 5
@@ -41,7 +41,7 @@ class Prompt(cmd.Cmd):
     )
     doc_header = "Commands (NODE COMMAND runs COMMAND in NODE; names of nodes stand for their addresses):"
 
-    def __init__(self, view: View, path: Path, environment: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, view: NetworkView, path: Path, environment: Sequence[tuple[str, str]]) -> None:
         """A prompt of the network at `path`, whose plan looks like `view`."""
         super().__init__()
         self._view = view
@@ -86,9 +86,11 @@ class Prompt(cmd.Cmd):
         end = self.run_in(node, _BASH)
         return int(str(end["code"])) if end["code"] is not None else 1
 
-    def _start(self, node: str | None, argv: Sequence[str], terminal: Size | None = None) -> Start:
+    def _start(
+        self, node: str | None, argv: Sequence[str], terminal: TerminalSize | None = None
+    ) -> ProgramStart:
         environment = [*self._environment, ("PS1", f"{node or 'guest'}# ")]
-        return Start(0, argv, environment, directory=self.directory, netns=node, terminal=terminal)
+        return ProgramStart(0, argv, environment, directory=self.directory, netns=node, terminal=terminal)
 
     def _quietly(self, node: str, argv: Sequence[str]) -> int:
         """Runs a program in `node`, and returns its exit code."""

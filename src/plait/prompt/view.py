@@ -31,7 +31,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class View:
+class NetworkView:
     """The nodes of a plan in their order, each with its role and its interfaces; and the links."""
 
     roles: dict[str, str]
@@ -74,7 +74,7 @@ class View:
         ]  # fmt: skip
 
 
-def view(plan: Plan) -> View:
+def view(plan: Plan) -> NetworkView:
     """Returns what `plan` looks like from a prompt."""
     at_wire = {}
     for veth in plan.network.veths:
@@ -102,7 +102,7 @@ def view(plan: Plan) -> View:
                 up = tuple(device_commands(up_again(end, plan.network.routes)))
                 interfaces[end.netns].append(Interface(end.ifname, end.mac, addresses, peer, up))
     found = {node: tuple(own) for node, own in interfaces.items()}
-    return View(roles, found, tuple(links), by_name)
+    return NetworkView(roles, found, tuple(links), by_name)
 
 
 def _conditions(there: LinkDirection, back: LinkDirection) -> str:

@@ -26,7 +26,7 @@ _SAME = ("engine", "kernel", "agent_sha256", "plait_version")
 
 
 @dataclass(frozen=True)
-class _Source:
+class _MergedStudy:
     """One study that is put in."""
 
     folder: Path
@@ -65,13 +65,13 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     return sum(map(len, chosen.values()))
 
 
-def _source(folder: Path) -> _Source:
+def _source(folder: Path) -> _MergedStudy:
     about = read_study_file(folder)
     with making_sense(folder):
-        return _Source(folder, about, json_of(Folder(folder).read("study.json")))
+        return _MergedStudy(folder, about, json_of(Folder(folder).read("study.json")))
 
 
-def _refuse_different(sources: Sequence[_Source]) -> None:
+def _refuse_different(sources: Sequence[_MergedStudy]) -> None:
     first = sources[0]
     for other in sources[1:]:
         for what in _SAME:
@@ -89,7 +89,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 16 else f"{text[:16]}.."
 
 
-def _cases(sources: Sequence[_Source]) -> dict[str, dict[str, Any]]:
+def _cases(sources: Sequence[_MergedStudy]) -> dict[str, dict[str, Any]]:
     """Return the settings of every case by name; RequestError where one name means different settings."""
     found: dict[str, dict[str, Any]] = {}
     for source in sources:
@@ -102,7 +102,7 @@ def _cases(sources: Sequence[_Source]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _trials(case: str, sources: Sequence[_Source]) -> list[Folder]:
+def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
     """Return the folders of a case's good trials, one for each seed, in the order of the sources.
 
     RequestError where two have a seed with different data, DataError where data are damaged.
@@ -143,7 +143,7 @@ def _once(cautions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _description(
-    sources: Sequence[_Source], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
+    sources: Sequence[_MergedStudy], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
 ) -> dict[str, Any]:
     """Return study.json: that of the first, with all cases, and what was put together."""
     first = sources[0].raw

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from plait.scenario.fields.events import EventSpec
-from plait.scenario.fields.figures import Figure
-from plait.scenario.fields.monitors import Monitors
-from plait.scenario.fields.network import InputFile, Network
+from plait.scenario.fields.figures import FigureSpec
+from plait.scenario.fields.monitors import MonitorsSpec
+from plait.scenario.fields.network import InputFile, NetworkSpec
 from plait.scenario.fields.parts import (
     Interval,
     Length,
@@ -27,10 +27,10 @@ from plait.scenario.fields.parts import (
     Whole,
     listed,
 )
-from plait.scenario.fields.programs import Memory, Program
-from plait.scenario.fields.published import Published
+from plait.scenario.fields.programs import Memory, ProgramSpec
+from plait.scenario.fields.published import PublishedSpec
 from plait.scenario.fields.settings import MptcpSettings, TcpSettings
-from plait.scenario.fields.traffic import Measure, Traffic
+from plait.scenario.fields.traffic import MeasureSpec, Traffic
 from plait.scenario.vary.repeat import Repeat
 from plait.scenario.vary.text import read_vary
 
@@ -47,7 +47,7 @@ class ScenarioModel(Part):
 
     title: Annotated[str, Field(min_length=1, max_length=200)]
     description: Annotated[str, Field(max_length=20_000)] = ""
-    network: Network
+    network: NetworkSpec
     transport: Transport = "mptcp"
     """For flows that do not say their own."""
     mptcp: MptcpSettings = MptcpSettings()
@@ -67,9 +67,9 @@ class ScenarioModel(Part):
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
     sample: Interval = Interval(100_000_000)
     """How often everything is measured."""
-    monitors: Monitors = Monitors()
+    monitors: MonitorsSpec = MonitorsSpec()
     """What is measured only when it is asked for."""
-    programs: Annotated[list[Program], Field(max_length=256)] = []
+    programs: Annotated[list[ProgramSpec], Field(max_length=256)] = []
     """Programs of this machine that run in nodes."""
     system_call: Start | None = None
     """Virtual time that a system call takes. Default: 1us where programs run, else 0."""
@@ -77,15 +77,15 @@ class ScenarioModel(Part):
     """Of the guest. Default: ample for the sockets, and for programs of the usual size."""
     until: Length | None = None
     """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
-    measure: Measure | None = None
+    measure: MeasureSpec | None = None
     """The part of each flow over which its steady goodput is measured as well."""
     pause: Annotated[
         list[Pause], BeforeValidator(listed, json_schema_input_type=Pause | list[Pause]), Field(max_length=2)
     ] = []
     """When each trial is halted for a prompt in its network: before its traffic, after it, or both."""
-    published: Published | None = None
+    published: PublishedSpec | None = None
     """What others have published of the same experiment, to be shown beside what is measured."""
-    figures: Annotated[list[Figure], Field(max_length=24)] = []
+    figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
     """Figures of cases, instead of those that follow from what varies."""
 
     _written: "Written | None" = PrivateAttr(default=None)

@@ -21,7 +21,7 @@ from plait.study.work import work_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.study.runner import Study, StudyOutcome
+    from plait.study.runner import PlannedStudy, StudyOutcome
     from plait.study.work import Work
 
 MOST_TRIALS = 10_000
@@ -66,7 +66,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class DurationEstimate:
     """How much a study is."""
 
     cases: int
@@ -104,23 +104,23 @@ class Estimate:
         return f"{said}, {_rough(self.low_s, self.high_s)} with the report{basis}"
 
 
-def work(study: Study) -> list[Work]:
+def work(study: PlannedStudy) -> list[Work]:
     """Returns the work of a trial of each case; of very many cases, of some that are spread evenly."""
     some = study.cases[:: -(-len(study.cases) // _LOOKED_AT)]
     seed = trial_seed(study.seed, 0)
     return [work_of(study.resolve(case, seed)) for case in some]
 
 
-def estimate(study: Study, jobs: int, pace: Pace) -> Estimate:
+def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
     """Returns how much `study` is with `jobs` trials at once."""
     known = bool(pace.trials)
     if _with_programs(study):
-        return Estimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, known, programs=True)
+        return DurationEstimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, known, programs=True)
     each = [pace.factor * _trial_s(one) for one in work(study)]
     at_once = min(jobs, study.total)
     running = max(sum(each) / len(each) * study.total / at_once, *each)
     report = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
-    return Estimate(len(study.cases), study.repeat, running, report, pace.spread, known)
+    return DurationEstimate(len(study.cases), study.repeat, running, report, pace.spread, known)
 
 
 def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
@@ -132,7 +132,9 @@ def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
         )
 
 
-def learn(pace: Pace, study: Study, outcome: StudyOutcome, expected: Estimate, took_s: float) -> Pace:
+def learn(
+    pace: Pace, study: PlannedStudy, outcome: StudyOutcome, expected: DurationEstimate, took_s: float
+) -> Pace:
     """Returns the pace with this study, whose trials took `took_s` together.
 
     Trials from the store, failed ones and programs tell nothing; nor does the sum, unless all trials ran that were
@@ -177,7 +179,7 @@ def _trial_s(work: Work) -> float:
     return BOOT_S + HOP_S * work.frame_hops + ROW_S * work.rows
 
 
-def _with_programs(study: Study) -> bool:
+def _with_programs(study: PlannedStudy) -> bool:
     return any(case.scenario.programs for case in study.cases)
 
 

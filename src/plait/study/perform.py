@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
     from plait.scenario.vary.cases import Case
     from plait.study.pauses import Halt
-    from plait.study.runner import Observer, Study, TrialOutcome
+    from plait.study.runner import Observer, PlannedStudy, TrialOutcome
 
 
 CHECKED = 2
@@ -126,13 +126,13 @@ def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[Halt], bool
         )
 
 
-def _named_cases(study: Study) -> Iterator[tuple[str, Case]]:
+def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, Case]]:
     """Yields each case with the name by which messages call it: none where it is the only one."""
     for case in study.cases:
         yield case.name if len(study.cases) > 1 else "", case
 
 
-def is_steady(study: Study) -> bool:
+def is_steady(study: PlannedStudy) -> bool:
     """Returns whether nothing in any case is left to chance (see `plait.plan.chance`)."""
     if study.paused or study.until is not None:
         return False
@@ -140,7 +140,7 @@ def is_steady(study: Study) -> bool:
     return all(nothing_drawn(*(study.resolve(case, seed) for seed in seeds)) for case in study.cases)
 
 
-def _checked(study: Study, out: Path, tell: Callable[[str], None]) -> Iterator[Study]:
+def _checked(study: PlannedStudy, out: Path, tell: Callable[[str], None]) -> Iterator[PlannedStudy]:
     """Yields a study without randomness as its first repeats, and the others where these differ all the same."""
     yield replace(study, repeat=CHECKED)
     differing = [case.name for case in study.cases if len(_measured(out / "trials" / case.name)) > 1]
@@ -166,7 +166,7 @@ def _named(cases: list[str]) -> str:
     return f"case {cases[0]}" + (f" and {len(cases) - 1} more" if len(cases) > 1 else "")
 
 
-def _parts(study: Study, least: int, out: Path) -> Iterator[Study]:
+def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]:
     """Yields the study as a whole; or, `until` means are known, first its least repeats and then further ones."""
     if study.until is None:
         yield study

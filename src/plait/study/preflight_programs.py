@@ -20,7 +20,7 @@ from plait.scenario.read.wording import closest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from plait.scenario.fields.programs import Program
+    from plait.scenario.fields.programs import ProgramSpec
     from plait.scenario.read.source import Where
 
 _OWN = (*PRIVATE, "/dev", "/proc", "/sys")
@@ -34,7 +34,7 @@ ulimit umask unalias unset until wait while
 _NOT_FOUND = 127
 
 
-def missing_programs(programs: Sequence[Program]) -> Iterator[tuple[Where, str]]:
+def missing_programs(programs: Sequence[ProgramSpec]) -> Iterator[tuple[Where, str]]:
     """Yields the place of each command that cannot be started, and why."""
     for number, program in enumerate(programs):
         where: Where = ("programs", number, "run")
@@ -65,7 +65,7 @@ def _first_word(line: str) -> str | None:
     return words[0]
 
 
-def _missing(word: str, program: Program) -> str | None:
+def _missing(word: str, program: ProgramSpec) -> str | None:
     """What is wrong with the program called `word`; None when nothing is, or nobody can know."""
     if "/" in word:
         path = Path(word)

@@ -37,7 +37,7 @@ def progress_bar(total: int, console: Console) -> Iterator[Observer]:
 def on_standard_error(total: int, *, bar: bool = True) -> Iterator[Observer]:
     """Yield a bar in a terminal, and lines elsewhere; without `bar` it leaves the terminal to others."""
     if not bar or not sys.stderr.isatty():
-        yield _Lines(total)
+        yield _TrialLines(total)
         return
     with progress_bar(total, Console(stderr=True)) as observer:
         yield observer
@@ -95,7 +95,7 @@ class _Bar:
         self._progress.update(self._task, advance=steps, speed=speed)
 
 
-class _Lines:
+class _TrialLines:
     """A line for each trial that ended."""
 
     def __init__(self, total: int) -> None:

@@ -10,7 +10,7 @@ from plait.plan.lint.lint import lint_cases
 from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.scenario.vary.cases import expand, trial_seed
-from plait.study.runner import Study
+from plait.study.runner import PlannedStudy
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 STUDY_SCHEMA = 1
 
 
-def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: int | None = None) -> Study:
+def study_of(
+    scenario: Scenario, name: str, *, seed: int | None = None, repeat: int | None = None
+) -> PlannedStudy:
     """Returns the study of `scenario`; `seed` and `repeat` replace the scenario's own.
 
     Every case is resolved once, so that nothing runs when any of them cannot. Raises RequestError.
     """
     cases = expand(scenario)
     known = additions.known()
-    study = Study(
+    study = PlannedStudy(
         name=name,
         cases=cases,
         seed=scenario.seed if seed is None else seed,
@@ -45,7 +47,9 @@ def study_of(scenario: Scenario, name: str, *, seed: int | None = None, repeat: 
     return study
 
 
-def describe(scenario: Scenario, study: Study, identity: EngineIdentity, command: str) -> dict[str, object]:
+def describe(
+    scenario: Scenario, study: PlannedStudy, identity: EngineIdentity, command: str
+) -> dict[str, object]:
     """Returns the content of study.json: the study as resolved, and what is needed to run it again."""
     return {
         "schema": STUDY_SCHEMA,

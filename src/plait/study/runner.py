@@ -80,7 +80,7 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True)
-class Study:
+class PlannedStudy:
     """Everything that a study is: what to run, and where to put it."""
 
     name: str
@@ -157,7 +157,7 @@ class Runner:
         self._stop = threading.Event()
 
     def run(
-        self, study: Study, out: Path, description: dict[str, object], observer: Observer
+        self, study: PlannedStudy, out: Path, description: dict[str, object], observer: Observer
     ) -> StudyOutcome:
         """Runs `study` into `out`, with `description` as its study.json.
 
@@ -213,7 +213,7 @@ class _TrialRunner:
     engine: Engine
     store: Store
     identity: EngineIdentity
-    study: Study
+    study: PlannedStudy
     out: Path
     work: Workspace
     stage: Workspace

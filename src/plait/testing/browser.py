@@ -40,7 +40,7 @@ TOO_WIDE = "return Math.max(0, document.documentElement.scrollWidth - document.d
 
 
 @dataclass(frozen=True)
-class View:
+class BrowserView:
     """What a reader of a page meets at one width of the window."""
 
     usable_ms: float
@@ -73,7 +73,7 @@ def browser() -> Iterator[Chrome]:
         driver.quit()
 
 
-def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> View:
+def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> BrowserView:
     """Opens `page` in a window of `width` pixels and draws all of its figures.
 
     Raises:
@@ -89,7 +89,7 @@ def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> View:
     driver.execute_script(DRAW_ALL)
     wait.until(lambda one: len(set(one.execute_script(FIGURES))) == 1)
     charts, drawn = driver.execute_script(FIGURES)
-    return View(usable_ms, charts, drawn, driver.execute_script(TOO_WIDE), _console(driver))
+    return BrowserView(usable_ms, charts, drawn, driver.execute_script(TOO_WIDE), _console(driver))
 
 
 def _console(driver: Chrome) -> tuple[str, ...]:

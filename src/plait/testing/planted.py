@@ -258,7 +258,7 @@ def planted() -> tuple[Planted, ...]:
 
 
 @dataclass(frozen=True)
-class Row:
+class PlantedRow:
     """What became of one scenario of the set."""
 
     planted: Planted
@@ -274,7 +274,7 @@ class Row:
         return self.named == self.planted.cause and self.planted.reason in (None, self.reason)
 
 
-def explain_one(one: Planted, engine: Engine, folder: Path) -> tuple[Row, FlowExplanation]:
+def explain_one(one: Planted, engine: Engine, folder: Path) -> tuple[PlantedRow, FlowExplanation]:
     """Runs one scenario in `folder`, an empty directory, and explains its first flow."""
     scenario = expand(parse(one.text, f"planted-{one.number}.yaml", ()))[0].scenario
     plan = resolve(scenario, trial_seed(scenario.seed, 0))
@@ -290,10 +290,10 @@ def explain_one(one: Planted, engine: Engine, folder: Path) -> tuple[Row, FlowEx
     first = next((share for share in found.shares if share.cause == found.first), None)
     said = first.evidence[0] if first is not None and first.evidence else ""
     reason = first.reason if first is not None else None
-    return Row(one, found.first, reason, said, ran - begun, spent), found
+    return PlantedRow(one, found.first, reason, said, ran - begun, spent), found
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[PlantedRow]) -> str:
     """Returns the table as Markdown, and below it how many are right."""
     lines = ["| # | planted | named first | evidence |", "| -- | -- | -- | -- |"]
     for row in rows:

@@ -23,7 +23,7 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
     from plait.kernel import ensure
 
     if not sys.stderr.isatty():
-        return ensure(source=source, progress=_Lines(), debug=debug)
+        return ensure(source=source, progress=_BuildLines(), debug=debug)
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -42,7 +42,7 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
         return ensure(source=source, progress=tell, debug=debug)
 
 
-class _Lines:
+class _BuildLines:
     """Progress where nobody watches: a line for each step, and one for each tenth of a long one."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.engine.interactive import END, STDERR, STDOUT, Size
+from plait.engine.interactive import END, STDERR, STDOUT, TerminalSize
 from plait.engine.packages import install_hint
 from plait.engine.uml.crash import ran_out_of_memory
 from plait.engine.uml.watch import virtual_us
@@ -62,10 +62,10 @@ class Bounds:
     output_bytes: int = OUTPUT_BYTES
 
 
-def terminal_size(descriptor: int) -> Size:
+def terminal_size(descriptor: int) -> TerminalSize:
     """Returns the size of the terminal behind `descriptor`."""
     rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(descriptor, termios.TIOCGWINSZ, b"\0" * 8))
-    return Size(rows or 24, columns or 80)
+    return TerminalSize(rows or 24, columns or 80)
 
 
 def follow(

@@ -16,9 +16,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from plait.engine.interactive import END, READY, Frame
+from plait.engine.interactive import END, READY, OutputFrame
 from plait.engine.uml.session import InteractiveGuest
-from plait.engine.uml.watch import Limits, Watch
+from plait.engine.uml.watch import TrialLimits, Watch
 from plait.errors import TrialError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PausingGuest(InteractiveGuest):
         """Whether it has done all that it was told, and waits."""
         return self._passing == 0
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[OutputFrame]:
         """Yields what it has told since the last call."""
         for frame in super().frames():
             if frame.kind == READY:
@@ -143,7 +143,7 @@ class PausingGuest(InteractiveGuest):
         self._count.write(b".")
 
 
-def execute(kernel: Kernel, job: Job, limits: Limits, policy: Policy) -> None:
+def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> None:
     """Runs a trial with pauses to its end; `job.folder` is filled already (see Engine.execute)."""
     if job.prompt is None:
         raise TrialError("the plan has a pause, and there is nobody to give a prompt to")

@@ -21,7 +21,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
-from plait.engine.interactive import READY, TAKEN, Frame
+from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.uml.boot import initramfs_of, kernel_parameters, present_inputs
 from plait.engine.uml.containment import GUEST, USUAL, Policy, Sandbox, start
 from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from plait.engine.interactive import Start
+    from plait.engine.interactive import ProgramStart
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
 
@@ -62,7 +62,7 @@ class Service:
 class SessionRequest:
     """What a session is booted with."""
 
-    start: Start | None = None
+    start: ProgramStart | None = None
     writable: Sequence[Path] = ()
     processes_max: int = 2000
     network: bool = False
@@ -184,7 +184,7 @@ class InteractiveGuest:
             if self.guest.process.poll() is None:
                 raise TrialError(f"the guest does not take orders any more: {error}") from error
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[OutputFrame]:
         """Yields what the guest has told since the last call."""
         if select.select([self.grows], [], [], 0)[0]:
             os.read(self.grows, 65536)
@@ -208,7 +208,7 @@ class InteractiveGuest:
         """Returns how many bytes of the guest's telling are still to be read."""
         return self.told - self._read
 
-    def _split(self, chunk: bytes) -> Iterator[Frame]:
+    def _split(self, chunk: bytes) -> Iterator[OutputFrame]:
         data = self._rest + chunk
         at = 0
         while len(data) - at >= _HEADER.size:
@@ -226,7 +226,7 @@ class InteractiveGuest:
                     self._send(line)
             elif kind == TAKEN:
                 self._free_piece()
-            yield Frame(run, kind, data[at : at + length])
+            yield OutputFrame(run, kind, data[at : at + length])
             at += length
         self._rest = data[at:]
 

@@ -26,7 +26,7 @@ from plait.engine.uml.boot import EMPTY_PLAN, initramfs_of, kernel_parameters, p
 from plait.engine.uml.containment import GUEST, USUAL, Policy, Sandbox, caution, start
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import judge
-from plait.engine.uml.watch import Limits, Watch
+from plait.engine.uml.watch import TrialLimits, Watch
 from plait.errors import MachineError, RequestError, TrialError
 from plait.kernel import additions
 from plait.plan.identity import plan_bytes
@@ -52,7 +52,7 @@ class VirtualEngine:
         self,
         kernel: Kernel,
         agent: Path,
-        limits: Limits | None = None,
+        limits: TrialLimits | None = None,
         build: Callable[[Module], Path] | None = None,
         *,
         policy: Policy = USUAL,
@@ -64,7 +64,7 @@ class VirtualEngine:
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
-        self._limits = limits or Limits()
+        self._limits = limits or TrialLimits()
         self._policy = policy
         self._warn = warn
         self._initramfs, self._agent_sha256 = initramfs_of(agent)

@@ -24,7 +24,7 @@ _PROGRESS_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Limits:
+class TrialLimits:
     """When a trial is given up, in seconds of wall time."""
 
     total_s: float = 3600.0
@@ -53,7 +53,7 @@ class Pausing(Protocol):
 class Watch:
     """Waits for the guest's end, its stall, its time limit, or the user's interrupt, whichever comes first."""
 
-    def __init__(self, job: Job, limits: Limits, started: float, disk_bytes: int) -> None:
+    def __init__(self, job: Job, limits: TrialLimits, started: float, disk_bytes: int) -> None:
         self._job = job
         self._limits = limits
         self._disk_bytes = disk_bytes

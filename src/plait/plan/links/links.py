@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.plan.links.shaping import Place, queue_length
+from plait.plan.links.shaping import ShapedInterface, queue_length
 from plait.plan.model.plan import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE
@@ -17,11 +17,11 @@ from plait.plan.network.model import WIRE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.network.model import Port, Wired
+    from plait.plan.network.model import Port, TopologyLink
     from plait.scenario.fields.conditions import Aqm, Conditions, Loss
 
 
-def veths(wired: Wired) -> Iterator[Veth]:
+def veths(wired: TopologyLink) -> Iterator[Veth]:
     """One pair for each end: node to wire."""
     for number, port in enumerate(wired.ports):
         both = (port.address, *(twin.address for twin in wired.second[number : number + 1]))
@@ -33,7 +33,7 @@ def veths(wired: Wired) -> Iterator[Veth]:
         )
 
 
-def redirects(wired: Wired) -> Iterator[Redirect]:
+def redirects(wired: TopologyLink) -> Iterator[Redirect]:
     """What comes from one end goes to the other, where no middlebox does that."""
     boxes = {box.source for box in middleboxes(wired)}
     for port in wired.ports:
@@ -41,14 +41,14 @@ def redirects(wired: Wired) -> Iterator[Redirect]:
             yield Redirect(netns=WIRE, source=port.wire_ifname, target=port.far.wire_ifname)
 
 
-def place(port: Port, rtts_ns: dict[str, int]) -> Place:
+def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
     """Where the direction that leaves its node by `port` is shaped.
 
     `rtts_ns` is the largest base RTT of the paths by link direction; a link that no path crosses has its own.
     """
     wired = port.wired
     own_ns = wired.delay_ns(forward=True) + wired.delay_ns(forward=False)
-    return Place(
+    return ShapedInterface(
         netns=WIRE,
         ifname=port.far.wire_ifname,
         frame_bytes=frame_bytes(wired.link.mtu),
@@ -56,7 +56,7 @@ def place(port: Port, rtts_ns: dict[str, int]) -> Place:
     )
 
 
-def link(wired: Wired, rtts_ns: dict[str, int]) -> Link:
+def link(wired: TopologyLink, rtts_ns: dict[str, int]) -> Link:
     """The link with its conditions, for monitors and analysis."""
     a, b = wired.ports
     one, other = (direction(p, p.wired.link.conditions(forward=p.at_a), rtts_ns) for p in (a, b))

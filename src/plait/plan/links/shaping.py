@@ -53,7 +53,7 @@ _U32 = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Place:
+class ShapedInterface:
     """Where a direction is shaped, and what its queue is measured by."""
 
     netns: str
@@ -64,7 +64,7 @@ class Place:
     """The RTT of a bandwidth-delay product."""
 
 
-def qdiscs(place: Place, conditions: Conditions, *, keep_order: bool = False) -> tuple[Qdisc, ...]:
+def qdiscs(place: ShapedInterface, conditions: Conditions, *, keep_order: bool = False) -> tuple[Qdisc, ...]:
     """The qdiscs of a direction, each parent before its child, with seeds of 0.
 
     `keep_order` keeps packets in order although their delay is constant: for a delay that will change.
@@ -90,7 +90,7 @@ def _trace(trace: object) -> PlaitTrace | None:
     )
 
 
-def settled(conditions: Conditions, place: Place) -> Conditions:
+def settled(conditions: Conditions, place: ShapedInterface) -> Conditions:
     """The same conditions, with their queue in packets or bytes: it stays so when the rate changes."""
     packets, size = queue_length(conditions, place)
     if packets is None and size is None:
@@ -113,7 +113,7 @@ def changed(old: Qdisc, new: Qdisc) -> Qdisc:
 
 
 def bucket_qdiscs(
-    place: Place, bucket: asked.Bucket, peak_bps: int, queue: Queue | None
+    place: ShapedInterface, bucket: asked.Bucket, peak_bps: int, queue: Queue | None
 ) -> tuple[Qdisc, ...]:
     """A token bucket by itself, with a drop-tail queue in front of it, measured by the peak rate."""
     packets, size = bucket_length(place, peak_bps, queue)
@@ -123,12 +123,14 @@ def bucket_qdiscs(
     return (_at(place, "root", "1:", shaper), _at(place, "1:1", "2:", fifo))
 
 
-def bucket_length(place: Place, peak_bps: int, queue: Queue | None) -> tuple[int | None, int | None]:
+def bucket_length(
+    place: ShapedInterface, peak_bps: int, queue: Queue | None
+) -> tuple[int | None, int | None]:
     """(packets, bytes) of the queue in front of a token bucket; one of them."""
     return _length(queue, place, peak_bps)
 
 
-def _at(place: Place, parent: str, handle: str, options: object) -> Qdisc:
+def _at(place: ShapedInterface, parent: str, handle: str, options: object) -> Qdisc:
     return Qdisc.model_validate(
         {"netns": place.netns, "ifname": place.ifname, "parent": parent, "handle": handle, "options": options}
     )
@@ -153,7 +155,7 @@ def _netem(conditions: Conditions, *, keep_order: bool) -> Netem:
     )
 
 
-def _gemodel(model: asked.Gemodel) -> Gemodel:
+def _gemodel(model: asked.GemodelSpec) -> Gemodel:
     return Gemodel(
         p=float(model.p),
         r=float(model.r),
@@ -174,7 +176,7 @@ def _jitter(jitter: asked.Jitter | None) -> tuple[int, str | None]:
     return netem_jitter_ns(jitter.named, deviation), jitter.named
 
 
-def _tbf(conditions: Conditions, place: Place, queued: int) -> Tbf:
+def _tbf(conditions: Conditions, place: ShapedInterface, queued: int) -> Tbf:
     assert conditions.rate is not None  # as the caller saw
     rate = int(conditions.rate)
     if conditions.bucket is not None:
@@ -182,12 +184,12 @@ def _tbf(conditions: Conditions, place: Place, queued: int) -> Tbf:
     return Tbf(rate_bps=rate, burst_bytes=_frames_bytes(rate, place), limit_bytes=queued)
 
 
-def _frames_bytes(rate_bps: int, place: Place) -> int:
+def _frames_bytes(rate_bps: int, place: ShapedInterface) -> int:
     """What may pass at once: two frames, or what takes 20 us. Less would miss the rate."""
     return max(2 * place.frame_bytes, ceil(rate_bps * 20 / 8_000_000))
 
 
-def _bucket(bucket: asked.Bucket, peak_bps: int, place: Place, queued: int) -> Tbf:
+def _bucket(bucket: asked.Bucket, peak_bps: int, place: ShapedInterface, queued: int) -> Tbf:
     return Tbf(
         rate_bps=int(bucket.baseline),
         burst_bytes=int(bucket.burst),
@@ -197,7 +199,7 @@ def _bucket(bucket: asked.Bucket, peak_bps: int, place: Place, queued: int) -> T
     )
 
 
-def queue_length(conditions: Conditions, place: Place) -> tuple[int | None, int | None]:
+def queue_length(conditions: Conditions, place: ShapedInterface) -> tuple[int | None, int | None]:
     """(packets, bytes) of the queue in front of the rate; one of them, or none where there is no rate."""
     if conditions.rate is None:
         return None, None
@@ -213,7 +215,7 @@ def queue_length(conditions: Conditions, place: Place) -> tuple[int | None, int 
     return packets, size
 
 
-def _length(queue: Queue | None, place: Place, rate_bps: int) -> tuple[int | None, int | None]:
+def _length(queue: Queue | None, place: ShapedInterface, rate_bps: int) -> tuple[int | None, int | None]:
     if queue is not None and queue.unit == "B":
         return None, int(queue.amount)
     if queue is not None and queue.unit == "pkt":
@@ -223,16 +225,16 @@ def _length(queue: Queue | None, place: Place, rate_bps: int) -> tuple[int | Non
     return max(packets, DEFAULT_QUEUE_PACKETS if queue is None else 1), None
 
 
-def queue_bytes(conditions: Conditions, place: Place) -> int:
+def queue_bytes(conditions: Conditions, place: ShapedInterface) -> int:
     """The longest queue in bytes."""
     return _limit_bytes(*queue_length(conditions, place), place)
 
 
-def _limit_bytes(packets: int | None, size: int | None, place: Place) -> int:
+def _limit_bytes(packets: int | None, size: int | None, place: ShapedInterface) -> int:
     return min(size or (packets or 1) * place.frame_bytes, _U32)
 
 
-def _queue(conditions: Conditions, place: Place, queued: int) -> Iterator[Qdisc]:
+def _queue(conditions: Conditions, place: ShapedInterface, queued: int) -> Iterator[Qdisc]:
     packets, size = queue_length(conditions, place)
     fifo = Pfifo(limit_packets=packets) if packets is not None else Bfifo(limit_bytes=size or queued)
     aqm = conditions.aqm
@@ -247,7 +249,7 @@ def _queue(conditions: Conditions, place: Place, queued: int) -> Iterator[Qdisc]
         yield _at(place, "2:1", "3:", _codel(aqm, packets or 1, place))
 
 
-def _codel(aqm: asked.Aqm, packets: int, place: Place) -> Codel | FqCodel:
+def _codel(aqm: asked.Aqm, packets: int, place: ShapedInterface) -> Codel | FqCodel:
     spec = aqm.codel or aqm.fq_codel
     assert spec is not None  # the caller has seen to the others
     target_us, interval_us = max(1, spec.target.us), max(1, spec.interval.us)
@@ -264,7 +266,7 @@ def _codel(aqm: asked.Aqm, packets: int, place: Place) -> Codel | FqCodel:
     )
 
 
-def _red(red: asked.Red, conditions: Conditions, place: Place, queued: int) -> Red | PlaitRed:
+def _red(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface, queued: int) -> Red | PlaitRed:
     """Linux's own where it can draw the curve, and plait_red for what it cannot."""
     assert conditions.rate is not None  # there is a queue
     frame_ns = place.frame_bytes * 8 * 10**9 / int(conditions.rate)
@@ -293,7 +295,7 @@ def _red(red: asked.Red, conditions: Conditions, place: Place, queued: int) -> R
     )
 
 
-def curve(red: asked.Red, conditions: Conditions, place: Place) -> list[tuple[float, float]]:
+def curve(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> list[tuple[float, float]]:
     """The points of the drop curve: average queue in full frames, probability."""
     if red.points is not None:
         return [(frames(average, conditions, place), float(p)) for average, p in red.points.items()]
@@ -304,13 +306,13 @@ def curve(red: asked.Red, conditions: Conditions, place: Place) -> list[tuple[fl
     return [*points, (2 * high, 1.0)] if red.gentle else points
 
 
-def _longest_average(red: asked.Red, conditions: Conditions, place: Place) -> float:
+def _longest_average(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> float:
     """A queue that the curve, and not its limit, keeps short: twice the last threshold of min and max."""
     last = curve(red, conditions, place)[-1][0]
     return last if red.points is not None or red.gentle else 2 * last
 
 
-def frames(queue: Queue, conditions: Conditions, place: Place) -> float:
+def frames(queue: Queue, conditions: Conditions, place: ShapedInterface) -> float:
     """A length of a queue in full frames."""
     if queue.unit == "pkt":
         return float(queue.amount)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.plan.links.links import place
-from plait.plan.links.shaping import Place, bucket_length, bucket_qdiscs
+from plait.plan.links.shaping import ShapedInterface, bucket_length, bucket_qdiscs
 from plait.plan.model.plan import Ifb, Redirect, SharedBucket
 from plait.plan.network.model import WIRE, mac
 from plait.scenario.read.located import error_at
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model.qdiscs import Qdisc
     from plait.plan.network.model import Port, Topology
-    from plait.scenario.fields.links import SharedBucket as Asked
+    from plait.scenario.fields.links import SharedBucketSpec
 
 _SIDES = {"out": ("out",), "in": ("in",), "each": ("out", "in"), "together": ("together",)}
 _MAC_KIND = 3
@@ -81,7 +81,7 @@ def takes_tokens(net: Topology, port: Port) -> bool:
     return port.conditions.bucket is not None
 
 
-def _ports(own: list[Port], bucket: Asked, side: str) -> Iterator[Port]:
+def _ports(own: list[Port], bucket: SharedBucketSpec, side: str) -> Iterator[Port]:
     """The ports by which what the bucket limits enters links."""
     for port in own:
         if bucket.links is not None and port.wired.key not in bucket.links:
@@ -104,10 +104,10 @@ def _claim(net: Topology, takers: dict[Port, tuple[str, str]], ports: list[Port]
         takers[port] = (node, port.out)
 
 
-def _place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> Place:
+def _place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> ShapedInterface:
     """The ifb, with the longest frame and RTT of the links."""
     places = [place(port, rtts_ns) for port in ports]
-    return Place(
+    return ShapedInterface(
         netns=WIRE,
         ifname=ifname,
         frame_bytes=max(one.frame_bytes for one in places),
@@ -115,7 +115,7 @@ def _place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> Place:
     )
 
 
-def _planned(name: str, where: Place, bucket: Asked, ports: list[Port]) -> SharedBucket:
+def _planned(name: str, where: ShapedInterface, bucket: SharedBucketSpec, ports: list[Port]) -> SharedBucket:
     packets, size = bucket_length(where, int(bucket.peak), bucket.queue)
     return SharedBucket(
         name=name,

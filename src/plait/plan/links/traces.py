@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
 from plait.scenario.fields.conditions import Conditions, Loss
-from plait.scenario.fields.links import Link
+from plait.scenario.fields.links import LinkSpec
 from plait.scenario.read.located import error_at
 from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities, Rows
 from plait.units import Rate
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from plait.plan.network.model import Port
     from plait.scenario.fields.network import InputFile
-    from plait.scenario.read.traces import Row, Trace, TraceSpec
+    from plait.scenario.read.traces import Trace, TraceRow, TraceSpec
     from plait.scenario.scenario import Scenario
 
 MAX_STEPS = 20_000
@@ -48,7 +48,7 @@ class Step:
     given: dict[str, object]
 
 
-def followed(scenario: Scenario, key: str, link: Link) -> Link:
+def followed(scenario: Scenario, key: str, link: LinkSpec) -> LinkSpec:
     """The link with what its traces say for the start, each direction on its own.
 
     Raises ScenarioError for a file that nobody has read, and for conditions that are given by the trace and beside it.
@@ -62,8 +62,8 @@ def followed(scenario: Scenario, key: str, link: Link) -> Link:
             sides[forward] = _followed(scenario, conditions)
         except ValueError as wrong:
             raise error_at(scenario, [(("network", "links", key), str(wrong))]) from wrong
-    common = {name: getattr(link, name) for name in Link.model_fields}
-    return Link.model_construct(**(common | {"forward": sides[True], "backward": sides[False]}))
+    common = {name: getattr(link, name) for name in LinkSpec.model_fields}
+    return LinkSpec.model_construct(**(common | {"forward": sides[True], "backward": sides[False]}))
 
 
 def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
@@ -95,7 +95,7 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
     return found
 
 
-def _given(row: Row) -> dict[str, object]:
+def _given(row: TraceRow) -> dict[str, object]:
     given = row.given()
     if "loss" in given:
         given["loss"] = Loss.model_construct(ratio=row.loss)

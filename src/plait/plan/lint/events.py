@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-from plait.plan.lint.finding import Finding
+from plait.plan.lint.finding import LintFinding
 from plait.plan.model.mptcp import AddEndpoint, SetLimits, SetSysctl
 from plait.plan.network.sysctls import CONGESTION_CONTROL, SCHEDULER
 from plait.scenario.fields.events import host_happenings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BY_SOCKET = {SCHEDULER: "scheduler", CONGESTION_CONTROL: "congestion_control"}
 
 
-def lint(scenario: Scenario, plan: Plan) -> Iterator[Finding]:
+def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
     """In the order of the events."""
     happenings = iter(host_happenings(scenario.events))
     for event in plan.events:
@@ -44,7 +44,7 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[Finding]:
             remedy = "an earlier time; to close a subflow, remove its endpoint"
         else:
             continue
-        yield Finding(Code.TOO_LATE, event.subject, what, remedy, where)
+        yield LintFinding(Code.TOO_LATE, event.subject, what, remedy, where)
 
 
 def _somebody_begins(plan: Plan, event: Event) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """What was found in one case."""
 
     code: Code

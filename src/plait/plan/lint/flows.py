@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-from plait.plan.lint.finding import Finding
+from plait.plan.lint.finding import LintFinding
 from plait.plan.model.applications import Bulk, Transfer
 from plait.plan.traffic.flow_slots import slots
 
@@ -24,7 +24,7 @@ LEAST_SAMPLES = 10
 """A series of fewer samples shows no course."""
 
 
-def lint(scenario: Scenario, plan: Plan) -> Iterator[Finding]:
+def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
     """Flow by flow, in the order of the plan."""
     for flow, slot in zip(plan.flows, slots(scenario), strict=True):
         here: Where = ("traffic", slot.entry, scenario.traffic[slot.entry].kind)
@@ -39,7 +39,7 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[Finding]:
         yield from _short_transfer(flow, here)
 
 
-def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[Finding]:
+def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
     """Raiciu et al., NSDI 2012: without sum(rate) * max(RTT) of buffer, one path waits for another."""
     paths = [path for path in flow.paths if not path.backup] or flow.paths
     if any(path.rate_bps is None for path in paths) or flow.ideal_rate_bps is None:
@@ -55,7 +55,7 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[Finding]:
         usable = own if own is not None else _largest(plan, host, sysctl) // 2
         if usable < needed:
             setting = f"{word}_buffer" if own is not None else f"tcp.{word}_buffer_max"
-            yield Finding(
+            yield LintFinding(
                 code,
                 flow.name,
                 f"the {word} buffer lets about {usable} bytes be under way, and its paths hold {needed} (their rates "
@@ -72,7 +72,7 @@ def _largest(plan: Plan, host: str, sysctl: str) -> int:
     return int(sysctls[sysctl].split()[-1])
 
 
-def _duration(flow: Flow, here: Where) -> Iterator[Finding]:
+def _duration(flow: Flow, here: Where) -> Iterator[LintFinding]:
     """Slow start doubles the window every round trip, from ten segments to one bandwidth-delay product."""
     lasts_us = _lasts_us(flow)
     if lasts_us is None:
@@ -80,7 +80,7 @@ def _duration(flow: Flow, here: Where) -> Iterator[Finding]:
     start_us = max((_slow_start_us(path) for path in flow.paths), default=0)
     needed_us = STEADY_FACTOR * start_us
     if lasts_us < needed_us:
-        yield Finding(
+        yield LintFinding(
             Code.DURATION,
             flow.name,
             f"it runs for {lasts_us / 1e6:g} s, and slow start alone takes about {start_us / 1e6:.2g} s; "
@@ -105,7 +105,7 @@ def _slow_start_us(path: Path) -> float:
     return (2 + doublings) * path.base_rtt_us
 
 
-def _until(plan: Plan, flow: Flow) -> Iterator[Finding]:
+def _until(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
     """A flow that the end of the trial cuts off, however well it goes."""
     job, lasts_us = flow.application, _lasts_us(flow)
     if flow.after:
@@ -117,7 +117,7 @@ def _until(plan: Plan, flow: Flow) -> Iterator[Finding]:
     else:
         needed_us = flow.start_us + 1
     if needed_us > plan.end_us:
-        yield Finding(
+        yield LintFinding(
             Code.UNTIL,
             flow.name,
             f"the trial ends at {plan.end_us / 1e6:g} s, and it cannot be complete before {needed_us / 1e6:.3g} s: it "
@@ -128,10 +128,10 @@ def _until(plan: Plan, flow: Flow) -> Iterator[Finding]:
         )
 
 
-def _samples(plan: Plan, flow: Flow) -> Iterator[Finding]:
+def _samples(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
     lasts_us = _lasts_us(flow)
     if lasts_us is not None and lasts_us < LEAST_SAMPLES * plan.sample_interval_us:
-        yield Finding(
+        yield LintFinding(
             Code.SAMPLE,
             flow.name,
             f"it runs for {lasts_us / 1e6:g} s and is measured every {plan.sample_interval_us / 1e6:g} s; its "
@@ -142,11 +142,11 @@ def _samples(plan: Plan, flow: Flow) -> Iterator[Finding]:
         )
 
 
-def _short_transfer(flow: Flow, here: Where) -> Iterator[Finding]:
+def _short_transfer(flow: Flow, here: Where) -> Iterator[LintFinding]:
     """What fits into the first window has left before a second subflow exists."""
     size = flow.application.bytes if isinstance(flow.application, Transfer) else INITIAL_WINDOW_BYTES + 1
     if flow.transport == "mptcp" and len(flow.paths) > 1 and size <= INITIAL_WINDOW_BYTES:
-        yield Finding(
+        yield LintFinding(
             Code.SHORT_TRANSFER,
             flow.name,
             f"its {size} bytes fit into the first window ({INITIAL_WINDOW_BYTES}), which leaves before another "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.cautions import Code
 from plait.plan.links.distributions import VALUES, deviation_ns, longest_ns
-from plait.plan.lint.finding import Finding
+from plait.plan.lint.finding import LintFinding
 from plait.plan.model.qdiscs import Netem
 from plait.plan.network.framing import longest_frames
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import LinkDirection, Plan
 
 
-def lint(plan: Plan) -> Iterator[Finding]:
+def lint(plan: Plan) -> Iterator[LintFinding]:
     """Direction by direction, of links that some flow crosses."""
     rtts: dict[str, float] = {}
     crossed: set[str] = set()
@@ -40,8 +40,8 @@ def lint(plan: Plan) -> Iterator[Finding]:
                 yield from _stall(direction, netems.get(direction.ifname), field)
 
 
-def _dead(where: str, field: tuple[str, ...]) -> Finding:
-    return Finding(
+def _dead(where: str, field: tuple[str, ...]) -> LintFinding:
+    return LintFinding(
         Code.DEAD_LINK,
         where,
         "it loses every packet, so that no path across it can come up",
@@ -52,14 +52,14 @@ def _dead(where: str, field: tuple[str, ...]) -> Finding:
 
 def _queue(
     direction: LinkDirection, rtt_us: float, frame_bytes: int, field: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[LintFinding]:
     """A queue shorter than one bandwidth-delay product empties whenever one TCP flow halves its window."""
     if direction.rate_bps is None:
         return
     product = int(direction.rate_bps * rtt_us / 8e6)
     held = direction.queue_bytes or (direction.queue_packets or 0) * frame_bytes
     if held < product:
-        yield Finding(
+        yield LintFinding(
             Code.QUEUE,
             direction.name,
             f"its queue holds {held} bytes, less than a bandwidth-delay product ({product} bytes)",
@@ -69,13 +69,13 @@ def _queue(
         )
 
 
-def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]) -> Iterator[Finding]:
+def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]) -> Iterator[LintFinding]:
     """In order, everything waits behind a late packet: a heavy tail makes that far longer than the deviation says."""
     if netem is None or not netem.in_order or netem.distribution not in _HEAVY_TAILED:
         return
     longest = longest_ns(netem.distribution, netem.jitter_ns)
     deviation = deviation_ns(netem.distribution, netem.jitter_ns)
-    yield Finding(
+    yield LintFinding(
         Code.STALL,
         direction.name,
         f"its {netem.distribution} jitter keeps packets in order, so all of them wait behind a late one: one packet in "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plait.cautions import Code
 from plait.plan.lint import events, flows, links, subflows
-from plait.plan.lint.finding import Finding
+from plait.plan.lint.finding import LintFinding
 from plait.plan.resolve import absent_subflows, resolve
 from plait.scenario.read.source import Source
 from plait.seeds import trial_seed
@@ -28,7 +28,7 @@ _ALIKE = 3
 """More findings of one kind in one case than this are told as one."""
 
 
-def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
+def lint(scenario: Scenario, seed: int = 1) -> list[LintFinding]:
     """The findings of a scenario that varies nothing: of its subflows, its flows, and its links.
 
     Raises ScenarioError when it cannot be planned.
@@ -45,9 +45,9 @@ def lint(scenario: Scenario, seed: int = 1) -> list[Finding]:
     return _gathered(list({(one.code, one.where, one.message): one for one in found}.values()))
 
 
-def _pauses(plan: Plan) -> Iterator[Finding]:
+def _pauses(plan: Plan) -> Iterator[LintFinding]:
     if plan.pause:
-        yield Finding(
+        yield LintFinding(
             Code.PAUSE,
             "every trial",
             f"halted for a prompt {' and '.join(plan.pause)} its traffic; what is done there is in no file",
@@ -56,9 +56,9 @@ def _pauses(plan: Plan) -> Iterator[Finding]:
         )
 
 
-def _gathered(found: list[Finding]) -> list[Finding]:
+def _gathered(found: list[LintFinding]) -> list[LintFinding]:
     """The findings, with the first of many alike in the place of all of them."""
-    out: list[Finding] = []
+    out: list[LintFinding] = []
     for one in found:
         alike = [other for other in found if other.code == one.code]
         if len(alike) <= _ALIKE:
@@ -70,7 +70,7 @@ def _gathered(found: list[Finding]) -> list[Finding]:
 
 def lint_cases(cases: Sequence[Case], seed: int) -> list[Caution]:
     """The cautions of all cases of a study, each once, with its place in the text and the cases that it holds for."""
-    found: dict[tuple[str, str, str], tuple[Case, Finding, list[str]]] = {}
+    found: dict[tuple[str, str, str], tuple[Case, LintFinding, list[str]]] = {}
     for case in cases:
         for finding in lint(case.scenario, trial_seed(seed, 0)):
             key = (finding.code, finding.where, finding.message)
@@ -78,7 +78,7 @@ def lint_cases(cases: Sequence[Case], seed: int) -> list[Caution]:
     return [_caution(case, finding, names, len(cases)) for case, finding, names in found.values()]
 
 
-def _caution(case: Case, finding: Finding, names: list[str], total: int) -> Caution:
+def _caution(case: Case, finding: LintFinding, names: list[str], total: int) -> Caution:
     source = case.scenario.source or Source("")
     place = source.mistake(case.place(case.scenario.place(finding.field)), "") if finding.field else None
     return finding.caution(place, () if len(names) == total else tuple(names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-from plait.plan.lint.finding import Finding
+from plait.plan.lint.finding import LintFinding
 from plait.plan.mptcp.missing_subflows import Reason
 from plait.plan.traffic.flow_slots import slots
 from plait.units import Rate
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from plait.plan.model.plan import Flow, Plan
-    from plait.plan.mptcp.missing_subflows import Absent
+    from plait.plan.mptcp.missing_subflows import MissingSubflow
     from plait.scenario import Scenario
 
 
-def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[Absent]]) -> Iterator[Finding]:
+def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflow]]) -> Iterator[LintFinding]:
     """Flow by flow; `absent` holds for each entry of the traffic what it will lack."""
     disabled = {
         space.name for space in plan.network.namespaces if ("net/mptcp/enabled", "0") in space.sysctls
@@ -38,8 +38,8 @@ def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[Absent]]) -> 
         yield from _shared(flow, rates)
 
 
-def _disabled(flow: Flow, host: str) -> Finding:
-    return Finding(
+def _disabled(flow: Flow, host: str) -> LintFinding:
+    return LintFinding(
         Code.MPTCP_OFF,
         flow.name,
         f"it asks for MPTCP, and net.mptcp.enabled is 0 in {host}: the socket will be refused",
@@ -48,10 +48,12 @@ def _disabled(flow: Flow, host: str) -> Finding:
     )
 
 
-def _absent(one: Absent) -> Finding:
+def _absent(one: MissingSubflow) -> LintFinding:
     code, message, remedy = _WORDS[one.reason]
     words = {"host": one.host, "address": one.address, **one.figures}
-    return Finding(code, one.host, message.format(**words), remedy.format(**words), one.where, one.figures)
+    return LintFinding(
+        code, one.host, message.format(**words), remedy.format(**words), one.where, one.figures
+    )
 
 
 _WORDS = {
@@ -96,10 +98,10 @@ _WORDS = {
 }
 
 
-def _single_path(scenario: Scenario, flow: Flow) -> Finding:
+def _single_path(scenario: Scenario, flow: Flow) -> LintFinding:
     limited = scenario.mptcp.limits.get(flow.client.netns)
     host = flow.client.netns if limited is not None else flow.server.netns
-    return Finding(
+    return LintFinding(
         Code.SINGLE_PATH,
         flow.name,
         f"MPTCP has only one path ({flow.paths[0].name}) and cannot gain anything over TCP",
@@ -110,7 +112,7 @@ def _single_path(scenario: Scenario, flow: Flow) -> Finding:
     )
 
 
-def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[Finding]:
+def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding]:
     """Paths that cross the same limited link, when that keeps them from adding up."""
     paths = [path for path in flow.paths if not path.backup]
     total = sum(path.rate_bps or 0 for path in paths)
@@ -131,14 +133,14 @@ def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[Finding]:
         limits = ", ".join(limited[twice[0]])
         what = f"its paths {names} meet the same limits ({limits}): they are one path twice"
         remedy = "give each subflow links of its own, or leave one subflow out"
-        yield Finding(Code.SAME_PATH, flow.name, what, remedy, field, figures)
+        yield LintFinding(Code.SAME_PATH, flow.name, what, remedy, field, figures)
         return
     what = (
         f"its paths share {shared[0]}, so that all {len(paths)} together carry at most {Rate(ideal)} and not "
         f"{Rate(total)}"
     )
     remedy = "give the paths links of their own, if they are meant to add up"
-    yield Finding(Code.SHARED_BOTTLENECK, flow.name, what, remedy, field, figures)
+    yield LintFinding(Code.SHARED_BOTTLENECK, flow.name, what, remedy, field, figures)
 
 
 def _link(direction: str) -> str:

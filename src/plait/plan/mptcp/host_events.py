@@ -14,7 +14,7 @@ from plait.plan.model.mptcp import (
     SetLimits,
     SetSysctl,
 )
-from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, Own
+from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, HostEndpoint
 from plait.plan.network import sysctls
 from plait.scenario.fields.events import HostHappening, host_happenings
 from plait.scenario.fields.host_events import EndpointChange, LimitsEvent
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plait.plan.network.model import Port, Topology
 
     Action = AddEndpoint | ChangeEndpoint | RemoveEndpoint | SetLimits | SetSysctl
-    Endpoints = dict[str, list[Own]]
+    Endpoints = dict[str, list[HostEndpoint]]
     Limits = dict[str, tuple[int, int]]
     Where = tuple[str | int, ...]
 
@@ -54,7 +54,7 @@ class HostEvent:
     text: str
     action: Action
     where: Where
-    own: Own | None = None
+    own: HostEndpoint | None = None
     """The endpoint that comes."""
 
 
@@ -67,7 +67,7 @@ class States:
         self._used = {host: {own.id for own in owns} for host, owns in first.items()}
         self.endpoints: list[Endpoints] = [first]
         """After each event; the first are those of the beginning."""
-        self._done: list[tuple[Own | None, Action | None]] = []
+        self._done: list[tuple[HostEndpoint | None, Action | None]] = []
         for one in self._happenings:
             now = self.endpoints[-1]
             if one.what in ("add", "change", "remove"):
@@ -105,7 +105,9 @@ class States:
             assert action is not None  # endpoints have theirs
             yield HostEvent(one.at, _NAMES[one.what], one.host, _text(one, action), action, one.where, own)
 
-    def _take(self, one: HostHappening, owns: list[Own]) -> tuple[list[Own], Own | None, Action]:
+    def _take(
+        self, one: HostHappening, owns: list[HostEndpoint]
+    ) -> tuple[list[HostEndpoint], HostEndpoint | None, Action]:
         """The endpoints after it, the one that has come, and what is done."""
         if isinstance(one.detail, EndpointSpec):
             return self._add(one, one.detail, owns)
@@ -120,8 +122,8 @@ class States:
         return rest, None, RemoveEndpoint(netns=one.host, address=address, id=number)
 
     def _add(
-        self, one: HostHappening, spec: EndpointSpec, owns: list[Own]
-    ) -> tuple[list[Own], Own, AddEndpoint]:
+        self, one: HostHappening, spec: EndpointSpec, owns: list[HostEndpoint]
+    ) -> tuple[list[HostEndpoint], HostEndpoint, AddEndpoint]:
         own = _own(self._topology, one.host, spec, one.where)
         used = self._used[one.host]
         if own.id is None:
@@ -132,8 +134,8 @@ class States:
         return after, own, AddEndpoint(netns=one.host, endpoint=planned(own))
 
     def _change(
-        self, one: HostHappening, change: EndpointChange, owns: list[Own]
-    ) -> tuple[list[Own], None, ChangeEndpoint]:
+        self, one: HostHappening, change: EndpointChange, owns: list[HostEndpoint]
+    ) -> tuple[list[HostEndpoint], None, ChangeEndpoint]:
         name = change.link or change.address or ""
         own = _at(owns, name)
         if own is None:
@@ -165,7 +167,7 @@ class States:
         return after, None, action
 
 
-def given(topology: Topology, host: str) -> list[Own]:
+def given(topology: Topology, host: str) -> list[HostEndpoint]:
     """The endpoints that a scenario gives a host at first. Raises ScenarioError where the kernel would refuse them."""
     specs = topology.scenario.mptcp.endpoints[host]
     here: list[Where] = [("mptcp", "endpoints", host, i) for i in range(len(specs))]
@@ -187,23 +189,23 @@ def changed_ports(topology: Topology, host: str) -> set[Port]:
     return found
 
 
-def numbered(owns: list[Own]) -> list[Own]:
+def numbered(owns: list[HostEndpoint]) -> list[HostEndpoint]:
     """The endpoints, each with an id."""
     used = {own.id for own in owns if own.id is not None}
     free = (number for number in range(1, 256) if number not in used)
     return [own if own.id is not None else replace(own, id=next(free)) for own in owns]
 
 
-def planned(own: Own) -> Endpoint:
+def planned(own: HostEndpoint) -> Endpoint:
     """An endpoint as the plan has it."""
     assert own.id is not None  # all are numbered
     flags = own.flags
     return Endpoint(address=str(own.port.ip), id=own.id, flags=flags, port=own.listen)  # type: ignore[arg-type]
 
 
-def _own(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> Own:
+def _own(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> HostEndpoint:
     name, field = (spec.link, "link") if spec.link is not None else (spec.address or "", "address")
-    return Own(_port(topology, host, name, (*where, field)), tuple(spec.flags), spec.id, spec.port)
+    return HostEndpoint(_port(topology, host, name, (*where, field)), tuple(spec.flags), spec.id, spec.port)
 
 
 def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
@@ -215,7 +217,7 @@ def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
     raise error_at(topology.scenario, [(where, f"{host} has no address {name}; it has {have}")])
 
 
-def _at(owns: list[Own], name: str) -> Own | None:
+def _at(owns: list[HostEndpoint], name: str) -> HostEndpoint | None:
     return next((own for own in owns if _fits(own.port, name)), None)
 
 
@@ -228,7 +230,7 @@ def _fits(port: Port, name: str) -> bool:
         return False
 
 
-def _refuse_clashes(topology: Topology, host: str, owns: list[Own], places: list[Where]) -> None:
+def _refuse_clashes(topology: Topology, host: str, owns: list[HostEndpoint], places: list[Where]) -> None:
     """The kernel takes an address once (with several ports, once each), an id once, and eight endpoints."""
     seen: set[object] = set()
     for own, where in zip(owns, places, strict=True):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from plait.plan.mptcp.path_manager import PathManager
-    from plait.plan.mptcp.pm_state import Ends, Moment
+    from plait.plan.mptcp.pm_state import InitialSubflow, PathManagerState
     from plait.plan.network.model import Port
     from plait.plan.traffic.flows import Entry
 
@@ -30,7 +30,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True)
-class Absent:
+class MissingSubflow:
     """Something that will be missing, and the setting that is to blame."""
 
     reason: Reason
@@ -43,7 +43,7 @@ class Absent:
     figures: Mapping[str, int] = field(default_factory=dict)
 
 
-def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> list[Absent]:
+def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> list[MissingSubflow]:
     """What an MPTCP entry of the traffic will lack; `entries` are all those of MPTCP."""
     ends = entry.ends
     wrong = list(_on_the_wrong_side(manager, ends, entries))
@@ -52,11 +52,11 @@ def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> li
     return [*limits, *_without_route(manager, ends), *_behind_announcements(manager, ends), *wrong, *left_out]
 
 
-def _limits(manager: PathManager, ends: Ends) -> Iterator[Absent]:
-    def announced(moment: Moment) -> int:
+def _limits(manager: PathManager, ends: InitialSubflow) -> Iterator[MissingSubflow]:
+    def announced(moment: PathManagerState) -> int:
         return len(moment.announced(ends))
 
-    def wanted(moment: Moment) -> int:
+    def wanted(moment: PathManagerState) -> int:
         return len(moment.wanted(ends, moment.limits[ends.client][1])) - 1
 
     yield from _below(manager, ends.client, Reason.ADD_ADDR_LIMIT, announced)
@@ -65,18 +65,20 @@ def _limits(manager: PathManager, ends: Ends) -> Iterator[Absent]:
 
 
 def _below(
-    manager: PathManager, host: str, reason: Reason, needed: Callable[[Moment], int]
-) -> Iterator[Absent]:
+    manager: PathManager, host: str, reason: Reason, needed: Callable[[PathManagerState], int]
+) -> Iterator[MissingSubflow]:
     """A limit of a host that is lower than what is needed, at the time when most is."""
     place = int(reason is Reason.ADD_ADDR_LIMIT)
     field = ("subflows", "add_addr_accepted")[place]
     moments = [(needed(moment), moment.limits[host][place]) for moment in manager.undisturbed(host)]
     most, limit = max((one for one in moments if one[1] < one[0]), default=(0, 0))
     if most:
-        yield Absent(reason, host, None, ("mptcp", "limits", host, field), {"limit": limit, "needed": most})
+        yield MissingSubflow(
+            reason, host, None, ("mptcp", "limits", host, field), {"limit": limit, "needed": most}
+        )
 
 
-def _sides(ends: Ends) -> tuple[tuple[str, int, set[str], Reason], ...]:
+def _sides(ends: InitialSubflow) -> tuple[tuple[str, int, set[str], Reason], ...]:
     """Host, place in a pair, the flags by which a subflow comes from or to it, and what it lacks without."""
     return (
         (ends.client, 0, {"subflow", "fullmesh"}, Reason.NO_ENDPOINT),
@@ -84,7 +86,7 @@ def _sides(ends: Ends) -> tuple[tuple[str, int, set[str], Reason], ...]:
     )
 
 
-def _without_route(manager: PathManager, ends: Ends) -> Iterator[Absent]:
+def _without_route(manager: PathManager, ends: InitialSubflow) -> Iterator[MissingSubflow]:
     """Endpoints that were given, and of which no attempt can arrive."""
     attempts = manager.attempts(ends, len(manager.announced(ends)))
     for host, side, flags, _ in _sides(ends):
@@ -92,10 +94,10 @@ def _without_route(manager: PathManager, ends: Ends) -> Iterator[Absent]:
             if flags & set(own.flags) and own.port is not ends.initial[side]:
                 mine = [pair for pair in attempts if pair[side] is own.port]
                 if not any(map(manager.usable, mine)):
-                    yield Absent(Reason.NO_ROUTE, host, str(own.port.ip), where)
+                    yield MissingSubflow(Reason.NO_ROUTE, host, str(own.port.ip), where)
 
 
-def _behind_announcements(manager: PathManager, ends: Ends) -> Iterator[Absent]:
+def _behind_announcements(manager: PathManager, ends: InitialSubflow) -> Iterator[MissingSubflow]:
     """Endpoints that come in the course of a connection: the kernel connects them to its first address only.
 
     Announcements that have arrived by then are not used again, except with `fullmesh` those that a subflow uses.
@@ -105,10 +107,10 @@ def _behind_announcements(manager: PathManager, ends: Ends) -> Iterator[Absent]:
         if own is None or event.host != ends.client or own.port is ends.initial[0]:
             continue
         if {"subflow", "fullmesh"} & set(own.flags) and not manager.usable((own.port, ends.initial[1])):
-            yield Absent(Reason.ONLY_ANNOUNCED, ends.client, str(own.port.ip), event.where)
+            yield MissingSubflow(Reason.ONLY_ANNOUNCED, ends.client, str(own.port.ip), event.where)
 
 
-def _left_out(manager: PathManager, entry: Entry) -> Iterator[Absent]:
+def _left_out(manager: PathManager, entry: Entry) -> Iterator[MissingSubflow]:
     """Interfaces without an endpoint where endpoints are given, although some links are reached through them alone."""
     ends = entry.ends
     every = manager.wanted(ends, len(manager.announced(ends)))
@@ -120,10 +122,12 @@ def _left_out(manager: PathManager, entry: Entry) -> Iterator[Absent]:
         named = {ends.initial[side], *(own.port for _, own in given if flags & set(own.flags))}
         lost = {pair[side] for pair in entry.usable if not crossed.issuperset(manager.crossed(pair))}
         for port in sorted(lost - named, key=lambda port: port.ifname):
-            yield Absent(reason, host, str(port.ip), ("mptcp", "endpoints", host))
+            yield MissingSubflow(reason, host, str(port.ip), ("mptcp", "endpoints", host))
 
 
-def _on_the_wrong_side(manager: PathManager, ends: Ends, entries: Collection[Entry]) -> Iterator[Absent]:
+def _on_the_wrong_side(
+    manager: PathManager, ends: InitialSubflow, entries: Collection[Entry]
+) -> Iterator[MissingSubflow]:
     """A host that only listens opens no subflow that arrives; one that only connects announces to nobody's use.
 
     The kernel tries both all the same: the other side has no listener on the port that it would be.
@@ -137,4 +141,4 @@ def _on_the_wrong_side(manager: PathManager, ends: Ends, entries: Collection[Ent
         for where, own in manager.given(host) or ():
             useless = set(own.flags) - {"backup", "fullmesh"} == {flag} and own.port is not initial
             if useless and host not in others:
-                yield Absent(Reason.WRONG_SIDE, host, str(own.port.ip), (*where, "flags"))
+                yield MissingSubflow(Reason.WRONG_SIDE, host, str(own.port.ip), (*where, "flags"))

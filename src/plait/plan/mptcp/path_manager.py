@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from plait.plan.model.mptcp import Join, Mptcp, SetSysctl
 from plait.plan.mptcp import host_events
 from plait.plan.mptcp.host_events import States
-from plait.plan.mptcp.pm_state import MAX_ENDPOINTS, MAX_SUBFLOWS, Ends, Moment, Own
+from plait.plan.mptcp.pm_state import (
+    MAX_ENDPOINTS,
+    MAX_SUBFLOWS,
+    HostEndpoint,
+    InitialSubflow,
+    PathManagerState,
+)
 from plait.scenario.fields.settings import MAX_SUBFLOWS as MAX_JOINED
 from plait.scenario.read.located import error_at
 
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
 class PathManager:
     """The endpoints and limits of all hosts, for the MPTCP flows of a scenario."""
 
-    def __init__(self, topology: Topology, routing: Routing, flows: list[Ends]) -> None:
+    def __init__(self, topology: Topology, routing: Routing, flows: list[InitialSubflow]) -> None:
         self._topology = topology
         self._routing = routing
         self._settings = topology.scenario.mptcp
@@ -34,12 +40,12 @@ class PathManager:
         first = {host: host_events.numbered(self._of(host, flows)) for host in hosts}
         states = States(topology, first)
         most = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
-        self._moments = [Moment(routing, endpoints, most) for endpoints in states.endpoints]
+        self._moments = [PathManagerState(routing, endpoints, most) for endpoints in states.endpoints]
         limits = {host: self._limit(host, flows) for host in hosts}
         self.events: list[HostEvent] = list(states.events(limits))
         """What happens to hosts, in the order of time."""
         self._moments = [
-            Moment(routing, endpoints, now)
+            PathManagerState(routing, endpoints, now)
             for endpoints, now in zip(states.endpoints, states.limits(limits), strict=True)
         ]
 
@@ -64,36 +70,36 @@ class PathManager:
             if endpoints or any(first.limits[host])
         ]
 
-    def pairs(self, ends: Ends) -> list[Pair]:
+    def pairs(self, ends: InitialSubflow) -> list[Pair]:
         """The pairs of interfaces that a flow's subflows take at some time, the initial one first."""
         return list(dict.fromkeys(pair for moment in self._moments for pair in moment.pairs(ends)))
 
-    def wanted(self, ends: Ends, accepted: int) -> list[Pair]:
+    def wanted(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
         found = (pair for moment in self._moments for pair in moment.wanted(ends, accepted))
         return list(dict.fromkeys(found))
 
-    def attempts(self, ends: Ends, accepted: int) -> list[Pair]:
+    def attempts(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
         found = (pair for moment in self._moments for pair in moment.attempts(ends, accepted))
         return list(dict.fromkeys(found))
 
-    def announced(self, ends: Ends) -> list[Port]:
+    def announced(self, ends: InitialSubflow) -> list[Port]:
         """The addresses that the server announces at some time."""
         return list(dict.fromkeys(port for moment in self._moments for port in moment.announced(ends)))
 
-    def undisturbed(self, host: str) -> list[Moment]:
+    def undisturbed(self, host: str) -> list[PathManagerState]:
         """The moments until an event sets the limits of a host: whoever does that knows what they are for."""
         first = self._moments[0].limits[host]
         others = (i for i, moment in enumerate(self._moments) if moment.limits[host] != first)
         return self._moments[: next(others, None)]
 
-    def is_backup(self, ends: Ends, pair: Pair) -> bool:
+    def is_backup(self, ends: InitialSubflow, pair: Pair) -> bool:
         """Whether the subflow between them is for times when there is no other, whenever it is there."""
         there = [moment for moment in self._moments if pair in moment.pairs(ends)] or self._moments[:1]
         return all(moment.is_backup(ends, pair) for moment in there)
 
-    def given(self, host: str) -> list[tuple[tuple[str | int, ...], Own]] | None:
+    def given(self, host: str) -> list[tuple[tuple[str | int, ...], HostEndpoint]] | None:
         """The endpoints that the scenario gives a host, now or later, each with its place; None: they are derived."""
         if host not in self._settings.endpoints:
             return None
@@ -104,7 +110,7 @@ class PathManager:
         """The kernel settings that change."""
         return [event.action for event in self.events if isinstance(event.action, SetSysctl)]
 
-    def joins(self, ends: Ends) -> tuple[Join, ...]:
+    def joins(self, ends: InitialSubflow) -> tuple[Join, ...]:
         """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
         if not self.is_agent:
             return ()
@@ -136,13 +142,13 @@ class PathManager:
         ways = self._routing.reach.round_trip(*pair)
         return {port.out for port in ways[0]} if ways is not None else set()
 
-    def _added(self, host: str) -> list[tuple[tuple[str | int, ...], Own]]:
+    def _added(self, host: str) -> list[tuple[tuple[str | int, ...], HostEndpoint]]:
         """The endpoints that come later."""
         return [
             (event.where, event.own) for event in self.events if event.own is not None and event.host == host
         ]
 
-    def _of(self, host: str, flows: list[Ends]) -> list[Own]:
+    def _of(self, host: str, flows: list[InitialSubflow]) -> list[HostEndpoint]:
         """The endpoints of a host: as given, or derived from its part in the flows."""
         if host in self._settings.endpoints:
             return host_events.given(self._topology, host)
@@ -163,9 +169,13 @@ class PathManager:
                 f"under mptcp.endpoints.{host}, or give {host} fewer links"
             )
             raise error_at(self._topology.scenario, [(("network", "hosts", host), what)])
-        return [Own(port, tuple(sorted(flags[port]))) for port in self._topology.ports[host] if port in flags]
+        return [
+            HostEndpoint(port, tuple(sorted(flags[port])))
+            for port in self._topology.ports[host]
+            if port in flags
+        ]
 
-    def _limit(self, host: str, flows: list[Ends]) -> tuple[int, int]:
+    def _limit(self, host: str, flows: list[InitialSubflow]) -> tuple[int, int]:
         """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows, at any time."""
         given = self._settings.limits.get(host)
         mine = [ends for ends in flows if host in (ends.client, ends.server)]

@@ -24,7 +24,7 @@ MAX_SUBFLOWS = 8
 
 
 @dataclass(frozen=True)
-class Ends:
+class InitialSubflow:
     """Who connects to whom, and over which pair of interfaces first."""
 
     client: str
@@ -33,7 +33,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Own:
+class HostEndpoint:
     """An endpoint of a host, and the interface that has its address."""
 
     port: Port
@@ -44,26 +44,26 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Moment:
+class PathManagerState:
     """The endpoints and limits of all hosts at one time."""
 
     routing: Routing
-    endpoints: dict[str, list[Own]]
+    endpoints: dict[str, list[HostEndpoint]]
     limits: dict[str, tuple[int, int]]
     """(subflows, add_addr_accepted)."""
 
-    def pairs(self, ends: Ends) -> list[Pair]:
+    def pairs(self, ends: InitialSubflow) -> list[Pair]:
         """The pairs of interfaces that a flow's subflows take, the initial one first."""
         subflows, accepted = self.limits[ends.client]
         subflows = min(subflows, self.limits[ends.server][0])
         return self.wanted(ends, accepted)[: 1 + subflows]
 
-    def wanted(self, ends: Ends, accepted: int) -> list[Pair]:
+    def wanted(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
         pairs = [ends.initial, *filter(self.usable, self.attempts(ends, accepted))]
         return list(dict.fromkeys(pairs))
 
-    def attempts(self, ends: Ends, accepted: int) -> list[Pair]:
+    def attempts(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
         mesh = [own.port for own in self.endpoints[ends.client] if "fullmesh" in own.flags]
         plain = [
@@ -76,7 +76,7 @@ class Moment:
             tried += meshed or ([(chosen, target)] if chosen is not None else [])
         return [pair for pair in tried if pair[0].ip.version == pair[1].ip.version]
 
-    def announced(self, ends: Ends) -> list[Port]:
+    def announced(self, ends: InitialSubflow) -> list[Port]:
         """The addresses that the server announces and to which there is no subflow from the beginning."""
         s0 = ends.initial[1]
         # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
@@ -87,7 +87,7 @@ class Moment:
             if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
         ]
 
-    def in_vain(self, ends: Ends) -> int:
+    def in_vain(self, ends: InitialSubflow) -> int:
         """So many subflows the server opens at most, which nothing answers: they use up its limit until then.
 
         A host that is only connected to opens none, unless it is given endpoints for that.
@@ -99,7 +99,7 @@ class Moment:
         ]
         return sum(self.usable((port, c0)) for port in own) + len(announced)
 
-    def is_backup(self, ends: Ends, pair: Pair) -> bool:
+    def is_backup(self, ends: InitialSubflow, pair: Pair) -> bool:
         """Whether either end wants the subflow between them for times when there is no other."""
         return any(
             own.port is port and "backup" in own.flags

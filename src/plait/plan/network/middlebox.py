@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.model.plan import Network
-    from plait.plan.network.model import Wired
+    from plait.plan.network.model import TopologyLink
 
 _SEGMENTS = {
     "syn": "tcp flags & (syn|ack) == syn",
@@ -23,7 +23,7 @@ _SEGMENTS = {
 """For nft, which has no word for payload: what is short is taken for none."""
 
 
-def middleboxes(wired: Wired) -> Iterator[Middlebox]:
+def middleboxes(wired: TopologyLink) -> Iterator[Middlebox]:
     """One for each direction in which the link has one."""
     box = wired.link.middlebox
     for port, name in zip(wired.ports, ("forward", "backward"), strict=True):

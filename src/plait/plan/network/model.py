@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 
     from plait.scenario.fields.conditions import Conditions
-    from plait.scenario.fields.links import Link
+    from plait.scenario.fields.links import LinkSpec
     from plait.scenario.names import LinkName
     from plait.scenario.scenario import Scenario
 
@@ -47,7 +47,7 @@ class Port:
     node: str
     index: int
     """Of the node's interfaces, from 0."""
-    wired: Wired
+    wired: TopologyLink
     segment: Segment
     at_a: bool
     """Whether this is the end of the first node in the link's name."""
@@ -99,13 +99,13 @@ class Port:
 
 
 @dataclass(eq=False)
-class Wired:
+class TopologyLink:
     """A link of the scenario and its two ends."""
 
     index: int
     key: str
     name: LinkName
-    link: Link
+    link: LinkSpec
     ports: list[Port] = field(default_factory=list)
     """The two ends; in the first family, where there are two."""
     second: list[Port] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Wired:
 class Segment:
     """A subnet: all ports that reach each other without a router."""
 
-    wires: list[Wired] = field(default_factory=list)
+    wires: list[TopologyLink] = field(default_factory=list)
     depth: dict[str, int] = field(default_factory=dict)
     """Of each switch in the tree; the first one is the root."""
     up: dict[str, Port] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Topology:
     """All nodes, links and segments of a scenario."""
 
     scenario: Scenario
-    wires: list[Wired]
+    wires: list[TopologyLink]
     ports: dict[str, list[Port]]
     """By node, in the order of its links; ports of a second family follow."""
     segments: list[Segment]

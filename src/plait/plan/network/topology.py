@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plait.plan.links.traces import followed
 from plait.plan.network import ifnames
-from plait.plan.network.model import Port, Segment, Topology, Wired
+from plait.plan.network.model import Port, Segment, Topology, TopologyLink
 from plait.plan.network.openflow import Fabric
 from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.read.located import error_at
@@ -27,12 +27,12 @@ def build(scenario: Scenario) -> Topology:
     nodes = {**network.hosts, **network.switches, **network.routers}
     names = [read_link_name(key, nodes) for key in network.links]
     groups = _groups(scenario, names)
-    wires: list[Wired] = []
+    wires: list[TopologyLink] = []
     ports: dict[str, list[Port]] = {node: [] for node in nodes}
     segments: dict[int, Segment] = {}
     for index, (key, link) in enumerate(network.links.items()):
         name = names[index]
-        wired = Wired(index, key, name, followed(scenario, key, link))
+        wired = TopologyLink(index, key, name, followed(scenario, key, link))
         segment = segments.setdefault(groups[index], Segment())
         segment.wires.append(wired)
         for node in (name.a, name.b):

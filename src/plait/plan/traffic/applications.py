@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Flow
     from plait.plan.traffic.flow_slots import Slot
-    from plait.scenario.fields.spans import Gap
+    from plait.scenario.fields.spans import PauseLength
     from plait.scenario.scenario import Scenario
 
 ON_OFF_MESSAGE_BYTES = 1000
@@ -27,26 +27,26 @@ def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed:
     """What the flow of `slot` does when it starts then; `first` is the flow that is part 0 of the same."""
     spec = scenario.traffic[slot.entry].flow
     match spec:
-        case traffic.Bulk():
+        case traffic.BulkSpec():
             return plan.Bulk(duration_us=spec.duration_us(start_us))
-        case traffic.Transfer():
+        case traffic.TransferSpec():
             return _transfer(scenario, slot, spec)
-        case traffic.Stream():
+        case traffic.StreamSpec():
             size = int(spec.message)
             pace = spec.interval_ns(size)
             return plan.Stream(message_bytes=size, interval_ns=pace, count=_count(spec, pace, start_us))
-        case traffic.Udp():
+        case traffic.UdpSpec():
             size = int(spec.packet)
             pace = spec.interval_ns(size)
             count = _count(spec, pace, start_us)
             return plan.Udp(packet_bytes=size, interval_ns=pace, count=count, drain_us=0)
-        case traffic.OnOff():
+        case traffic.OnOffSpec():
             return _on_off(spec, start_us, derived(seed, "on_off", slot.entry, slot.copy, slot.turn))
-        case traffic.Request():
+        case traffic.RequestSpec():
             return _request(spec, start_us, derived(seed, "request", slot.entry, slot.copy, slot.turn))
-        case traffic.Page() if slot.part:
+        case traffic.PageSpec() if slot.part:
             return plan.PageConnection(page=first)
-        case traffic.Page():
+        case traffic.PageSpec():
             return plan.Page(
                 request_bytes=int(spec.request), objects=tuple(int(size) for size in spec.objects)
             )
@@ -60,7 +60,7 @@ def _count(spec: traffic.Lasting, interval_ns: int, start_us: int) -> int:
     return -(-lasts * 1000 // interval_ns)
 
 
-def _transfer(scenario: Scenario, slot: Slot, spec: traffic.Transfer) -> plan.Transfer:
+def _transfer(scenario: Scenario, slot: Slot, spec: traffic.TransferSpec) -> plan.Transfer:
     first = None
     if spec.first is not None and spec.pause is not None:
         first = plan.First(bytes=int(spec.first), pause_us=spec.pause.us)
@@ -77,7 +77,7 @@ def _transfer(scenario: Scenario, slot: Slot, spec: traffic.Transfer) -> plan.Tr
     return plan.Transfer(bytes=file.bytes, file=file)
 
 
-def _on_off(spec: traffic.OnOff, start_us: int, seed: int) -> plan.OnOff:
+def _on_off(spec: traffic.OnOffSpec, start_us: int, seed: int) -> plan.OnOff:
     size = None if spec.rate is None else int(spec.message or ON_OFF_MESSAGE_BYTES)
     return plan.OnOff(
         on=_gap(spec.on),
@@ -89,7 +89,7 @@ def _on_off(spec: traffic.OnOff, start_us: int, seed: int) -> plan.OnOff:
     )
 
 
-def _request(spec: traffic.Request, start_us: int, seed: int) -> plan.Request:
+def _request(spec: traffic.RequestSpec, start_us: int, seed: int) -> plan.Request:
     gap = spec.every or spec.think
     return plan.Request(
         request_bytes=int(spec.request),
@@ -102,7 +102,7 @@ def _request(spec: traffic.Request, start_us: int, seed: int) -> plan.Request:
     )
 
 
-def _gap(gap: Gap) -> plan.Gap:
+def _gap(gap: PauseLength) -> plan.Gap:
     return plan.Gap(mean_us=gap.mean.us, exponential=gap.exponential)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.scenario.fields.traffic import Bulk, ConnectionSpec, Page, Transfer, Udp
+from plait.scenario.fields.traffic import BulkSpec, ConnectionSpec, PageSpec, TransferSpec, UdpSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,12 +52,12 @@ def copies(spec: FlowSpec) -> int:
 
 def parts(spec: FlowSpec) -> int:
     """How many flows of the plan make one of the entry's."""
-    if isinstance(spec, Page):
+    if isinstance(spec, PageSpec):
         return max(1, min(spec.connections, len(spec.objects) - 1))
     both = (
-        (isinstance(spec, Bulk) and spec.bidirectional)
-        or (isinstance(spec, Transfer) and spec.back is not None)
-        or (isinstance(spec, Udp) and spec.back)
+        (isinstance(spec, BulkSpec) and spec.bidirectional)
+        or (isinstance(spec, TransferSpec) and spec.back is not None)
+        or (isinstance(spec, UdpSpec) and spec.back)
     )
     return 2 if both else 1
 
@@ -86,4 +86,4 @@ def _name(traffic: Traffic, index: int, copy: int, turn: int, user: str | None) 
 def _of_part(spec: FlowSpec, part: int) -> str:
     if part == 0:
         return ""
-    return f".c{part + 1}" if isinstance(spec, Page) else ".back"
+    return f".c{part + 1}" if isinstance(spec, PageSpec) else ".back"

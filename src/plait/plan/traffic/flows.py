@@ -11,13 +11,13 @@ from plait.frames import frame_bytes
 from plait.plan.links.shared_buckets import takes_tokens
 from plait.plan.model.applications import SocketOptions, Udp
 from plait.plan.model.plan import Flow, Path, Side
-from plait.plan.mptcp.pm_state import Ends
+from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.network.topology import delay_ns
 from plait.plan.traffic.applications import PATIENCE_US, application
 from plait.plan.traffic.flow_slots import copies, parts, slots, transport_of
 from plait.plan.traffic.maxflow import maximum_flow
 from plait.scenario.check.programs import program_name
-from plait.scenario.fields.traffic import ConnectionSpec, Page
+from plait.scenario.fields.traffic import ConnectionSpec, PageSpec
 from plait.scenario.read.located import error_at
 from plait.scenario.read.wording import nearest
 
@@ -54,7 +54,7 @@ class Entry:
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
         self._few_pairs(topology, client, server)
         self.usable = usable_pairs(topology, routing, client, server)
-        self.ends = Ends(client, server, self._initial(topology, routing, client, server))
+        self.ends = InitialSubflow(client, server, self._initial(topology, routing, client, server))
 
     @property
     def uses_mptcp(self) -> bool:
@@ -65,7 +65,7 @@ class Entry:
 
     def carried(self, slot: Slot) -> bool:
         """Whether the flow of `slot` is the second direction of another flow's connection."""
-        return slot.part > 0 and not isinstance(self.spec, Page)
+        return slot.part > 0 and not isinstance(self.spec, PageSpec)
 
     def sender_of(self, slot: Slot) -> SideName:
         """The side that sends in the flow of `slot`."""

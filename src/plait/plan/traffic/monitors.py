@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Flow
     from plait.plan.network.model import Port, Topology
-    from plait.scenario.fields.monitors import Monitors as Asked
+    from plait.scenario.fields.monitors import MonitorsSpec
 
 RING_MIB = 8
 """Memory that the agent takes for each interface that is captured."""
@@ -29,7 +29,7 @@ def monitors(net: Topology, flows: Iterable[Flow]) -> Monitors:
     )
 
 
-def _interfaces(asked: Asked, net: Topology) -> InterfaceMonitor | None:
+def _interfaces(asked: MonitorsSpec, net: Topology) -> InterfaceMonitor | None:
     if asked.interfaces is None:
         return None
     nodes = asked.interfaces.nodes
@@ -39,7 +39,7 @@ def _interfaces(asked: Asked, net: Topology) -> InterfaceMonitor | None:
     )
 
 
-def _probes(asked: Asked, flows: Iterable[Flow]) -> Iterator[Probe]:
+def _probes(asked: MonitorsSpec, flows: Iterable[Flow]) -> Iterator[Probe]:
     """One probe for each pair of addresses, named after the first path that joins them."""
     if asked.ping is None:
         return
@@ -59,7 +59,7 @@ def _probes(asked: Asked, flows: Iterable[Flow]) -> Iterator[Probe]:
                 )
 
 
-def _captures(asked: Asked, net: Topology) -> Iterator[Capture]:
+def _captures(asked: MonitorsSpec, net: Topology) -> Iterator[Capture]:
     """One capture for each interface, in the order of the scenario."""
     if asked.capture is None:
         return

@@ -10,7 +10,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from plait.plan.model.plan import Peers
-from plait.plan.mptcp.pm_state import Ends
+from plait.plan.mptcp.pm_state import InitialSubflow
 from plait.plan.traffic.flows import ideal_bps, paths_of, usable_pairs
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Pair = tuple[Port, Port]
 
 
-class Between:
+class ProgramPairs:
     """The hosts of a scenario in which programs run, each with each other."""
 
     def __init__(self, topology: Topology, routing: Routing) -> None:
@@ -44,11 +44,11 @@ class Between:
         both = {self._transports[one], self._transports[other]}
         return "mptcp" if both == {"mptcp"} else "tcp"
 
-    def mptcp_ends(self) -> Iterator[Ends]:
+    def mptcp_ends(self) -> Iterator[InitialSubflow]:
         """Every way in which an MPTCP connection between them can begin."""
         for (one, other), pairs in self.pairs.items():
             if self._transport(one, other) == "mptcp":
-                yield from (Ends(one, other, pair) for pair in pairs)
+                yield from (InitialSubflow(one, other, pair) for pair in pairs)
 
     def peers(self) -> Iterator[Peers]:
         """The paths from each of them to each other one."""

@@ -36,7 +36,7 @@ def programs(scenario: Scenario) -> tuple[Program, ...]:
     return tuple(_program(scenario, one, number) for number, one in enumerate(scenario.programs))
 
 
-def _program(scenario: Scenario, one: asked.Program, number: int) -> Program:
+def _program(scenario: Scenario, one: asked.ProgramSpec, number: int) -> Program:
     name = program_name(one, number)
     directory = one.directory or f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
     awaited = one.until == "exit"
@@ -81,7 +81,7 @@ def _absolute(directory: str, path: str) -> str:
     return path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
 
 
-def _ready(directory: str, one: asked.Ready | None) -> Ready | None:
+def _ready(directory: str, one: asked.ReadySpec | None) -> Ready | None:
     if one is None:
         return None
     file = None if one.file is None else _absolute(directory, one.file)

@@ -11,8 +11,8 @@ from plait.frames import frame_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.fields.conditions import Bucket, Codel, Conditions, Jitter, Red
-    from plait.scenario.fields.links import Link
+    from plait.scenario.fields.conditions import Bucket, CodelSpec, Conditions, Jitter, RedSpec
+    from plait.scenario.fields.links import LinkSpec
     from plait.scenario.fields.parts import Delay
     from plait.units import Queue, Rate
 
@@ -26,7 +26,7 @@ RED_BITS = 31
 """The kernel's red keeps its average in a fixed point number of 32 bits."""
 
 
-def link_mistakes(link: Link) -> tuple[Mistake, ...]:
+def link_mistakes(link: LinkSpec) -> tuple[Mistake, ...]:
     """Return what both directions of a link cannot mean together."""
     met: dict[Mistake, None] = {}
     for side, own in (("forward", link.forward), ("backward", link.backward)):
@@ -151,12 +151,12 @@ def _aqm(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
             yield from _codel(spec, aqm.kind)
 
 
-def _own_curve(red: Red) -> bool:
+def _own_curve(red: RedSpec) -> bool:
     """Whether it takes plait's own qdisc, as Linux's cannot draw the curve."""
     return red.gentle or red.points is not None
 
 
-def _codel(spec: Codel, kind: str) -> Iterator[Mistake]:
+def _codel(spec: CodelSpec, kind: str) -> Iterator[Mistake]:
     if not spec.target:
         yield ("aqm", kind, "target"), "a target of 0s would drop everything; give for example 5ms"
     elif spec.target >= spec.interval:
@@ -169,7 +169,7 @@ def _codel(spec: Codel, kind: str) -> Iterator[Mistake]:
         )
 
 
-def _red(red: Red, mtu: int) -> Iterator[Mistake]:
+def _red(red: RedSpec, mtu: int) -> Iterator[Mistake]:
     here = ("aqm", "red")
     if red.points is not None:
         yield from _points(red, here)
@@ -191,7 +191,7 @@ def _red(red: Red, mtu: int) -> Iterator[Mistake]:
         )
 
 
-def _points(red: Red, here: tuple[str, ...]) -> Iterator[Mistake]:
+def _points(red: RedSpec, here: tuple[str, ...]) -> Iterator[Mistake]:
     points = list((red.points or {}).items())
     if len({queue.unit for queue, _ in points}) > 1:
         yield (*here, "points"), "the points have several units; give all of them in pkt, in bytes or in bdp"

@@ -38,7 +38,7 @@ def check_events(
         for key, name in names.items()
         for forward in (True, False)
     }
-    states: dict[str, _Link] = {}
+    states: dict[str, _LinkState] = {}
     everything = happenings(scenario.events)
     states_known &= all(one.link in names or one.link in directions for one in everything)
     for one in everything:
@@ -49,7 +49,7 @@ def check_events(
         elif not states_known:
             continue
         elif forward is None or one.kind in ("cut", "up"):
-            state = states[key] = states.get(key) or _Link(scenario, key)
+            state = states[key] = states.get(key) or _LinkState(scenario, key)
             yield from state.take(one, (True, False) if forward is None else (forward,))
         else:
             side = "forward" if forward else "backward"
@@ -63,7 +63,7 @@ def _unknown(one: Happening, links: Mapping[str, object], directions: Mapping[st
     return one.where, f"there is no {what} '{one.link[:60]}'; {nearest(one.link, known)}"
 
 
-class _Link:
+class _LinkState:
     """The state of a link, as events change it."""
 
     def __init__(self, scenario: ScenarioModel, key: str) -> None:

@@ -9,14 +9,14 @@ from plait.scenario.read.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.fields.programs import Program
+    from plait.scenario.fields.programs import ProgramSpec
     from plait.scenario.model import ScenarioModel
 
 Where = tuple[str | int, ...]
 Found = tuple[Where, str]
 
 
-def program_name(program: Program, number: int) -> str:
+def program_name(program: ProgramSpec, number: int) -> str:
     """Returns the name of the entry at `number`, its own or the one that follows from its place."""
     return program.name or f"{program.node}-{number}"
 
@@ -49,7 +49,7 @@ def check_programs(scenario: ScenarioModel) -> Iterator[Found]:
     yield from _end(scenario)
 
 
-def _is_waited_for(program: Program) -> bool:
+def _is_waited_for(program: ProgramSpec) -> bool:
     return program.ready is not None or program.until == "exit"
 
 

@@ -20,7 +20,7 @@ from plait.scenario.read.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.scenario.fields.network import Network
+    from plait.scenario.fields.network import NetworkSpec
     from plait.scenario.model import ScenarioModel
 
 Where = tuple[str | int, ...]
@@ -69,7 +69,7 @@ def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[Found]
     yield from check_programs(scenario)
 
 
-def _nodes(network: Network) -> Iterator[Found]:
+def _nodes(network: NetworkSpec) -> Iterator[Found]:
     """A name means one node."""
     seen: dict[str, str] = {}
     for kind in ("hosts", "switches", "routers"):
@@ -79,7 +79,7 @@ def _nodes(network: Network) -> Iterator[Found]:
             seen.setdefault(name, kind)
 
 
-def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
+def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[Found]:
     """Links join declared nodes, each pair once for each number; fills `names`."""
     nodes = {**network.hosts, **network.switches, **network.routers}
     seen: dict[tuple[frozenset[str], str], str] = {}
@@ -98,7 +98,7 @@ def _links(network: Network, names: dict[str, LinkName]) -> Iterator[Found]:
         yield from (((*here, *fields), what) for fields, what in link_mistakes(link))
 
 
-def _buckets(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Found]:
     """Shared buckets are on links of their node, and hold a frame."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
@@ -118,7 +118,7 @@ def _buckets(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]
                 yield (*here, *fields), what
 
 
-def _addresses(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Found]:
     """Addresses are on links of their node, and are addresses of a host in a network."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
@@ -134,7 +134,7 @@ def _addresses(network: Network, links_of: dict[str, set[str]]) -> Iterator[Foun
                     yield here, "these are two addresses of one family; an interface has at most one of each"
 
 
-def _nat(network: Network, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _nat(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Found]:
     """Outside links are links of their router, and leave something inside."""
     for router, options in network.routers.items():
         for i, link in enumerate(options.nat):

@@ -72,7 +72,7 @@ class Jitter(Part):
         return self.distribution or ("normal" if self.within is None else "uniform")
 
 
-class Gemodel(Part):
+class GemodelSpec(Part):
     """The Gilbert-Elliott model with the parameters of `tc .. netem loss gemodel`."""
 
     p: Ratio
@@ -85,7 +85,7 @@ class Gemodel(Part):
     """Loss in the good state."""
 
     @model_validator(mode="after")
-    def _moves(self) -> Gemodel:
+    def _moves(self) -> GemodelSpec:
         if not self.p + self.r:
             raise ValueError(
                 "p and r are both 0%, so that the state never changes; give at least one of them"
@@ -109,7 +109,7 @@ class Loss(Part):
     """The share of packets that are lost."""
     burst: Packets | None = None
     """So many packets in a row are lost on average. Default: each packet is lost or not on its own."""
-    gemodel: Gemodel | None = None
+    gemodel: GemodelSpec | None = None
 
     @model_validator(mode="after")
     def _one_model(self) -> Loss:
@@ -134,7 +134,7 @@ class Loss(Part):
             return str(self.gemodel)
         return str(self.ratio) if self.burst is None else f"{self.ratio} in bursts of {self.burst}"
 
-    def as_gemodel(self) -> Gemodel | None:
+    def as_gemodel(self) -> GemodelSpec | None:
         """The loss as a Gilbert-Elliott model; None when each packet is lost or not on its own.
 
         Every packet in the bad state is lost, and the state is left with probability r: bursts of 1/r packets on
@@ -143,7 +143,7 @@ class Loss(Part):
         if self.gemodel is not None or self.burst is None or not self.ratio:
             return self.gemodel
         r = 1 / self.burst
-        return Gemodel(p=Ratio(r * self.ratio / (1 - self.ratio)), r=Ratio(r))
+        return GemodelSpec(p=Ratio(r * self.ratio / (1 - self.ratio)), r=Ratio(r))
 
     @property
     def mean(self) -> float:
@@ -155,7 +155,7 @@ class Droptail(Part):
     """No queue management: what does not fit is dropped."""
 
 
-class Red(Part):
+class RedSpec(Part):
     """Random early detection (Floyd and Jacobson 1993): drops at random, the more the longer the average queue."""
 
     min: Queue | None = None
@@ -173,7 +173,7 @@ class Red(Part):
     """Marks packets that are capable of ECN, instead of dropping them."""
 
     @model_validator(mode="after")
-    def _one_curve(self) -> Red:
+    def _one_curve(self) -> RedSpec:
         straight = {"min", "max", "probability", "gentle"} & self.model_fields_set
         if self.points is not None and straight:
             raise ValueError(f"points say the whole curve; leave out {' and '.join(sorted(straight))}")
@@ -191,7 +191,7 @@ class Red(Part):
         return self
 
 
-class Codel(Part):
+class CodelSpec(Part):
     """CoDel (RFC 8289)."""
 
     target: Delay = Delay(5_000_000)
@@ -202,7 +202,7 @@ class Codel(Part):
     """Marks packets that are capable of ECN, instead of dropping them."""
 
 
-class FqCodel(Codel):
+class FqCodelSpec(CodelSpec):
     """FQ-CoDel (RFC 8290): CoDel in each of many queues, among which flows are distributed."""
 
     flows: Annotated[Whole, Field(ge=1, le=65536)] = 1024
@@ -217,9 +217,9 @@ class Aqm(Part):
     """Active queue management: exactly one of its fields."""
 
     droptail: Droptail | None = None
-    red: Red | None = None
-    codel: Codel | None = None
-    fq_codel: FqCodel | None = None
+    red: RedSpec | None = None
+    codel: CodelSpec | None = None
+    fq_codel: FqCodelSpec | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Aqm:

@@ -46,7 +46,7 @@ Names = Annotated[
 ]
 
 
-class Gap(Duration):
+class HandoverGap(Duration):
     """How long a handover leaves a host without either link, or with both."""
 
     most = 600 * 10**9
@@ -73,9 +73,9 @@ class Handover(Part):
     """The link that goes."""
     to: str
     """The link that comes; it may be there already."""
-    gap: Gap = Gap(0)
+    gap: HandoverGap = HandoverGap(0)
     """So long there is neither."""
-    overlap: Gap = Gap(0)
+    overlap: HandoverGap = HandoverGap(0)
     """So long there are both: the new link comes first."""
     how: Literal["down", "cut"] = "down"
     """How the old link goes: its interfaces go down, or its packets vanish."""

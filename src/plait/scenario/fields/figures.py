@@ -32,7 +32,7 @@ RESERVED = re.compile(r"network|(goodput|rtt|cwnd|queue)-over-time|[a-z-]+-delay
 """Names of figures that plait always makes."""
 
 
-class Figure(Part):
+class FigureSpec(Part):
     """One figure, of the metric of all cases or of some."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]

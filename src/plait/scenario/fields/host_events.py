@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.fields.parts import Part, Sysctls, listed
-from plait.scenario.fields.settings import EndpointSpec, Limits
+from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 
 FIELDS = ("endpoints", "limits", "sysctls")
 """Of an event."""
@@ -73,7 +73,7 @@ class EndpointEvents(Part):
         return self
 
 
-class LimitsEvent(Limits):
+class LimitsEvent(LimitsSpec):
     """Other limits of a host; what is not given stays as it is."""
 
     @model_validator(mode="after")

@@ -8,18 +8,18 @@ from pydantic import Field
 
 from plait.frames import DEFAULT_MTU
 from plait.scenario.fields.conditions import Bucket, Conditions
-from plait.scenario.fields.middlebox import Middlebox
+from plait.scenario.fields.middlebox import MiddleboxSpec
 from plait.scenario.fields.parts import Whole
 from plait.units import Queue, Rate
 
 
-class Link(Conditions):
+class LinkSpec(Conditions):
     """A link; `forward` (from the first node of its name to the second) and `backward` replace single conditions."""
 
     mtu: Annotated[Whole, Field(ge=576, le=65535)] = DEFAULT_MTU
     forward: Conditions | None = None
     backward: Conditions | None = None
-    middlebox: Middlebox | None = None
+    middlebox: MiddleboxSpec | None = None
 
     def conditions(self, *, forward: bool) -> Conditions:
         """The conditions of one direction."""
@@ -30,7 +30,7 @@ class Link(Conditions):
         return Conditions.model_construct(**common)
 
 
-class SharedBucket(Bucket):
+class SharedBucketSpec(Bucket):
     """A token bucket that all or some interfaces of a node take from, as a cloud instance has it."""
 
     peak: Rate

@@ -11,7 +11,7 @@ from plait.scenario.fields.parts import Part, listed
 SEGMENTS = ("syn", "synack", "ack", "data")
 
 
-class Middlebox(Part):
+class MiddleboxSpec(Part):
     """A box in a link that changes TCP segments as they pass."""
 
     strip: Annotated[
@@ -26,7 +26,7 @@ class Middlebox(Part):
     """Forward: from the first node of the link's name to the second."""
 
     @model_validator(mode="after")
-    def _something(self) -> Middlebox:
+    def _something(self) -> MiddleboxSpec:
         if not self.strip and not self.rewrite:
             raise ValueError("a middlebox does something; write strip: [syn], for example, or rewrite: true")
         return self

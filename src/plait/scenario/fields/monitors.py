@@ -39,7 +39,7 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-class InterfaceMonitor(Part):
+class InterfaceMonitorSpec(Part):
     """The counters of network interfaces, as bwm-ng reads them."""
 
     every: ProbeInterval = ProbeInterval.parse("500ms")
@@ -55,13 +55,13 @@ class Ping(Part):
     """Payload of a request; the answer is as long."""
 
 
-class CounterMonitor(Part):
+class CounterMonitorSpec(Part):
     """The kernel's counters of each node over time (they are always known before and after)."""
 
     every: ProbeInterval = ProbeInterval.parse("1s")
 
 
-class Capture(Part):
+class CaptureSpec(Part):
     """Packets as the interfaces of nodes see them, one pcapng file each."""
 
     on: Annotated[
@@ -78,12 +78,13 @@ def _given(kind: type[Part]) -> BeforeValidator:
     return BeforeValidator(_every, json_schema_input_type=str | dict[str, Any] | kind)
 
 
-class Monitors(Part):
+class MonitorsSpec(Part):
     """What is measured only when it is asked for."""
 
-    interfaces: Annotated[InterfaceMonitor, _given(InterfaceMonitor)] | None = None
+    interfaces: Annotated[InterfaceMonitorSpec, _given(InterfaceMonitorSpec)] | None = None
     ping: Annotated[Ping, _given(Ping)] | None = None
-    counters: Annotated[CounterMonitor, _given(CounterMonitor)] | None = None
+    counters: Annotated[CounterMonitorSpec, _given(CounterMonitorSpec)] | None = None
     capture: (
-        Annotated[Capture, BeforeValidator(_on, json_schema_input_type=str | list[str] | Capture)] | None
+        Annotated[CaptureSpec, BeforeValidator(_on, json_schema_input_type=str | list[str] | CaptureSpec)]
+        | None
     ) = None

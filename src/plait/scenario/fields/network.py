@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.fields.links import Link
-from plait.scenario.fields.nodes import Families, Host, Router, Routing, Switch
+from plait.scenario.fields.links import LinkSpec
+from plait.scenario.fields.nodes import Families, Host, Router, RoutingSpec, Switch
 from plait.scenario.fields.parts import NodeName, Part, names_of, optional
 
 if TYPE_CHECKING:
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from plait.scenario.read.traces import Trace
 
 
-class Network(Part):
+class NetworkSpec(Part):
     """Hosts, switches, routers, and the links between them."""
 
     hosts: Annotated[dict[NodeName, Host], names_of(Host), Field(min_length=2)]
     switches: Annotated[dict[NodeName, Switch], names_of(Switch)] = {}
     routers: Annotated[dict[NodeName, Router], names_of(Router)] = {}
-    routing: Routing = Routing()
+    routing: RoutingSpec = RoutingSpec()
     addresses: Families = "ipv4"
     """The family of derived addresses. `dual`: every link has both; else a segment with given addresses has theirs."""
     links: Annotated[
-        dict[str, Link],
+        dict[str, LinkSpec],
         Field(min_length=1),
-        BeforeValidator(optional, json_schema_input_type=dict[str, Link | None]),
+        BeforeValidator(optional, json_schema_input_type=dict[str, LinkSpec | None]),
     ]
     """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plait.scenario.fields.links import SharedBucket
+from plait.scenario.fields.links import SharedBucketSpec
 from plait.scenario.fields.parts import Keyword, Part, Sysctls
 
 Families = Literal["ipv4", "ipv6", "dual"]
@@ -43,7 +43,7 @@ class Node(Part):
     sysctls: Sysctls = {}
     routes: Annotated[list[GivenRoute], Field(max_length=256)] = []
     """Others are derived."""
-    bucket: SharedBucket | None = None
+    bucket: SharedBucketSpec | None = None
     """A token bucket that its interfaces share: a cloud instance's burst allowance."""
 
 
@@ -79,7 +79,7 @@ class Router(Node):
     is not outside cannot be reached from there."""
 
 
-class Routing(Part):
+class RoutingSpec(Part):
     """How derived routes are chosen, and whether routers spread flows over routes that are equally good."""
 
     metric: Literal["delay", "hops"] = "delay"

@@ -48,7 +48,7 @@ Value = Annotated[Word, BeforeValidator(_text, json_schema_input_type=str | int)
 """A text, or a whole number as it stands."""
 
 
-class Ready(Part):
+class ReadySpec(Part):
     """How it shows that a program is ready for others: exactly one of the first four."""
 
     tcp: Port | None = None
@@ -72,7 +72,7 @@ class Ready(Part):
         return self
 
 
-class Stop(Part):
+class StopSpec(Part):
     """How a program is ended that does not end by itself."""
 
     at: Start | None = None
@@ -89,7 +89,7 @@ class InputContent(Part):
     """Relative to the scenario file's folder."""
 
 
-class Program(Part):
+class ProgramSpec(Part):
     """A program, run as root of its node from `at` until it ends, is stopped, or the trial ends."""
 
     node: NodeName
@@ -120,11 +120,11 @@ class Program(Part):
         list[FilePath], Field(max_length=64), BeforeValidator(listed, json_schema_input_type=str | list[str])
     ] = []
     """Files that it leaves, copied to programs/NAME/ of the trial's folder when the trial ends."""
-    ready: Ready | None = None
+    ready: ReadySpec | None = None
     """How it shows that it is ready for what comes after it."""
     until: Literal["exit", "end"] = "end"
     """`exit`: it ends by itself, and the trial waits for that. `end`: it is stopped when the trial ends."""
-    stop: Stop = Stop()
+    stop: StopSpec = StopSpec()
     """How it is stopped, and when."""
     exit_code: Annotated[Whole, Field(ge=0, le=255)] | Literal["any"] = 0
     """What is expected of it when it ends by itself; anything else fails the trial."""

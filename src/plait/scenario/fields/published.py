@@ -27,7 +27,7 @@ class PublishedValue(Part):
         return self
 
 
-class Published(Part):
+class PublishedSpec(Part):
     """Figures and where they come from."""
 
     source: Annotated[str, Field(min_length=1, max_length=300)]

@@ -13,7 +13,7 @@ MAX_SUBFLOWS = 32
 """Of one connection, the initial one included, where plait is the path manager; the kernel's own opens fewer."""
 
 
-class Limits(Part):
+class LimitsSpec(Part):
     """The MPTCP limits of a host, as `ip mptcp limits`."""
 
     subflows: Annotated[Whole, Field(ge=0, le=8)] | None = None
@@ -76,7 +76,7 @@ class MptcpSettings(Part):
     scheduler: Keyword = "default"
     capped: Cap | None = None
     """For the scheduler of this name."""
-    limits: dict[str, Limits] = {}
+    limits: dict[str, LimitsSpec] = {}
     """By host. Default: as many as the flows have paths."""
     endpoints: dict[str, list[EndpointSpec]] = {}
     """By host. Default: `subflow` where flows connect from, `signal` where they connect to."""

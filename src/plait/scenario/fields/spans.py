@@ -39,7 +39,7 @@ class _Within(Duration):
     step = 1000
 
 
-class Gap(_Span):
+class PauseLength(_Span):
     """How long something lasts each time: always `200ms`, or `exponential 200ms` (its mean; drawn by the seed)."""
 
     pattern = rf"^({EXPONENTIAL}\s+)?{_TIME}$"
@@ -50,7 +50,7 @@ class Gap(_Span):
         self.exponential = exponential
 
     @classmethod
-    def parse(cls, value: object) -> Gap:
+    def parse(cls, value: object) -> PauseLength:
         """The gap that `value` says."""
         if isinstance(value, cls):
             return value
@@ -72,7 +72,7 @@ class _AnyTime(Duration):
     step = 1000
 
 
-class Moment(_Span):
+class FlowMoment(_Span):
     """A moment of a flow: `5s` is so long after its start, `-1s` so long before its end."""
 
     pattern = rf"^-?\s*{_TIME}$"
@@ -83,7 +83,7 @@ class Moment(_Span):
         self.before_end = before_end
 
     @classmethod
-    def parse(cls, value: object) -> Moment:
+    def parse(cls, value: object) -> FlowMoment:
         """The moment that `value` says."""
         if isinstance(value, cls):
             return value

@@ -21,7 +21,7 @@ from plait.scenario.fields.parts import (
     Transport,
     Whole,
 )
-from plait.scenario.fields.spans import Gap, Moment
+from plait.scenario.fields.spans import FlowMoment, PauseLength
 from plait.units import Duration, Rate, Size
 
 REQUEST_LEAST = 8
@@ -216,7 +216,7 @@ class Lasting(FlowSpec):
         return None if self.stop is None else self.stop.us - start_us
 
 
-class Bulk(OneWay, Lasting):
+class BulkSpec(OneWay, Lasting):
     """Sends as fast as it can for a time."""
 
     may_last: ClassVar[bool] = True
@@ -224,7 +224,7 @@ class Bulk(OneWay, Lasting):
     """The receiver sends as well, on the same connection."""
 
 
-class Transfer(OneWay):
+class TransferSpec(OneWay):
     """Sends so many bytes, or a file, and is complete when the last byte was received."""
 
     bytes: Size | None = None
@@ -238,7 +238,7 @@ class Transfer(OneWay):
     """After `first`: time for further subflows to join before a side that has little to send ends its stream."""
 
     @model_validator(mode="after")
-    def _one_content(self) -> Transfer:
+    def _one_content(self) -> TransferSpec:
         if (self.bytes is None) == (self.file is None):
             raise ValueError("a transfer sends either so many bytes or a file; give exactly one of them")
         if (self.first is None) != (self.pause is None):
@@ -273,14 +273,14 @@ class Paced(Lasting):
         return max(1, size * 8 * 10**9 // int(self.rate))
 
 
-class Stream(OneWay, Paced):
+class StreamSpec(OneWay, Paced):
     """Sends messages at a steady pace; the delay of each is measured at the receiver."""
 
     message: Size
     """The size of a message."""
 
 
-class Udp(Paced):
+class UdpSpec(Paced):
     """Sends UDP packets at a steady pace; loss, delay and jitter are measured at the receiver."""
 
     packet: Packet
@@ -290,7 +290,7 @@ class Udp(Paced):
     pace, to where that packet came from. So a router that translates lets them in."""
 
 
-class Request(ConnectionSpec, Lasting):
+class RequestSpec(ConnectionSpec, Lasting):
     """Asks, and is answered, again and again over one connection; the time to each answer is measured."""
 
     answers: ClassVar[bool] = True
@@ -300,9 +300,9 @@ class Request(ConnectionSpec, Lasting):
     """The size of an answer."""
     requests: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
     """So many requests. Instead of a duration."""
-    think: Gap | None = None
+    think: PauseLength | None = None
     """The pause between an answer and the next request. Default: none."""
-    every: Gap | None = None
+    every: PauseLength | None = None
     """The time between requests, whether answers have come or not."""
 
     def _has_other_end(self) -> bool:
@@ -312,7 +312,7 @@ class Request(ConnectionSpec, Lasting):
         return "it ends after so many requests, after a duration, or at a time (stop)"
 
     @model_validator(mode="after")
-    def _one_loop(self) -> Request:
+    def _one_loop(self) -> RequestSpec:
         if self.requests is not None and (self.duration is not None or self.stop is not None):
             raise ValueError(f"{self._ends()}; give exactly one of them, for example duration: 10s")
         if self.think is not None and self.every is not None:
@@ -320,12 +320,12 @@ class Request(ConnectionSpec, Lasting):
         return self
 
 
-class OnOff(OneWay, Lasting):
+class OnOffSpec(OneWay, Lasting):
     """Sends for a while, is silent for a while, and so on."""
 
-    on: Gap
+    on: PauseLength
     """How long it sends each time."""
-    off: Gap
+    off: PauseLength
     """How long it is silent each time."""
     rate: Rate | None = None
     """While it sends. Default: as fast as it can."""
@@ -333,7 +333,7 @@ class OnOff(OneWay, Lasting):
     """The size of a message, with a rate. Default: 1000 bytes."""
 
     @model_validator(mode="after")
-    def _paced(self) -> OnOff:
+    def _paced(self) -> OnOffSpec:
         if self.message is not None and self.rate is None:
             raise ValueError("messages need a rate; give one, or leave the message out")
         return self
@@ -350,7 +350,7 @@ def _objects(value: object) -> object:
     return found
 
 
-class Page(ConnectionSpec):
+class PageSpec(ConnectionSpec):
     """Loads a document, then the other objects of a page over parallel connections; the total time is measured."""
 
     answers: ClassVar[bool] = True
@@ -372,13 +372,13 @@ Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp"]
 class Traffic(Part):
     """One entry of the traffic: exactly one of its fields."""
 
-    bulk: Bulk | None = None
-    transfer: Transfer | None = None
-    stream: Stream | None = None
-    request: Request | None = None
-    on_off: OnOff | None = None
-    page: Page | None = None
-    udp: Udp | None = None
+    bulk: BulkSpec | None = None
+    transfer: TransferSpec | None = None
+    stream: StreamSpec | None = None
+    request: RequestSpec | None = None
+    on_off: OnOffSpec | None = None
+    page: PageSpec | None = None
+    udp: UdpSpec | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -405,16 +405,16 @@ class Traffic(Part):
         return found
 
 
-class Measure(Part):
+class MeasureSpec(Part):
     """The part of each flow over which its steady goodput is measured."""
 
-    from_: Moment = Field(default=Moment(Duration(0)), alias="from")
+    from_: FlowMoment = Field(default=FlowMoment(Duration(0)), alias="from")
     """`5s`: so long after the flow's start."""
-    to: Moment = Moment(Duration(0), before_end=True)
+    to: FlowMoment = FlowMoment(Duration(0), before_end=True)
     """`-1s`: so long before the flow's end."""
 
     @model_validator(mode="after")
-    def _forward(self) -> Measure:
+    def _forward(self) -> MeasureSpec:
         same_side = self.from_.before_end == self.to.before_end
         later = (
             self.from_.offset > self.to.offset if self.to.before_end else self.from_.offset < self.to.offset

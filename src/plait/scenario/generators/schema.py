@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.fields.parts import Part
+from plait.scenario.fields.programs import ProgramSpec
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.generators.traffic import KINDS as TRAFFIC
 from plait.scenario.generators.written import plain
@@ -18,7 +20,7 @@ def with_generators(body: dict[str, Any]) -> dict[str, Any]:
         [(kind, "validation") for kind in (*KINDS.values(), *TRAFFIC.values())], by_alias=True
     )
     body["$defs"] |= found["$defs"]
-    network = body["$defs"]["Network"]["properties"]
+    network = body["$defs"][NetworkSpec.__name__]["properties"]
     for kind in KINDS.values():
         made = body["$defs"][kind.__name__]
         made["required"] = ["generator"]
@@ -28,7 +30,7 @@ def with_generators(body: dict[str, Any]) -> dict[str, Any]:
         made["properties"] |= {
             name: _optional(network[name]) for name in network if name not in made["properties"]
         }
-    networks = ["Network", *(kind.__name__ for kind in KINDS.values())]
+    networks = [NetworkSpec.__name__, *(kind.__name__ for kind in KINDS.values())]
     body["properties"]["network"] = {"anyOf": [_reference(name) for name in networks]}
     body["properties"]["traffic"]["items"] = {
         "anyOf": [
@@ -44,7 +46,7 @@ def with_generators(body: dict[str, Any]) -> dict[str, Any]:
             ),
         ]
     }
-    program = body["$defs"]["Program"]["properties"]
+    program = body["$defs"][ProgramSpec.__name__]["properties"]
     program["node"] = {
         "anyOf": [program["node"], {"type": "array", "items": {"type": "string"}, "minItems": 1}]
     }

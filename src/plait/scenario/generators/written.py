@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from plait.scenario.fields.network import Network
+from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import programs, traffic
 from plait.scenario.generators.kinds import KINDS
 from plait.scenario.read.messages import found_in
@@ -169,7 +169,7 @@ def _beside(asked: dict[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in asked.items()
-        if key in Network.model_fields and key not in PLACES and key not in own
+        if key in NetworkSpec.model_fields and key not in PLACES and key not in own
     }
 
 

@@ -47,7 +47,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class TextPlace:
     """A place in the text; both count from 1."""
 
     line: int
@@ -57,7 +57,7 @@ class Place:
 class Refused(Exception):  # noqa: N818  # not an error of the program: it carries the reader's verdict
     """The text cannot be read any further."""
 
-    def __init__(self, what: str, place: Place | None = None, where: Where = ()) -> None:
+    def __init__(self, what: str, place: TextPlace | None = None, where: Where = ()) -> None:
         super().__init__(what)
         self.what = what
         self.place = place
@@ -69,9 +69,9 @@ class Document:
     """What the text says: plain values, where each stands, and what is wrong with single entries."""
 
     value: Any = None
-    places: dict[Where, Place] = field(default_factory=dict)
+    places: dict[Where, TextPlace] = field(default_factory=dict)
     """Of each entry: its key in a mapping, itself in a list."""
-    mistakes: list[tuple[Where, Place, str]] = field(default_factory=list)
+    mistakes: list[tuple[Where, TextPlace, str]] = field(default_factory=list)
 
 
 def read(text: str) -> Document:
@@ -84,22 +84,22 @@ def read(text: str) -> Document:
         return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
     except MarkedYAMLError as wrong:
         mark = wrong.problem_mark or wrong.context_mark
-        place = Place(mark.line + 1, mark.column + 1) if mark is not None else None
+        place = TextPlace(mark.line + 1, mark.column + 1) if mark is not None else None
         raise Refused(_worded(wrong, text, place), place) from wrong
     except ReaderError as wrong:
         what = "this character is not text; save the file as UTF-8 text"
         position = wrong.position if isinstance(wrong.position, int) else 0
         raise Refused(what, _place_at(text, position)) from wrong
     except (YAMLError, ValueError, RecursionError) as wrong:
-        raise Refused(f"this is not YAML: {str(wrong).splitlines()[0]}", Place(1, 1)) from wrong
+        raise Refused(f"this is not YAML: {str(wrong).splitlines()[0]}", TextPlace(1, 1)) from wrong
 
 
-def _place_at(text: str, position: int) -> Place:
+def _place_at(text: str, position: int) -> TextPlace:
     before = text[:position]
-    return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return TextPlace(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
-def _worded(wrong: MarkedYAMLError, text: str, place: Place | None) -> str:
+def _worded(wrong: MarkedYAMLError, text: str, place: TextPlace | None) -> str:
     """The reader's complaint on one line, and what to do about the usual ones."""
     lines = text.splitlines()
     line = lines[place.line - 1] if place is not None and place.line <= len(lines) else ""
@@ -261,5 +261,5 @@ def plain(text: str) -> object:
     return text
 
 
-def _place(event: Any) -> Place:
-    return Place(event.start_mark.line + 1, event.start_mark.column + 1)
+def _place(event: Any) -> TextPlace:
+    return TextPlace(event.start_mark.line + 1, event.start_mark.column + 1)

@@ -10,7 +10,7 @@ from plait.errors import Mistake
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.scenario.read.document import Place
+    from plait.scenario.read.document import TextPlace
 
 Where = tuple[str | int, ...]
 
@@ -20,7 +20,7 @@ class Source:
     """A text and the places of its fields, and which fields `--set` replaced."""
 
     name: str
-    places: dict[Where, Place] = field(default_factory=dict)
+    places: dict[Where, TextPlace] = field(default_factory=dict)
     replaced: dict[Where, str] = field(default_factory=dict)
     """The `--set` option by the field it set."""
 

@@ -70,7 +70,7 @@ class Opportunities:
 
 
 @dataclass(frozen=True)
-class Row:
+class TraceRow:
     """A row of a CSV trace: from `at` ns on, these conditions. None: no such column."""
 
     at: int
@@ -88,14 +88,14 @@ class Row:
 class Rows:
     """A CSV trace."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TraceRow, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The conditions that it sets."""
         return tuple(self.rows[0].given())
 
-    def steps(self, end: int, *, loop: bool) -> Iterator[Row]:
+    def steps(self, end: int, *, loop: bool) -> Iterator[TraceRow]:
         """The rows by the time at which they begin to hold, up to `end` ns; looped, without the last."""
         period = self.rows[-1].at
         for lap in range(end // period + 1 if loop else 1):
@@ -103,7 +103,7 @@ class Rows:
                 at = lap * period + row.at
                 if at > end:
                     return
-                yield Row(at, row.rate, row.delay, row.loss)
+                yield TraceRow(at, row.rate, row.delay, row.loss)
 
 
 Trace = Opportunities | Rows
@@ -141,7 +141,7 @@ def _opportunities(text: str, *, loop: bool) -> Opportunities:
 def _rows(text: str, *, loop: bool) -> Rows:
     reader = csv.reader(text.splitlines())
     columns: list[tuple[str, str]] = []
-    rows: list[Row] = []
+    rows: list[TraceRow] = []
     for cells in reader:
         if not cells or not "".join(cells).strip():
             continue
@@ -194,7 +194,7 @@ def _header(cells: list[str]) -> list[tuple[str, str]]:
     return columns
 
 
-def _row(cells: list[str], columns: list[tuple[str, str]]) -> Row:
+def _row(cells: list[str], columns: list[tuple[str, str]]) -> TraceRow:
     if len(cells) != len(columns):
         raise ValueError(f"there are {len(cells)} values; the header has {len(columns)} columns")
     values: dict[str, object] = {}
@@ -206,7 +206,7 @@ def _row(cells: list[str], columns: list[tuple[str, str]]) -> Row:
             values[name] = _READERS[name](text)
         except ValueError as wrong:
             raise ValueError(f"{name}: {wrong}") from None
-    return Row(
+    return TraceRow(
         at=int(values["time"]),  # type: ignore[call-overload]  # a duration
         rate=values.get("rate"),  # type: ignore[arg-type]  # as its reader makes it, like the others
         delay=values.get("delay"),  # type: ignore[arg-type]

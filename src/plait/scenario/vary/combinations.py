@@ -20,7 +20,7 @@ _TRIES = 24
 
 
 @dataclass(frozen=True)
-class Setting:
+class VariedValue:
     """One value of one field in a case."""
 
     value: Any
@@ -30,7 +30,7 @@ class Setting:
     """Its place in the scenario."""
 
 
-Row = dict[str, Setting]
+Row = dict[str, VariedValue]
 
 
 def rows(scenario: Scenario) -> list[Row]:
@@ -55,7 +55,7 @@ def _axes(vary: dict[str, Any]) -> list[list[Row]]:
         elif key == "cases":
             found.append(
                 [
-                    {name: Setting(value, i, ("vary", key, i, name)) for name, value in case.items()}
+                    {name: VariedValue(value, i, ("vary", key, i, name)) for name, value in case.items()}
                     for i, case in enumerate(entry)
                 ]
             )
@@ -66,8 +66,8 @@ def _axes(vary: dict[str, Any]) -> list[list[Row]]:
     return found
 
 
-def _settings(values: Sequence[Any], where: tuple[str | int, ...]) -> list[Setting]:
-    return [Setting(value, i, (*where, i)) for i, value in enumerate(values)]
+def _settings(values: Sequence[Any], where: tuple[str | int, ...]) -> list[VariedValue]:
+    return [VariedValue(value, i, (*where, i)) for i, value in enumerate(values)]
 
 
 def _hypercube(entry: dict[str, Any]) -> list[Row]:
@@ -94,7 +94,7 @@ def _hypercube(entry: dict[str, Any]) -> list[Row]:
     assert best is not None
     return [
         {
-            name: Setting(_at(values, float(share)), i, ("vary", "latin_hypercube", "fields", name))
+            name: VariedValue(_at(values, float(share)), i, ("vary", "latin_hypercube", "fields", name))
             for (name, values), share in zip(fields.items(), best[i], strict=True)
         }
         for i in range(points)

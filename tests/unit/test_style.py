@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,13 @@ PYTHON = sorted(PACKAGE.rglob("*.py"))
 RUST = sorted(path for folder in ("agent", "contain") for path in (ROOT / folder).rglob("*.rs"))
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 60
+MOST_FILES = 15
 
 # A stage may import itself, the stages named here, and what serves all (units, errors, cautions, the version).
+STAGES = {
+    *("scenario", "plan", "dataset", "kernel", "engine", "calibration"),
+    *("analysis", "explain", "results", "report", "study"),
+}
 MAY_IMPORT = {
     "scenario": set(),
     "plan": {"scenario"},
@@ -29,21 +35,16 @@ MAY_IMPORT = {
     "explain": {"scenario", "plan", "dataset", "analysis"},
     "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},
     "report": {"plan", "dataset", "analysis", "explain", "results"},
-    "study": {
-        "scenario",
-        "plan",
-        "dataset",
-        "kernel",
-        "engine",
-        "calibration",
-        "analysis",
-        "explain",
-        "results",
-        "report",
-    },
+    "study": STAGES,
+    "prompt": {"scenario", "plan", "engine", "study"},
+    "importers": {"scenario"},
+    "api": STAGES,
+    "cli": {*STAGES, "api", "prompt", "importers"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario", "study"},
 }
-SERVES_ALL = {"cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units"}
+SERVES_ALL = {
+    *("binaries", "cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units", "version"),
+}
 PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 
@@ -95,6 +96,39 @@ def test_a_stage_imports_only_the_stages_before_it(path: Path) -> None:
     if stage in MAY_IMPORT:
         extra = imported_stages(path) - MAY_IMPORT[stage] - SERVES_ALL - {stage}
         assert not extra, f"{stage} must not know of {', '.join(sorted(extra))}"
+
+
+def imported_modules(path: Path, modules: set[str]) -> set[str]:
+    """The modules of plait that a file imports, also for annotations alone and inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}"
+                found.add(inside if inside in modules else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & modules
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    paths = {module_of(path): path for path in PYTHON}
+    imports = {name: imported_modules(path, set(paths)) - {name} for name, path in paths.items()}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in [*PYTHON, *RUST]}), ids=relative)
+def test_a_folder_holds_few_files(folder: Path) -> None:
+    files = [path for path in [*PYTHON, *RUST] if path.parent == folder and path.name != "__init__.py"]
+    assert len(files) <= MOST_FILES, f"{len(files)} files: which of them belong together?"
 
 
 @pytest.mark.parametrize(

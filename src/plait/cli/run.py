@@ -83,12 +83,7 @@ def command(
         loaded,
         Path(scenario).stem,
         lambda: make_engine(
-            engine,
-            kernel,
-            trial_timeout_s=trial_timeout,
-            policy=allowed,
-            warn=say,
-            build=build_with_progress,
+            engine, kernel, trial_timeout_s=trial_timeout, policy=allowed, warn=say, build=build_with_progress
         ),
         Options(
             seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.scenario.generators.written import Written
+    from plait.scenario.mistakes import Where
     from plait.scenario.read.source import Source
 
 
@@ -115,7 +116,7 @@ class ScenarioModel(Part):
         """Return the scenario without its events."""
         return self.model_copy(update={"events": []})
 
-    def place(self, where: Sequence[str | int]) -> tuple[str | int, ...]:
+    def place(self, where: Sequence[str | int]) -> Where:
         """The path of a field as a person wrote it, for a path in these fields: see generators."""
         return tuple(where) if self._written is None else self._written.place(where)
 

@@ -13,20 +13,13 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.check.references import check
 from plait.scenario.generators.written import Mistakes, write_out
+from plait.scenario.mistakes import as_one_error
 from plait.scenario.model import ScenarioModel
 from plait.scenario.read.messages import found_in
-
-
-def _all_of(mistakes: list[tuple[tuple[str | int, ...], str]]) -> PydanticCustomError:
-    """Several mistakes as one error of pydantic's; see messages.found_in."""
-    where, what = mistakes[0]
-    text = f"{'.'.join(map(str, where))}: {what}".replace("{", "{{").replace("}", "}}")
-    return PydanticCustomError("scenario", text, {"mistakes": mistakes})
 
 
 class Scenario(ScenarioModel):
@@ -44,11 +37,11 @@ class Scenario(ScenarioModel):
                 return handler(value)
             scenario = handler(written.fields)
         except Mistakes as wrong:
-            raise _all_of(wrong.found) from wrong
+            raise as_one_error(wrong.found) from wrong
         except ValidationError as wrong:
             if written is None:
                 raise
-            raise _all_of(written.told_once(found_in(wrong, cls))) from wrong
+            raise as_one_error(written.told_once(found_in(wrong, cls))) from wrong
         scenario._written = written  # noqa: SLF001 - its own, while it is made
         return scenario
 
@@ -65,5 +58,5 @@ class Scenario(ScenarioModel):
         if self._written is not None:
             mistakes = self._written.told_once(mistakes)
         if mistakes:
-            raise _all_of(mistakes)
+            raise as_one_error(mistakes)
         return self

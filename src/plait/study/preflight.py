@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from plait.engine.inventory import Inventory, Setting
     from plait.errors import Mistake
-    from plait.scenario.read.source import Where
+    from plait.scenario.mistakes import Where
     from plait.scenario.vary.cases import Case
 
     Field = tuple[Where, object]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from plait.scenario.fields.programs import ProgramSpec
-    from plait.scenario.read.source import Where
+    from plait.scenario.mistakes import Where
 
 _OWN = (*PRIVATE, "/dev", "/proc", "/sys")
 """What the guest has instead of this machine's."""

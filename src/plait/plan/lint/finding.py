@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plait.errors import Mistake
-    from plait.scenario.read.source import Where
+    from plait.scenario.mistakes import Where
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from plait.plan.model.plan import Flow, Path, Plan
     from plait.scenario import Scenario
-    from plait.scenario.read.source import Where
+    from plait.scenario.mistakes import Where
 
 INITIAL_WINDOW_BYTES = 14_480
 """RFC 6928: ten segments."""

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from plait.scenario.fields.conditions import Bucket, CodelSpec, Conditions, Jitter, RedSpec
     from plait.scenario.fields.links import LinkSpec
     from plait.scenario.fields.parts import Delay
+    from plait.scenario.mistakes import FieldMistake
     from plait.units import Queue, Rate
-
-Mistake = tuple[tuple[str, ...], str]
-"""(field below the conditions, what is wrong; what would be right)"""
 
 SHORTEST = {"normal": 3.67, "pareto": 0.62, "paretonormal": 1.5}
 """By how many deviations the shortest delay of a distribution is below its mean, rounded up."""
@@ -26,9 +24,9 @@ RED_BITS = 31
 """The kernel's red keeps its average in a fixed point number of 32 bits."""
 
 
-def link_mistakes(link: LinkSpec) -> tuple[Mistake, ...]:
+def link_mistakes(link: LinkSpec) -> tuple[FieldMistake, ...]:
     """Return what both directions of a link cannot mean together."""
-    met: dict[Mistake, None] = {}
+    met: dict[FieldMistake, None] = {}
     for side, own in (("forward", link.forward), ("backward", link.backward)):
         for fields, what in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
             given = own is not None and fields[0] in own.model_fields_set
@@ -36,7 +34,7 @@ def link_mistakes(link: LinkSpec) -> tuple[Mistake, ...]:
     return tuple(met)
 
 
-def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
+def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
     """Every mistake of one direction."""
     yield from _needs_rate(conditions)
     if conditions.trace is not None:
@@ -53,7 +51,7 @@ def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
         )
 
 
-def _follows(conditions: Conditions) -> Iterator[Mistake]:
+def _follows(conditions: Conditions) -> Iterator[FieldMistake]:
     """A trace takes the place of what it says."""
     trace = conditions.trace
     assert trace is not None  # as the caller saw
@@ -63,7 +61,7 @@ def _follows(conditions: Conditions) -> Iterator[Mistake]:
         yield ("bucket",), "a link follows a trace or has a token bucket; leave one of them out"
 
 
-def _needs_rate(conditions: Conditions) -> Iterator[Mistake]:
+def _needs_rate(conditions: Conditions) -> Iterator[FieldMistake]:
     if conditions.rate is not None or conditions.trace is not None:
         return
     if conditions.queue is not None:
@@ -74,20 +72,20 @@ def _needs_rate(conditions: Conditions) -> Iterator[Mistake]:
         yield ("bucket",), "the rate of the link is the bucket's peak; give a rate as well"
 
 
-def _whole_bytes(rate: Rate | None, field: str) -> Iterator[Mistake]:
+def _whole_bytes(rate: Rate | None, field: str) -> Iterator[FieldMistake]:
     if rate is not None and int(rate) % 8:
         lower = int(rate) // 8 * 8
         yield (field,), f"{rate} is no whole number of bytes a second; write for example {lower}bit"
 
 
-def queue_mistakes(queue: Queue | None, mtu: int) -> Iterator[Mistake]:
+def queue_mistakes(queue: Queue | None, mtu: int) -> Iterator[FieldMistake]:
     """A queue holds at least one frame."""
     frame = frame_bytes(mtu)
     if queue is not None and queue.unit == "B" and queue.amount < frame:
         yield ("queue",), f"{queue} is less than one frame ({frame} bytes); give at least that"
 
 
-def _delay(conditions: Conditions) -> Iterator[Mistake]:
+def _delay(conditions: Conditions) -> Iterator[FieldMistake]:
     delay = conditions.delay
     if conditions.jitter is not None:
         yield from _jitter(conditions.jitter, delay)
@@ -98,7 +96,7 @@ def _delay(conditions: Conditions) -> Iterator[Mistake]:
         )
 
 
-def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[Mistake]:
+def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[FieldMistake]:
     base = int(delay or 0)
     if jitter.within is not None:
         if jitter.within > base:
@@ -116,7 +114,7 @@ def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[Mistake]:
         )
 
 
-def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> Iterator[Mistake]:
+def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> Iterator[FieldMistake]:
     """A bucket fills more slowly than it is emptied, and holds a frame."""
     frame = frame_bytes(mtu)
     yield from _whole_bytes(bucket.baseline, "baseline")
@@ -134,7 +132,7 @@ def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> It
         )
 
 
-def _aqm(conditions: Conditions, mtu: int) -> Iterator[Mistake]:
+def _aqm(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
     aqm, queue = conditions.aqm, conditions.queue
     assert aqm is not None  # as the caller saw
     counts_packets = aqm.codel or aqm.fq_codel or (aqm.red is not None and _own_curve(aqm.red))
@@ -156,7 +154,7 @@ def _own_curve(red: RedSpec) -> bool:
     return red.gentle or red.points is not None
 
 
-def _codel(spec: CodelSpec, kind: str) -> Iterator[Mistake]:
+def _codel(spec: CodelSpec, kind: str) -> Iterator[FieldMistake]:
     if not spec.target:
         yield ("aqm", kind, "target"), "a target of 0s would drop everything; give for example 5ms"
     elif spec.target >= spec.interval:
@@ -169,7 +167,7 @@ def _codel(spec: CodelSpec, kind: str) -> Iterator[Mistake]:
         )
 
 
-def _red(red: RedSpec, mtu: int) -> Iterator[Mistake]:
+def _red(red: RedSpec, mtu: int) -> Iterator[FieldMistake]:
     here = ("aqm", "red")
     if red.points is not None:
         yield from _points(red, here)
@@ -191,7 +189,7 @@ def _red(red: RedSpec, mtu: int) -> Iterator[Mistake]:
         )
 
 
-def _points(red: RedSpec, here: tuple[str, ...]) -> Iterator[Mistake]:
+def _points(red: RedSpec, here: tuple[str, ...]) -> Iterator[FieldMistake]:
     points = list((red.points or {}).items())
     if len({queue.unit for queue, _ in points}) > 1:
         yield (*here, "points"), "the points have several units; give all of them in pkt, in bytes or in bdp"

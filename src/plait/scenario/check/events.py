@@ -14,18 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from plait.scenario.fields.events import Happening
+    from plait.scenario.mistakes import FieldMistake
     from plait.scenario.model import ScenarioModel
     from plait.scenario.names import LinkName
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
 WITHOUT_STATES = "without_states"
 """The key of pydantic's context that says: some events were left out, so the states of links are not known."""
 
 
 def check_events(
     scenario: ScenarioModel, names: Mapping[str, LinkName], *, states_known: bool
-) -> Iterator[Found]:
+) -> Iterator[FieldMistake]:
     """Every mistake in the events, in the order of time; `names` are the links whose names can be read."""
     if len(scenario.events) > MAX_EVENTS:
         yield ("events",), f"there are {len(scenario.events)} events; a scenario has at most {MAX_EVENTS}"
@@ -57,7 +56,7 @@ def check_events(
             yield one.where, f"'{one.link}' is one direction of {key}, and this is for links; {right}"
 
 
-def _unknown(one: Happening, links: Mapping[str, object], directions: Mapping[str, object]) -> Found:
+def _unknown(one: Happening, links: Mapping[str, object], directions: Mapping[str, object]) -> FieldMistake:
     known = directions if "->" in one.link else links
     what = "direction" if "->" in one.link else "link"
     return one.where, f"there is no {what} '{one.link[:60]}'; {nearest(one.link, known)}"
@@ -73,7 +72,7 @@ class _LinkState:
         self._cut: dict[bool, int] = {}
         self._now = {forward: self._link.conditions(forward=forward) for forward in (True, False)}
 
-    def take(self, one: Happening, sides: tuple[bool, ...]) -> Iterator[Found]:
+    def take(self, one: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
         """Changes the state; tells why the happening makes no sense in it."""
         since = self._down if one.kind == "down" else None
         if one.kind == "cut":
@@ -93,7 +92,7 @@ class _LinkState:
         else:
             yield from self._set(one)
 
-    def _up(self, one: Happening, sides: tuple[bool, ...]) -> Iterator[Found]:
+    def _up(self, one: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
         cut = [self._cut.pop(side) for side in sides if side in self._cut]
         was_down = len(sides) == 2 and self._down is not None
         if was_down:
@@ -101,9 +100,9 @@ class _LinkState:
         if not cut and not was_down and one.where[-1] != "to":
             yield one.where, f"{one.link} is neither down nor cut at {Duration(one.at)}; leave this out"
 
-    def _followed(self, one: Happening, given: dict[str, object], before: Conditions) -> list[Found]:
+    def _followed(self, one: Happening, given: dict[str, object], before: Conditions) -> list[FieldMistake]:
         """What a trace says is not set by events, nor is there another trace in the course of a trial."""
-        found: list[Found] = []
+        found: list[FieldMistake] = []
         if "trace" in given:
             found.append(
                 ((*one.where, "trace"), "a trace is followed from the start; give it under network.links")
@@ -114,9 +113,9 @@ class _LinkState:
             found += [((*one.where, field), what) for field in ruled if field in given]
         return found
 
-    def _set(self, one: Happening) -> Iterator[Found]:
+    def _set(self, one: Happening) -> Iterator[FieldMistake]:
         assert one.change is not None  # happenings say what is set
-        found: list[Found] = []
+        found: list[FieldMistake] = []
         for forward in (True, False):
             given = one.change.given(forward=forward)
             before = self._now[forward]

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from plait.scenario.fields.figures import FigureSpec
-    from plait.scenario.vary.text import Found, Where
+    from plait.scenario.mistakes import FieldMistake, Where
 
 
-def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterator[Found]:
+def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterator[FieldMistake]:
     """Every mistake in what figures name: metrics, fields that do not vary, names that stand twice."""
     known = list(dict.fromkeys(key for _, key, _ in tried(vary)))
     seen: set[str] = set()
@@ -32,7 +32,7 @@ def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterat
         yield from _fields(figure, here, known)
 
 
-def _metric(figure: FigureSpec, here: Where) -> Iterator[Found]:
+def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
     metric = figure.metric
     if metric is None:
         return
@@ -43,7 +43,7 @@ def _metric(figure: FigureSpec, here: Where) -> Iterator[Found]:
         yield (*here, "metric"), f"there is no metric '{metric[:60]}'; {right}"
 
 
-def _fields(figure: FigureSpec, here: Where, known: Sequence[str]) -> Iterator[Found]:
+def _fields(figure: FigureSpec, here: Where, known: Sequence[str]) -> Iterator[FieldMistake]:
     for part in ("x", "y", "facets"):
         name = getattr(figure, part)
         if name is not None and field_named(known, name) is None:

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from plait.scenario.fields.events import HostHappening
+    from plait.scenario.mistakes import FieldMistake
     from plait.scenario.model import ScenarioModel
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
 
-
-def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[Found]:
+def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:
     """Mistakes that need no addresses: nodes and links that there are not, and endpoints that nobody manages."""
     hosts, nodes = scenario.network.hosts, {**scenario.network.hosts, **scenario.network.routers}
     for one in host_happenings(scenario.events):
@@ -37,7 +35,7 @@ def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]])
             yield from _place(one, links_of.get(one.host, set()))
 
 
-def _place(one: HostHappening, own: set[str]) -> Iterator[Found]:
+def _place(one: HostHappening, own: set[str]) -> Iterator[FieldMistake]:
     """The link or the address of an endpoint."""
     if isinstance(one.detail, str):
         if one.detail not in own and not is_address(one.detail):

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.scenario.fields.programs import ProgramSpec
+    from plait.scenario.mistakes import FieldMistake, Where
     from plait.scenario.model import ScenarioModel
-
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
 
 
 def program_name(program: ProgramSpec, number: int) -> str:
@@ -21,7 +19,7 @@ def program_name(program: ProgramSpec, number: int) -> str:
     return program.name or f"{program.node}-{number}"
 
 
-def check_programs(scenario: ScenarioModel) -> Iterator[Found]:
+def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """Programs run in hosts and routers, each under a name of its own, and wait for programs above them."""
     nodes = {**scenario.network.hosts, **scenario.network.routers}
     names: dict[str, int] = {}
@@ -53,7 +51,7 @@ def _is_waited_for(program: ProgramSpec) -> bool:
     return program.ready is not None or program.until == "exit"
 
 
-def _transport(scenario: ScenarioModel, i: int, known: dict[str, tuple[str, str]]) -> Iterator[Found]:
+def _transport(scenario: ScenarioModel, i: int, known: dict[str, tuple[str, str]]) -> Iterator[FieldMistake]:
     """The kernel's switch is a namespace's, so all programs of a node have one transport."""
     program = scenario.programs[i]
     transport = program.transport or scenario.transport
@@ -68,7 +66,7 @@ def _transport(scenario: ScenarioModel, i: int, known: dict[str, tuple[str, str]
         )
 
 
-def _end(scenario: ScenarioModel) -> Iterator[Found]:
+def _end(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """Something has to happen, and to end."""
     if scenario.traffic:
         return

@@ -10,12 +10,11 @@ from plait.scenario.vary.text import tried
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.scenario.mistakes import FieldMistake, Where
     from plait.scenario.model import ScenarioModel
 
-Where = tuple[str | int, ...]
 
-
-def check_published(scenario: ScenarioModel) -> Iterator[tuple[Where, str]]:
+def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """Settings vary, and groups are there."""
     if scenario.published is None:
         return

@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.scenario.fields.network import NetworkSpec
+    from plait.scenario.mistakes import FieldMistake, Where
     from plait.scenario.model import ScenarioModel
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
 MAX_LINKS = 4096
 MAX_MISTAKES = 200
 """More are not looked for: a person mends these first."""
 
 
-def check(scenario: ScenarioModel, *, states_known: bool = True) -> list[Found]:
+def check(scenario: ScenarioModel, *, states_known: bool = True) -> list[FieldMistake]:
     """Every mistake as (path of the field, what is wrong; what would be right), but at most MAX_MISTAKES.
 
     Empty when there is none. `states_known`: whether all events are there, so that each can be judged by what the
@@ -46,7 +45,7 @@ def check(scenario: ScenarioModel, *, states_known: bool = True) -> list[Found]:
     return list(islice(_mistakes(scenario, states_known=states_known), MAX_MISTAKES))
 
 
-def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[Found]:
+def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[FieldMistake]:
     """Each mistake as it is met; later checks rely on what earlier ones have read."""
     network = scenario.network
     yield from _nodes(network)
@@ -69,7 +68,7 @@ def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[Found]
     yield from check_programs(scenario)
 
 
-def _nodes(network: NetworkSpec) -> Iterator[Found]:
+def _nodes(network: NetworkSpec) -> Iterator[FieldMistake]:
     """A name means one node."""
     seen: dict[str, str] = {}
     for kind in ("hosts", "switches", "routers"):
@@ -79,7 +78,7 @@ def _nodes(network: NetworkSpec) -> Iterator[Found]:
             seen.setdefault(name, kind)
 
 
-def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[Found]:
+def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[FieldMistake]:
     """Links join declared nodes, each pair once for each number; fills `names`."""
     nodes = {**network.hosts, **network.switches, **network.routers}
     seen: dict[tuple[frozenset[str], str], str] = {}
@@ -98,7 +97,7 @@ def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[Found]:
         yield from (((*here, *fields), what) for fields, what in link_mistakes(link))
 
 
-def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
     """Shared buckets are on links of their node, and hold a frame."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
@@ -118,7 +117,7 @@ def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Fo
                 yield (*here, *fields), what
 
 
-def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
     """Addresses are on links of their node, and are addresses of a host in a network."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
@@ -134,7 +133,7 @@ def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[
                     yield here, "these are two addresses of one family; an interface has at most one of each"
 
 
-def _nat(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _nat(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
     """Outside links are links of their router, and leave something inside."""
     for router, options in network.routers.items():
         for i, link in enumerate(options.nat):
@@ -163,7 +162,7 @@ def _address_mistake(text: str) -> str | None:
     return None
 
 
-def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[Found]:
+def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
     """Limits and endpoints belong to hosts, endpoints to their links."""
     hosts = scenario.network.hosts
     for field in ("limits", "endpoints"):
@@ -193,7 +192,7 @@ def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[F
                 )
 
 
-def _unmanaged(scenario: ScenarioModel) -> Iterator[Found]:
+def _unmanaged(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """What belongs to the kernel's path manager, which keeps still when several subflows share a path."""
     for host in scenario.mptcp.limits:
         yield (
@@ -210,7 +209,7 @@ def _unmanaged(scenario: ScenarioModel) -> Iterator[Found]:
                     )
 
 
-def _monitors(scenario: ScenarioModel) -> Iterator[Found]:
+def _monitors(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """What is monitored exists."""
     network, asked = scenario.network, scenario.monitors
     nodes = {**network.hosts, **network.switches, **network.routers}

@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from plait.scenario.fields.traffic import FlowSpec
+    from plait.scenario.mistakes import FieldMistake
     from plait.scenario.model import ScenarioModel
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
 
-
-def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[Found]:
+def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:
     """Flows run between two different hosts, and start where they can; `links_of` has the links of each host."""
     hosts = scenario.network.hosts
     names: dict[str, int] = {}

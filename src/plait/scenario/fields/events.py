@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.fields.settings import EndpointSpec
+    from plait.scenario.mistakes import Where
 
 MAX_EVENTS = 4096
 
@@ -131,7 +132,7 @@ class Happening:
     """As the event names it: a link, or for `cut` and `up` a direction."""
     change: Change | None
     """What is set."""
-    where: tuple[str | int, ...]
+    where: Where
     """The field of the scenario that says so."""
 
 
@@ -152,7 +153,7 @@ def happenings(events: Sequence[EventSpec]) -> list[Happening]:
     return sorted(found, key=lambda one: one.at)
 
 
-def _handover(handover: Handover, at: int, here: tuple[str | int, ...]) -> list[Happening]:
+def _handover(handover: Handover, at: int, here: Where) -> list[Happening]:
     goes, comes = at + int(handover.overlap), at + int(handover.gap)
     found = [
         Happening(goes, handover.how, handover.from_, None, (*here, "from")),
@@ -173,7 +174,7 @@ class HostHappening:
     what: What
     detail: str | EndpointChange | EndpointSpec | LimitsEvent | tuple[str, str]
     """What is removed (a link or an address); changed; added; the limits; or a setting's name and value."""
-    where: tuple[str | int, ...]
+    where: Where
     """The field of the scenario that says so."""
 
 

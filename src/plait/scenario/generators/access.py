@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from plait.scenario.fields.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options
 from plait.units import Queue, Rate, Ratio
+
+if TYPE_CHECKING:
+    from plait.scenario.mistakes import FieldMistake
 
 
 class WifiCellular(Generator):
@@ -140,7 +143,7 @@ class BehindNat(Generator):
     tracker_delay: Delay = Delay.parse("10ms")
     """One way, between the gateway and the host outside."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """A list of delays has one value, or one for each local path."""
         if len(self.local_delays) in (1, self.local_paths):
             return []

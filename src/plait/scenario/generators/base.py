@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from plait.scenario.fields.parts import Part
+
+if TYPE_CHECKING:
+    from plait.scenario.mistakes import FieldMistake
 
 Options = dict[str, Any]
 MAX_PATHS = 9
@@ -61,7 +64,7 @@ class Generator(Part):
     TRAFFIC: ClassVar[list[Options]] = []
     """What crosses it where the scenario has no `traffic`; empty when nothing is usual."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """What is wrong between parameters: (path within the parameters, what is wrong; what would be right)."""
         return []
 

@@ -12,13 +12,16 @@ shares were measured that are not the published ones.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plait.scenario.fields.parts import Delay, Whole
 from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
 from plait.units import Queue, Rate
+
+if TYPE_CHECKING:
+    from plait.scenario.mistakes import FieldMistake
 
 Users = Annotated[Whole, Field(ge=1)]
 _DOWNLOAD: dict[str, Any] = {"duration": "120s", "reverse": True}
@@ -53,7 +56,7 @@ class _Khalili(Generator):
     queue: Queue | None = None
     """Of both bottlenecks, with `droptail`; without, 100 packets for every 10 Mbit/s."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """A capacity is a rate that a link can have."""
         if self.queue is not None and self.aqm == "red":
             return [(("queue",), "red has thresholds of its own; leave queue out, or write aqm: droptail")]

@@ -14,6 +14,8 @@ from plait.units import Queue, Rate, Ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.scenario.mistakes import FieldMistake
+
 
 def _listed(value: object) -> object:
     """A single value stands for all paths."""
@@ -66,9 +68,9 @@ class NPaths(Generator):
     ) = None
     """In front of the rate of each path, or one for all."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """Lists have one value, or one for each path."""
-        found: list[tuple[tuple[str | int, ...], str]] = []
+        found: list[FieldMistake] = []
         for name in ("rates", "delays", "jitters", "losses", "queues"):
             values = getattr(self, name)
             if isinstance(values, list) and len(values) not in (1, self.n):
@@ -148,7 +150,7 @@ class Dumbbell(Generator):
     ] = [Delay.parse("1ms")]
     """One way, of the senders' and the receivers' links; one for each pair, or one for all."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """A list of delays has one value, or one for each pair."""
         if len(self.access_delays) in (1, self.n):
             return []

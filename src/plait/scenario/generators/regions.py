@@ -11,11 +11,14 @@ fast at first, take as long as TCP in all: 2/3 of the bytes at twice the rate, 1
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from plait.scenario.fields.parts import Delay
 from plait.scenario.generators.base import Description, Generator, Options
 from plait.units import Rate, Size
+
+if TYPE_CHECKING:
+    from plait.scenario.mistakes import FieldMistake
 
 
 class Region(NamedTuple):
@@ -70,7 +73,7 @@ class Regions(Generator):
     baseline: Rate | None = None
     """What flows into the bucket; without, half of a path's rate."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """A baseline flows into a bucket."""
         if self.baseline is not None and self.burst is None and not REGIONS[self.region].spent:
             what = (

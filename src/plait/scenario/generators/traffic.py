@@ -19,7 +19,6 @@ from plait.scenario.read.wording import nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Found = tuple[tuple[str | int, ...], str]
 MAX_FLOWS = 1024
 _NAME_MAX = 56
 

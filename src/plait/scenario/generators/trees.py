@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plait.scenario.fields.parts import Delay, Whole
 from plait.scenario.generators.base import Description, Generator, Options
 from plait.units import Queue, Rate
+
+if TYPE_CHECKING:
+    from plait.scenario.mistakes import FieldMistake
 
 _PERMUTATION: list[Options] = [{"permutation": {"each": {"bulk": {"duration": "10s"}}}}]
 
@@ -34,7 +37,7 @@ class FatTree(Generator):
     queue: Queue | None = None
     """Of every link."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """Half of the ports go up, half down."""
         if self.k % 2:
             what = f"{self.k} is odd, and half of a router's ports go up, half down; write for example {self.k + 1}"
@@ -97,7 +100,7 @@ class TwoLayerTree(Generator):
     queue: Queue | None = None
     """Of every link."""
 
-    def mistakes(self) -> list[tuple[tuple[str | int, ...], str]]:
+    def mistakes(self) -> list[FieldMistake]:
         """Traffic needs two hosts."""
         if self.edges * self.hosts_per_edge < 2:
             return [(("hosts_per_edge",), "this network has one host; a network needs two")]

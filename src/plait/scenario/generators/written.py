@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.generators.base import Description
+    from plait.scenario.mistakes import FieldMistake, Where
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
 PLACES = ("hosts", "switches", "routers", "links")
 """Where a person adds nodes and links to a generated network, and changes those that are there."""
 MAX_LINKS = 4096
@@ -35,7 +34,7 @@ MAX_LINKS = 4096
 class Mistakes(Exception):  # noqa: N818  # it carries what is wrong, all of it
     """What is wrong with generators, by the field as a person wrote it."""
 
-    def __init__(self, found: list[Found]) -> None:
+    def __init__(self, found: list[FieldMistake]) -> None:
         super().__init__(str(found[0]))
         self.found = found
 
@@ -58,7 +57,7 @@ class Written:
             return (*origins[where[1]], *where[2:])
         return tuple(where)
 
-    def told_once(self, found: Sequence[Found]) -> list[Found]:
+    def told_once(self, found: Sequence[FieldMistake]) -> list[FieldMistake]:
         """Mistakes where a person can mend them; what several entries of one have wrong there, by the first of them."""
         first: dict[Where, Where] = {}
         placed = [(self.place(where), tuple(where[:2]), what) for where, what in found]
@@ -132,7 +131,7 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
     made = _described(asked)
     out = {place: getattr(made, place) for place in PLACES}
     out |= {key: _over(made.more.get(key), asked.get(key)) for key in {**made.more, **_beside(asked)}}
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     for place in PLACES:
         given = asked.get(place)
         if given is None:
@@ -227,7 +226,7 @@ _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
 def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
     """The entries with the generated ones written out; fills `origins`. Raises Mistakes."""
     out: list[Any] = []
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     for i, entry in enumerate(entries):
         kind = _generated(entry)
         if kind is None:
@@ -259,7 +258,7 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
 def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> list[Any]:
     """The entries with those of several nodes written out; fills `origins`. Raises Mistakes."""
     out: list[Any] = []
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     groups = programs.Groups()
     for i, asked in enumerate(entries):
         entry = groups.resolved(asked)

@@ -28,7 +28,8 @@ from ruamel.yaml.reader import ReaderError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Where = tuple[str | int, ...]
+    from plait.scenario.mistakes import Where
+
 MAX_CHARACTERS = 500_000
 MAX_VALUES = 25_000
 MAX_ENTRIES = 4096

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from plait.scenario.mistakes import FieldMistake, Where
     from plait.scenario.scenario import Scenario
 
-    Where = tuple[str | int, ...]
 
 MAX_FILE_BYTES = 2**40
 
@@ -28,7 +28,7 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
     Raises ScenarioError for files that cannot be read, and for traces that say nothing sensible.
     """
     found: dict[str, InputFile] = {}
-    wrong: list[tuple[Where, str]] = []
+    wrong: list[FieldMistake] = []
     for where, given, trace in _named(scenario):
         known = found.get(given)
         if known is not None and (trace is None or known.trace is not None):

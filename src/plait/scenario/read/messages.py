@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from plait.scenario.mistakes import SEVERAL
 from plait.scenario.read.wording import closest, nearest, shown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
+    from plait.scenario.mistakes import FieldMistake, Where
 
 
-def found_in(wrong: ValidationError, root: type[BaseModel]) -> list[Found]:
+def found_in(wrong: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:
     """Every mistake as (path of the field, what is wrong; what would be right); `root` is what was validated."""
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     for error in wrong.errors(include_url=False):
-        if error["type"] == "scenario":
+        if error["type"] == SEVERAL:
             found += error["ctx"]["mistakes"]
             continue
         where = error["loc"]

@@ -29,8 +29,8 @@ from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
+    from plait.scenario.mistakes import FieldMistake, Where
+
 _ROUNDS = 5
 """Fields, what remains of an entry without them, what all means together, and that without what was wrong in it."""
 MAX_SHOWN = 100
@@ -115,12 +115,12 @@ def _place_names(raw: dict[str, Any], places: Source) -> None:
                 places.places.setdefault((*where, str(name)), place)
 
 
-def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[Found]]:
+def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[FieldMistake]]:
     """The scenario, and all that is wrong: first fields, then what remains without them.
 
     With mistakes it is what is left without those; None when that cannot be made sense of.
     """
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     rest = raw
     for _ in range(_ROUNDS):
         try:
@@ -216,13 +216,13 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
     return found
 
 
-def _varied(scenario: Scenario, wrong_already: Sequence[Where]) -> list[Found]:
+def _varied(scenario: Scenario, wrong_already: Sequence[Where]) -> list[FieldMistake]:
     """What is wrong with single values under `vary` (of a range, with its ends), up to MAX_SHOWN and one mistakes.
 
     Fields that are wrong themselves were left out of the scenario; values for them or for parts of them cannot be
     judged.
     """
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     variants = Variants(scenario)
     try:
         variants.foresee(count_cases(scenario.vary))
@@ -243,9 +243,9 @@ def _varied(scenario: Scenario, wrong_already: Sequence[Where]) -> list[Found]:
 
 def _tried(
     variants: Variants, vary: dict[str, Any], here: Where, path: str, values: Sequence[tuple[Where, Any]]
-) -> list[Found]:
+) -> list[FieldMistake]:
     """What is wrong with the values of one field."""
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     for where, value in values:
         try:
             wrong = _wrong(variants, {path: value})
@@ -266,7 +266,7 @@ def _fits(path: str, where: Where) -> bool:
     return all(fnmatchcase(str(part), name) for part, name in zip(where, path.split("."), strict=False))
 
 
-def _wrong(variants: Variants, settings: dict[str, Any]) -> Found | None:
+def _wrong(variants: Variants, settings: dict[str, Any]) -> FieldMistake | None:
     """The first thing that is wrong with a scenario that has these values."""
     try:
         variants.make(settings)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Where = tuple[str | int, ...]
+    from plait.scenario.mistakes import Where
+
 
 _FLOWS: dict[str, dict[str, Any]] = {
     "bulk": {"duration": "1s"},

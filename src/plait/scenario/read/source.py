@@ -10,9 +10,8 @@ from plait.errors import Mistake
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.scenario.mistakes import Where
     from plait.scenario.read.document import TextPlace
-
-Where = tuple[str | int, ...]
 
 
 @dataclass

@@ -19,7 +19,7 @@ from plait.seeds import trial_seed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.scenario.read.source import Where
+    from plait.scenario.mistakes import Where
     from plait.scenario.vary.combinations import Row
 
 __all__ = ["Case", "expand", "trial_seed"]

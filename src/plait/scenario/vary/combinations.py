@@ -13,6 +13,7 @@ from plait.seeds import derived
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.scenario.mistakes import Where
     from plait.scenario.scenario import Scenario
 
 _TRIES = 24
@@ -26,7 +27,7 @@ class VariedValue:
     value: Any
     number: int
     """Which of the field's values it is, from 0."""
-    where: tuple[str | int, ...]
+    where: Where
     """Its place in the scenario."""
 
 
@@ -66,7 +67,7 @@ def _axes(vary: dict[str, Any]) -> list[list[Row]]:
     return found
 
 
-def _settings(values: Sequence[Any], where: tuple[str | int, ...]) -> list[VariedValue]:
+def _settings(values: Sequence[Any], where: Where) -> list[VariedValue]:
     return [VariedValue(value, i, (*where, i)) for i, value in enumerate(values)]
 
 

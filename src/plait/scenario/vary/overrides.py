@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from copy import deepcopy
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.scenario.generators.written import names
 from plait.scenario.read.wording import nearest
 
-Where = tuple[str | int, ...]
+if TYPE_CHECKING:
+    from plait.scenario.mistakes import Where
+
 NAMED = (("network", "hosts"), ("network", "switches"), ("network", "routers"))
 """Fields that may be a list of names; as a mapping they can be walked into."""
 _FIXED = (("network", "links"), *NAMED)

@@ -14,15 +14,14 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticCustomError
-
+from plait.scenario.mistakes import as_one_error
 from plait.scenario.vary.ranges import looks_like_range, read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Where = tuple[str | int, ...]
-Found = tuple[Where, str]
+    from plait.scenario.mistakes import FieldMistake, Where
+
 MAX_SWEEP = 1000
 """Values of one varied field, and points of a hypercube."""
 MAX_CASES = 10_000
@@ -37,7 +36,7 @@ def read_vary(value: object) -> object:
     """`vary` with ranges written out as their values; raises pydantic's error with all mistakes."""
     if not isinstance(value, dict):
         return value
-    mistakes: list[Found] = []
+    mistakes: list[FieldMistake] = []
     out: dict[str, Any] = {}
     for key, entry in value.items():
         reader = _READERS.get(str(key), _values)
@@ -51,9 +50,7 @@ def read_vary(value: object) -> object:
     if not mistakes:
         mistakes += _together(out)
     if mistakes:
-        where, what = mistakes[0]
-        text = f"{'.'.join(map(str, where))}: {what}".replace("{", "{{").replace("}", "}}")
-        raise PydanticCustomError("scenario", text, {"mistakes": mistakes})
+        raise as_one_error(mistakes)
     return out
 
 
@@ -108,7 +105,7 @@ def read_number(text: str) -> int | float:
     return float(text) if "." in text else int(text)
 
 
-def _values(entry: object, where: Where, mistakes: list[Found]) -> list[Any]:
+def _values(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[Any]:
     """The values of one field: a list, of which each entry may be a range, or a range alone."""
     if looks_like_range(entry):
         entry = [entry]
@@ -134,14 +131,14 @@ def _values(entry: object, where: Where, mistakes: list[Found]) -> list[Any]:
     return out
 
 
-def _mapping(entry: object, where: Where, mistakes: list[Found]) -> dict[str, Any]:
+def _mapping(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, Any]:
     if isinstance(entry, dict) and entry:
         return {str(key): value for key, value in entry.items()}
     mistakes.append((where, f"{_kind(entry)} is not a mapping from fields to values; write {{FIELD: ..}}"))
     return {}
 
 
-def _zip(entry: object, where: Where, mistakes: list[Found]) -> dict[str, list[Any]]:
+def _zip(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, list[Any]]:
     given = _mapping(entry, where, mistakes)
     if len(given) > MAX_ZIPPED_FIELDS:
         mistakes.append((where, f"there are {len(given)} fields here; at most {MAX_ZIPPED_FIELDS}"))
@@ -154,7 +151,7 @@ def _zip(entry: object, where: Where, mistakes: list[Found]) -> dict[str, list[A
     return out
 
 
-def _cases(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str, Any]]:
+def _cases(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[dict[str, Any]]:
     if not isinstance(entry, (list, tuple)) or not 1 <= len(entry) <= MAX_SWEEP:
         mistakes.append(
             (where, f"{_kind(entry)} is not a list of 1 to {MAX_SWEEP} mappings; write [{{FIELD: value}}]")
@@ -163,7 +160,7 @@ def _cases(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str,
     return [_mapping(case, (*where, i), mistakes) for i, case in enumerate(entry)]
 
 
-def _exclude(entry: object, where: Where, mistakes: list[Found]) -> list[dict[str, list[Any]]]:
+def _exclude(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[dict[str, list[Any]]]:
     found = _cases(entry, where, mistakes)
     if len(found) > MAX_EXCLUSIONS:
         what = f"there are {len(found)} here; at most {MAX_EXCLUSIONS}: give several values in one, {{FIELD: [a, b]}}"
@@ -174,7 +171,7 @@ def _exclude(entry: object, where: Where, mistakes: list[Found]) -> list[dict[st
     ]
 
 
-def _hypercube(entry: object, where: Where, mistakes: list[Found]) -> dict[str, Any]:
+def _hypercube(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, Any]:
     given = _mapping(entry, where, mistakes)
     mistakes += [
         ((*where, key), "there is no such field here; known are: points, seed, fields")
@@ -211,9 +208,9 @@ def _hypercube(entry: object, where: Where, mistakes: list[Found]) -> dict[str, 
 _READERS: dict[str, Any] = {"zip": _zip, "cases": _cases, "latin_hypercube": _hypercube, "exclude": _exclude}
 
 
-def _together(vary: dict[str, Any]) -> list[Found]:
+def _together(vary: dict[str, Any]) -> list[FieldMistake]:
     """A field varies in one place; what is excluded varies."""
-    found: list[Found] = []
+    found: list[FieldMistake] = []
     places: dict[str, str] = {}
     for where, key, _ in tried(vary):
         block = str(where[1]) if where[1] in BLOCKS else "vary itself"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plait.scenario.generators.written import Written
+    from plait.scenario.mistakes import FieldMistake
 
 WHOLE = ("vary", "baseline", "figures", "published")
 """Fields of the study, which a case does not have."""
@@ -27,13 +28,10 @@ MAX_PARTS = 120_000
 """Some 10 us each, where only they change."""
 
 
-Found = tuple[tuple[str | int, ...], str]
-
-
 class WrongVariant(Exception):  # noqa: N818  # it carries what is wrong, all of it
     """A variant is no scenario."""
 
-    def __init__(self, found: list[Found]) -> None:
+    def __init__(self, found: list[FieldMistake]) -> None:
         super().__init__(found[0][1])
         self.found = found
 

@@ -71,6 +71,16 @@ def test_the_main_index_lists_every_page_that_has_no_index_of_its_own() -> None:
     assert pages - {INDEXES[0]} <= _linked_pages(INDEXES[0])
 
 
+def test_every_page_that_code_or_a_scenario_names_exists() -> None:
+    named = subprocess.run(
+        ["git", "grep", "-ohE", r"docs/[a-z0-9/-]+\.md", "--", ":!*.md", ":!tests/unit/test_documents.py"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    pages = set(named.stdout.split())
+    assert len(pages) > 5
+    assert {page for page in pages if not (ROOT / page).is_file()} == set()
+
+
 def test_an_anchor_is_the_one_that_github_makes(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

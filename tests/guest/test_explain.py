@@ -14,7 +14,7 @@ import plait
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
 from plait.study.verify import try_out
-from plait.testing.planted import Planted, PlantedRow, explain_one, planted, table
+from plait.testing.planted import Planted, PlantedRow, planted, run_and_explain, table
 
 if TYPE_CHECKING:
     from conftest import RunTrial
@@ -30,7 +30,7 @@ SET = planted()
 def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[int, PlantedRow]:
     found = {}
     for one in SET:
-        row, explained = explain_one(one, engine, tmp_path_factory.mktemp("planted"))
+        row, explained = run_and_explain(one, engine, tmp_path_factory.mktemp("planted"))
         found[one.number] = row
         assert sum(share.time for share in explained.shares) == pytest.approx(1, abs=1e-9)
         for path in explained.paths:

@@ -53,7 +53,7 @@ def test_links_of_many_kinds_are_what_they_are_meant_to_be(engine: VirtualEngine
     rates = [f for found in first.figures.values() for f in found if f.name == "rate_bps" and f.measured]
     assert len(rates) == 6
     # a token bucket in virtual time is exact to the resolution of the receiver's stamps
-    assert all(f.measured == pytest.approx(f.meant, rel=0.001) for f in rates)
+    assert all(f.measured == pytest.approx(f.configured, rel=0.001) for f in rates)
     assert "7 link settings calibrated" in first.sentence
     again = calibrate(plans(LINKS), engine, identity, tmp_path, jobs=2, fresh=False)
     assert again.measured == 0
@@ -118,7 +118,9 @@ def test_no_valid_link_is_refused(engine: VirtualEngine, tmp_path: Path) -> None
     figures = [figure for found in done.figures.values() for figure in found]
     assert all(figure.good for figure in figures)
     for name, share in (("rate_bps", 0.35), ("delay_us", 0.8), ("loss_ratio", 0.8)):
-        measured = [f for f in figures if f.name == name and f.measured is not None and f.meant is not None]
+        measured = [
+            f for f in figures if f.name == name and f.measured is not None and f.configured is not None
+        ]
         assert len(measured) > share * len(done.settings), name
 
 

@@ -12,22 +12,22 @@ from scenario_samples import TWO, all_plans, direct, plan_of
 from scipy.stats import binom
 
 from plait.calibration.calibrate import Calibration, refuse
-from plait.calibration.probes import loss_ratio, probing
+from plait.calibration.probes import loss_ratio, measurement_plan
 from plait.calibration.settings import Setting, Users, settings_of
-from plait.calibration.verdict import SURPRISE, Figure, figures, lost_between
+from plait.calibration.verdict import FALSE_ALARM, Figure, figures, lost_between
 from plait.errors import MachineError
 from plait.plan.links.distributions import table
 from plait.plan.model.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
-    from plait.calibration.probes import Probing
+    from plait.calibration.probes import Probe
 
 
 def settings(text: str, *overrides: str) -> list[Setting]:
     return list(settings_of(("", plan) for plan in all_plans(text, *overrides)))
 
 
-def messages(one: Probing, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
+def messages(one: Probe, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
     """What an engine would have found: the probe's delays (None: lost), and full frames so far apart."""
     frames: list[tuple[int, int, int, int | None]] = [
         (one.probe, i, 1000 * i, None if delay is None else 1000 * i + round(delay))
@@ -41,7 +41,7 @@ def messages(one: Probing, delays_us: list[float | None], pace_us: float | None)
 
 
 def found(text: str, delays_us: list[float | None], pace_us: float | None = None) -> dict[str, Figure]:
-    _, (one,) = probing(settings(text))
+    _, (one,) = measurement_plan(settings(text))
     return {figure.name: figure for figure in figures(one, messages(one, delays_us, pace_us))}
 
 
@@ -75,7 +75,7 @@ def test_what_events_set_counts_and_a_cut_does_not() -> None:
 
 def test_the_plan_holds_the_very_qdiscs_of_the_study() -> None:
     studied = plan_of(direct("a-b: {rate: 5mbit, delay: 7ms, loss: 2%, queue: 64KiB, mtu: 9000}"))
-    probes, (one,) = probing(list(settings_of([("", studied)])))
+    probes, (one,) = measurement_plan(list(settings_of([("", studied)])))
     forward = [q.options for q in probes.network.qdiscs if q.ifname == probes.links[0].directions[0].ifname]
     wanted = [q.options for q in studied.network.qdiscs if q.ifname == studied.links[0].directions[0].ifname]
     assert [o.kind for o in forward] == [o.kind for o in wanted]
@@ -91,7 +91,7 @@ def test_the_rate_is_measured_behind_a_constant_delay_without_loss() -> None:
     jitter = "{deviation: 2ms, distribution: pareto}"
     random = f"delay: 9ms, jitter: {jitter}, loss: 20%, duplicate: 1%, corrupt: 1%, reorder: 1%"
     (setting,) = settings(direct(f"a-b: {{rate: 8mbit, {random}}}"))
-    plan, (one,) = probing([setting])
+    plan, (one,) = measurement_plan([setting])
     assert one.saturate is not None
     flow = plan.flows[one.saturate]
     assert flow.application.interval_ns == 1514 * 1000 * 0.8  # type: ignore[union-attr]
@@ -107,7 +107,7 @@ def test_the_rate_is_measured_behind_a_constant_delay_without_loss() -> None:
 @pytest.mark.parametrize(("off_us", "good"), [(0, True), (9, True), (-9, True), (12, False), (-12, False)])
 def test_a_delay_must_be_within_ten_microseconds(off_us: float, good: bool) -> None:
     figure = found(direct("a-b: {delay: 7ms}"), [7000 + off_us] * 50)["delay_us"]
-    assert (figure.meant, figure.measured, figure.good) == (7000, 7000 + off_us, good)
+    assert (figure.configured, figure.measured, figure.good) == (7000, 7000 + off_us, good)
 
 
 @pytest.mark.parametrize(("factor", "good"), [(1.0, True), (1.004, True), (1.006, False), (0.994, False)])
@@ -120,7 +120,7 @@ def test_a_rate_must_be_within_half_a_percent(factor: float, good: bool) -> None
 
 def test_what_is_not_limited_has_no_rate_to_be_off() -> None:
     figure = found(direct("a-b: {delay: 7ms}"), [7000] * 50)["rate_bps"]
-    assert (figure.meant, figure.measured, figure.good) == (None, None, True)
+    assert (figure.configured, figure.measured, figure.good) == (None, None, True)
 
 
 @pytest.mark.parametrize(("lost", "good"), [(0, False), (20, True), (40, True), (95, False)])
@@ -143,7 +143,7 @@ def test_nothing_measured_is_not_good() -> None:
 @pytest.mark.parametrize("copied", [0.0, 0.1])
 def test_independent_loss_is_judged_by_the_binomial_distribution(ratio: float, copied: float) -> None:
     (setting,) = settings(direct(f"a-b: {{loss: {ratio * 100}%, duplicate: {copied * 100}%}}"))
-    bounds = [binom.ppf(q, 2000, ratio * (1 - copied)) for q in (SURPRISE / 2, 1 - SURPRISE / 2)]
+    bounds = [binom.ppf(q, 2000, ratio * (1 - copied)) for q in (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2)]
     assert list(lost_between(setting, 2000)) == bounds
 
 
@@ -162,12 +162,12 @@ def test_bursts_of_loss_are_judged_by_the_distribution_of_their_model() -> None:
     assert lost.mean() == pytest.approx(40, rel=0.02)
     assert low <= lost.min() <= lost.max() <= high
     assert lost.max() > 0.75 * high
-    assert lost.max() > binom.ppf(1 - SURPRISE / 2, 2000, 0.02), "single losses would be told from bursts"
+    assert lost.max() > binom.ppf(1 - FALSE_ALARM / 2, 2000, 0.02), "single losses would be told from bursts"
 
 
 def test_every_rate_has_a_probe_that_ends() -> None:
     for rate in ("8kbit", "100gbit"):
-        plan, _ = probing(settings(direct(f"a-b: {{rate: {rate}, delay: 1s}}")))
+        plan, _ = measurement_plan(settings(direct(f"a-b: {{rate: {rate}, delay: 1s}}")))
         assert plan.end_us < inf
         assert plan.end_us > max(flow.start_us for flow in plan.flows)
     assert isinstance(settings(direct("a-b: {rate: 1gbit}"))[0].tbf, Tbf)

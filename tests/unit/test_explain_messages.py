@@ -143,7 +143,7 @@ def test_a_stream_that_kept_its_pace_got_all_and_is_judged_by_its_delays() -> No
         == "stream1 got all that it asked for: 4.00 Mbit/s, of the 95.6 Mbit/s that its path could give."
     )
     assert "95 % at most 12.0 ms" in " ".join(found.sentences)
-    assert found.spoken == ("message_delay_p95_us", 12_000)
+    assert found.primary_metric == ("message_delay_p95_us", 12_000)
 
 
 def test_a_stream_whose_messages_wait_ever_longer_is_explained_like_what_takes_all_it_can() -> None:

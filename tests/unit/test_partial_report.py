@@ -16,7 +16,7 @@ from plait.analysis.gaps import part
 from plait.cautions import ANALYSIS_FAILED
 from plait.cli import app
 from plait.errors import DataError, ScenarioError
-from plait.explain.unrestricted_paths import possible_of_case
+from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.plan.resolve import resolve
 from plait.report import build
 from plait.testing.engine import FakeEngine
@@ -84,7 +84,7 @@ def test_missing_paths_are_derived_from_a_recorded_scenario_whose_files_are_gone
     asked = scenarios.load(place / "s.yaml")
     plan = resolve(asked, 1)
     kept = json.loads(json.dumps(asked.model_dump(mode="json", exclude_none=True)))
-    found = possible_of_case(kept, "default", plan)
+    found = unrestricted_paths_of_case(kept, "default", plan)
     assert [path.name for path in plan.flows[0].paths] == ["h1-h2"]
     assert [path.name for path in found[0].paths] == ["h1-h2#2"]
 

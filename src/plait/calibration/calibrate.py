@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from plait.calibration import verdict, words
-from plait.calibration.probes import AT_ONCE, probing
+from plait.calibration.probes import AT_ONCE, measurement_plan
 from plait.calibration.settings import settings_of
 from plait.calibration.verdict import Figure
 from plait.dataset.convert import convert
@@ -38,8 +38,8 @@ SCHEMA = 1
 METHOD = 2
 """Counts up when settings are measured in another way: what was found before is measured again."""
 FILE = "calibration.json"
-_SHOWN = 8
-_SHOWN_USERS = 3
+_MAX_LINES = 8
+_MAX_LINKS = 3
 _FIGURES = TypeAdapter(list[Figure])
 
 
@@ -55,7 +55,7 @@ class Calibration:
 
     def as_json(self) -> dict[str, Any]:
         """The content of calibration.json."""
-        found = [
+        settings = [
             {
                 "links": users.links,
                 "setting": verdict.describe(setting),
@@ -68,25 +68,25 @@ class Calibration:
             "tolerance": {
                 "delay_us": verdict.DELAY_TOLERANCE_US,
                 "rate_ratio": verdict.RATE_TOLERANCE,
-                "surprise": verdict.SURPRISE,
+                "surprise": verdict.FALSE_ALARM,
             },
-            "settings": found,
+            "settings": settings,
         }
 
     @property
     def sentence(self) -> str:
         """A line for the terminal."""
         errors = verdict.worst(list(self.figures.values()))
-        said = [f"delay within {words.time(errors['delay_us'])}"] if "delay_us" in errors else []
-        said += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
+        parts = [f"delay within {words.time(errors['delay_us'])}"] if "delay_us" in errors else []
+        parts += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
         lossy = any(
-            figure.name == "loss_ratio" and figure.meant
-            for found in self.figures.values()
-            for figure in found
+            figure.name == "loss_ratio" and figure.configured
+            for figures in self.figures.values()
+            for figure in figures
         )
-        said += ["loss as configured"] if lossy else []
+        parts += ["loss as configured"] if lossy else []
         count = len(self.settings)
-        return f"{count} link setting{'s' if count != 1 else ''} calibrated: {', '.join(said) or 'nothing to measure'}"
+        return f"{count} link setting{'s' if count != 1 else ''} calibrated: {', '.join(parts) or 'nothing to measure'}"
 
 
 def keep(calibration: Calibration | None, folder: Path) -> None:
@@ -113,11 +113,12 @@ def calibrate(
     Raises MachineError with the figures where one is beyond its tolerance, TrialError when nothing could be measured.
     """
     settings = settings_of(plans)
-    figures = {} if fresh else {s: f for s in settings if (f := _recall(cache, s, identity)) is not None}
+    cached = {} if fresh else {setting: _read_cached(cache, setting, identity) for setting in settings}
+    figures = {setting: measured for setting, measured in cached.items() if measured is not None}
     unknown = [setting for setting in settings if setting not in figures]
     for setting, measured in _measure_all(unknown, engine, cache, jobs) if unknown else ():
         figures[setting] = measured
-        _keep(cache, setting, identity, measured)
+        _write_cache(cache, setting, identity, measured)
     calibration = Calibration(settings, figures, len(unknown))
     refuse(calibration)
     return calibration
@@ -132,8 +133,8 @@ def _measure_all(
     with Workspace(cache / "exec", ".work-") as work, ThreadPoolExecutor(max(1, jobs)) as pool:
         try:
             measured = pool.map(lambda batch: _measure(batch, engine, work, stop), batches)
-            for batch, found in zip(batches, measured, strict=True):
-                yield from zip(batch, found, strict=True)
+            for batch, figures in zip(batches, measured, strict=True):
+                yield from zip(batch, figures, strict=True)
         except OSError as error:
             raise MachineError(
                 f"calibrating links in {work.path}: {error.strerror}; {remedy(error, 'set PLAIT_CACHE')}"
@@ -145,25 +146,25 @@ def _measure_all(
 def _measure(
     settings: Sequence[Setting], engine: Engine, work: Workspace, stop: threading.Event
 ) -> list[list[Figure]]:
-    plan, found = probing(settings)
+    plan, probes = measurement_plan(settings)
     folder = work.job()
     engine.execute(Job(plan, {}, folder, stop))
     messages = convert(folder / "data", work.job())["messages"]
-    return [verdict.figures(one, messages) for one in found]
+    return [verdict.figures(probe, messages) for probe in probes]
 
 
 def refuse(calibration: Calibration) -> None:
     """MachineError where a figure is out of its bounds."""
-    wrong = [
+    mistakes = [
         f"{_used(users)} ({words.setting(setting)}): {words.figure(figure)}"
         for setting, users in calibration.settings.items()
         for figure in calibration.figures[setting]
         if not figure.good
     ]
-    if not wrong:
+    if not mistakes:
         return
-    more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
-    lines = "\n  ".join([*wrong[:_SHOWN], *more])
+    omitted = [f"and {len(mistakes) - _MAX_LINES} more"] if len(mistakes) > _MAX_LINES else []
+    lines = "\n  ".join([*mistakes[:_MAX_LINES], *omitted])
     raise MachineError(
         f"calibrating links: the kernel does not do what the scenario asks for:\n  {lines}\n"
         "No trial ran. The scenario is valid; the fault is in the kernel or in plait. Check both with `plait doctor`, "
@@ -173,8 +174,8 @@ def refuse(calibration: Calibration) -> None:
 
 def _used(users: Users) -> str:
     """The directions that have a setting, and the cases where a study has several."""
-    links = ", ".join(users.links[:_SHOWN_USERS]) + (
-        f" and {n} more" if (n := len(users.links) - _SHOWN_USERS) > 0 else ""
+    links = ", ".join(users.links[:_MAX_LINKS]) + (
+        f" and {n} more" if (n := len(users.links) - _MAX_LINKS) > 0 else ""
     )
     cases = [case for case in users.cases if case]
     if not cases:
@@ -183,28 +184,30 @@ def _used(users: Users) -> str:
     return f"{links} in case {cases[0]}{others}"
 
 
-def _place(cache: Path, setting: Setting, identity: EngineIdentity) -> tuple[Folder, str]:
+def _cache_file(cache: Path, setting: Setting, identity: EngineIdentity) -> tuple[Folder, str]:
     """The folder and the name of the file that has what was found of a setting."""
     parts = (str(METHOD), setting.identity, identity.engine, identity.kernel, identity.agent_sha256)
     name = sha256("\0".join(parts).encode()).hexdigest()
     return Folder(cache) / "calibration" / name[:2], f"{name}.json"
 
 
-def _recall(cache: Path, setting: Setting, identity: EngineIdentity) -> list[Figure] | None:
+def _read_cached(cache: Path, setting: Setting, identity: EngineIdentity) -> list[Figure] | None:
     """What was found before; None when nothing was, or when its file is damaged."""
-    folder, name = _place(cache, setting, identity)
+    folder, name = _cache_file(cache, setting, identity)
     try:
-        found = _FIGURES.validate_json(folder.read(name))
+        figures = _FIGURES.validate_json(folder.read(name))
     except (OSError, ValidationError):
         return None
-    sound = tuple(figure.name for figure in found) == verdict.NAMES and all(figure.good for figure in found)
-    return found if sound else None
+    sound = tuple(figure.name for figure in figures) == verdict.NAMES and all(
+        figure.good for figure in figures
+    )
+    return figures if sound else None
 
 
-def _keep(cache: Path, setting: Setting, identity: EngineIdentity, found: list[Figure]) -> None:
+def _write_cache(cache: Path, setting: Setting, identity: EngineIdentity, figures: list[Figure]) -> None:
     """Only what is good: what is not may be better next time."""
-    if not all(figure.good for figure in found):
+    if not all(figure.good for figure in figures):
         return
-    folder, name = _place(cache, setting, identity)
+    folder, name = _cache_file(cache, setting, identity)
     with contextlib.suppress(OSError):  # without a cache it is only measured again next time
-        folder.write(name, json.dumps([vars(figure) for figure in found]).encode())
+        folder.write(name, json.dumps([vars(figure) for figure in figures]).encode())

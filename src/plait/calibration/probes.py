@@ -44,7 +44,7 @@ _LEAST_GAP_NS = 20_000
 
 
 @dataclass(frozen=True)
-class Probing:
+class Probe:
     """How one setting is measured: the numbers of its flows in the plan."""
 
     setting: Setting
@@ -53,10 +53,10 @@ class Probing:
     """None: there is no rate to saturate."""
 
 
-def probing(settings: Sequence[Setting]) -> tuple[Plan, list[Probing]]:
+def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[Probe]]:
     """The plan that measures the settings, at most `AT_ONCE`, and which of its flows measures what."""
     flows: list[_Packets] = []
-    found = [_add(flows, i, setting) for i, setting in enumerate(settings)]
+    probes = [_add_probe(flows, i, setting) for i, setting in enumerate(settings)]
     chains = [chain for setting in settings for chain in (setting, setting.without_randomness())]
     links = {f"a{i}-b{i}": {"mtu": chain.mtu} for i, chain in enumerate(chains)}
     paced = {"packet": "8B", "interval": "1ms", "duration": "1s", "start_jitter": "0s"}
@@ -64,17 +64,19 @@ def probing(settings: Sequence[Setting]) -> tuple[Plan, list[Probing]]:
         {
             "title": "Calibration",
             "network": {"hosts": [host for link in links for host in link.split("-")], "links": links},
-            "traffic": [{"udp": {"from": f"a{one.pair}", "to": f"b{one.pair}", **paced}} for one in flows],
+            "traffic": [
+                {"udp": {"from": f"a{packets.pair}", "to": f"b{packets.pair}", **paced}} for packets in flows
+            ],
             "sample": "60s",
         }
     )
     plan = resolve(scenario, int(settings[0].identity[:12], 16))
     exact = tuple(
-        flow.model_copy(update={"start_us": one.start_us, "application": one.application})
-        for flow, one in zip(plan.flows, flows, strict=True)
+        flow.model_copy(update={"start_us": packets.start_us, "application": packets.application})
+        for flow, packets in zip(plan.flows, flows, strict=True)
     )
-    ends = max(one.end_us for one in flows)
-    return _shaped(plan.model_copy(update={"flows": exact, "end_us": ends + 1_000_000}), chains), found
+    ends = max(packets.end_us for packets in flows)
+    return _shaped(plan.model_copy(update={"flows": exact, "end_us": ends + 1_000_000}), chains), probes
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class _Packets:
         return self.start_us + ceil(udp.interval_ns * udp.count / 1000) + udp.drain_us
 
 
-def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
+def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> Probe:
     """Adds the flows for the setting with the number `i`, over the pairs of hosts 2i and 2i + 1."""
     netem, tbf = setting.netem, setting.tbf
     delay_ns, spread_ns = (netem.delay_ns, _spread_ns(netem)) if netem is not None else (0, 0)
@@ -100,7 +102,7 @@ def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
     frame_ns = ceil(setting.frame_bytes * 8 * 10**9 / tbf.rate_bps) if tbf is not None else 0
     drain_us = 1_000_000 + (2 * delay_ns + 4 * spread_ns + 4 * frame_ns) // 1000
 
-    def add(pair: int, interval_ns: int, packets: int) -> int:
+    def add_flow(pair: int, interval_ns: int, packets: int) -> int:
         size = setting.mtu - _UDP_IPV4_BYTES
         warm_up = Udp(
             packet_bytes=size,
@@ -108,18 +110,18 @@ def _add(flows: list[_Packets], i: int, setting: Setting) -> Probing:
             count=WARM_UP_PACKETS,
             drain_us=drain_us,
         )
-        know = _Packets(pair, 0, warm_up)
+        warm_up_packets = _Packets(pair, 0, warm_up)
         udp = Udp(packet_bytes=size, interval_ns=interval_ns, count=packets, drain_us=drain_us)
-        flows.extend((know, _Packets(pair, know.end_us + drain_us, udp)))
+        flows.extend((warm_up_packets, _Packets(pair, warm_up_packets.end_us + drain_us, udp)))
         return len(flows) - 1
 
-    probe = add(2 * i, max(2 * frame_ns, spread_ns, _LEAST_GAP_NS), count)
+    probe = add_flow(2 * i, max(2 * frame_ns, spread_ns, _LEAST_GAP_NS), count)
     if not frame_ns or not setting.steady:
-        return Probing(setting, probe, None)
+        return Probe(setting, probe, None)
     pace_ns = max(1, int(frame_ns * 0.8))
     most = min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns))
-    return Probing(
-        setting, probe, add(2 * i + 1, pace_ns, max(SATURATING_PACKETS, most) + setting.settling_frames)
+    return Probe(
+        setting, probe, add_flow(2 * i + 1, pace_ns, max(SATURATING_PACKETS, most) + setting.settling_frames)
     )
 
 
@@ -145,18 +147,18 @@ def loss_ratio(setting: Setting) -> float:
 def _shaped(plan: Plan, chains: Sequence[Setting]) -> Plan:
     """The plan with these settings in the places of its links' forward directions."""
     qdiscs: list[Qdisc] = []
-    places = {link.directions[0].ifname: i for i, link in enumerate(plan.links)}
+    indices = {link.directions[0].ifname: i for i, link in enumerate(plan.links)}
     for qdisc in plan.network.qdiscs:
-        i = places.get(qdisc.ifname)
+        i = indices.get(qdisc.ifname)
         if i is None:
             qdiscs.append(qdisc)
         elif qdisc.parent == "root":
-            at = {"netns": qdisc.netns, "ifname": qdisc.ifname}
+            location = {"netns": qdisc.netns, "ifname": qdisc.ifname}
             seed = getattr(qdisc.options, "seed", 0)
-            for one in chains[i].qdiscs:
-                options = one.options
+            for qdisc_of_chain in chains[i].qdiscs:
+                options = qdisc_of_chain.options
                 if hasattr(options, "seed"):
                     options = options.model_copy(update={"seed": seed})
-                qdiscs.append(one.model_copy(update={**at, "options": options}))
+                qdiscs.append(qdisc_of_chain.model_copy(update={**location, "options": options}))
     shaped = {"qdiscs": tuple(qdiscs), "distributions": distributions(qdiscs, ())}
     return plan.model_copy(update={"network": plan.network.model_copy(update=shaped)})

@@ -97,18 +97,18 @@ class Users:
 
 def settings_of(plans: Iterable[tuple[str, Plan]]) -> dict[Setting, Users]:
     """The distinct settings of links, and of what events set, of plans with the names of their cases."""
-    found: dict[Setting, Users] = {}
+    users_by_setting: dict[Setting, Users] = {}
     for case, plan in plans:
-        for name, setting in _of(plan):
-            users = found.setdefault(setting, Users())
+        for name, setting in _settings_in(plan):
+            users = users_by_setting.setdefault(setting, Users())
             if name not in users.links:
                 users.links.append(name)
             if case not in users.cases[-1:]:
                 users.cases.append(case)
-    return found
+    return users_by_setting
 
 
-def _of(plan: Plan) -> Iterator[tuple[str, Setting]]:
+def _settings_in(plan: Plan) -> Iterator[tuple[str, Setting]]:
     names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
     mtus = {end.ifname: veth.mtu for veth in plan.network.veths for end in (veth.a, veth.b)}
     chains: dict[str, dict[str, Qdisc]] = {}

@@ -30,7 +30,7 @@ from plait.plan.links.distributions import NETEM_SCALE, deviation_ns, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plait.calibration.probes import Probing
+    from plait.calibration.probes import Probe
     from plait.calibration.settings import Setting
     from plait.plan.model.qdiscs import Netem
 
@@ -38,9 +38,9 @@ DELAY_TOLERANCE_US = 10.0
 RATE_TOLERANCE = 0.005
 RESOLUTION_US = 2.0
 """Of the time between two stamps."""
-SURPRISE = 1e-6
+FALSE_ALARM = 1e-6
 """The probability with which a valid link would be outside of a bound on something random."""
-MOST_LOST = 0.9
+MAX_LOSS = 0.9
 """A link that loses more may let nothing arrive whose delay could be measured."""
 NAMES = ("delay_us", "rate_bps", "loss_ratio")
 """Of what is measured of a setting."""
@@ -52,7 +52,7 @@ class Figure:
 
     name: str
     """`delay_us`, `rate_bps`, `loss_ratio`."""
-    meant: float | None
+    configured: float | None
     measured: float | None
     low: float | None
     high: float | None
@@ -62,13 +62,13 @@ class Figure:
     def good(self) -> bool:
         """Whether it is as it was meant, or was not to be measured."""
         if self.measured is None or self.low is None or self.high is None:
-            return self.meant is None
+            return self.configured is None
         return self.low <= self.measured <= self.high
 
     def as_json(self) -> dict[str, Any]:
         """For the result folder."""
         return {
-            "meant": self.meant,
+            "meant": self.configured,
             "measured": self.measured,
             "low": self.low,
             "high": self.high,
@@ -76,11 +76,12 @@ class Figure:
         }
 
 
-def figures(one: Probing, messages: pl.DataFrame) -> list[Figure]:
+def figures(probe: Probe, messages: pl.DataFrame) -> list[Figure]:
     """What the flows of one setting found, from the table `messages`."""
-    probe = messages.filter(pl.col("flow") == one.probe).sort("index")
-    fill = None if one.saturate is None else messages.filter(pl.col("flow") == one.saturate)
-    return [_delay(one.setting, probe), _rate(one.setting, fill), _loss(one.setting, probe)]
+    probe_packets = messages.filter(pl.col("flow") == probe.probe).sort("index")
+    saturating_packets = None if probe.saturate is None else messages.filter(pl.col("flow") == probe.saturate)
+    setting = probe.setting
+    return [_delay(setting, probe_packets), _rate(setting, saturating_packets), _loss(setting, probe_packets)]
 
 
 def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
@@ -93,15 +94,16 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
     arrived = (probe["received_us"] - probe["sent_us"]).drop_nulls()
     if not setting.steady or netem is None or netem.reorder_ratio or loss_ratio(setting) == 1:
         return Figure("delay_us", None, None, None, None, len(arrived))
-    meant = netem.delay_ns / 1000
+    configured = netem.delay_ns / 1000
     if len(arrived) < 2:
-        rare = loss_ratio(setting) > MOST_LOST
-        return Figure("delay_us", None if rare else meant, None, None, None, len(arrived))
-    measured, room = arrived.median(), DELAY_TOLERANCE_US
+        too_lossy = loss_ratio(setting) > MAX_LOSS
+        return Figure("delay_us", None if too_lossy else configured, None, None, None, len(arrived))
+    measured, tolerance = arrived.median(), DELAY_TOLERANCE_US
     if netem.jitter_ns:
         measured = arrived.mean()
-        room += _mean_within_us(netem, len(arrived))
-    return Figure("delay_us", meant, float(measured), meant - room, meant + room, len(arrived))  # type: ignore[arg-type]
+        tolerance += _mean_within_us(netem, len(arrived))
+    low, high = configured - tolerance, configured + tolerance
+    return Figure("delay_us", configured, float(measured), low, high, len(arrived))  # type: ignore[arg-type]
 
 
 def _mean_within_us(netem: Netem, packets: int) -> float:
@@ -111,23 +113,25 @@ def _mean_within_us(netem: Netem, packets: int) -> float:
     else:
         values = np.array(table(netem.distribution).values) / NETEM_SCALE * netem.jitter_ns
         deviation, furthest = deviation_ns(netem.distribution, netem.jitter_ns), float(np.abs(values).max())
-    surprise = log(2 / SURPRISE) / packets
-    linear = furthest * surprise / 3
-    return (linear + sqrt(linear**2 + 2 * deviation**2 * surprise)) / 1000
+    exponent = log(2 / FALSE_ALARM) / packets
+    linear = furthest * exponent / 3
+    return (linear + sqrt(linear**2 + 2 * deviation**2 * exponent)) / 1000
 
 
-def _rate(setting: Setting, fill: pl.DataFrame | None) -> Figure:
+def _rate(setting: Setting, packets: pl.DataFrame | None) -> Figure:
     """What came out of a queue that was never empty: bytes of frames by the time between the first and the last."""
-    if fill is None or setting.tbf is None:
+    if packets is None or setting.tbf is None:
         return Figure("rate_bps", None, None, None, None, 0)
-    meant = float(setting.tbf.rate_bps)
-    times = fill["received_us"].drop_nulls().sort()
+    configured = float(setting.tbf.rate_bps)
+    times = packets["received_us"].drop_nulls().sort()
     settled = times[setting.settling_frames :]
     if len(settled) < 2 or settled[-1] == settled[0]:
-        return Figure("rate_bps", meant, None, None, None, len(times))
+        return Figure("rate_bps", configured, None, None, None, len(times))
     measured = (len(settled) - 1) * setting.frame_bytes * 8e6 / (settled[-1] - settled[0])
-    room = meant * (RATE_TOLERANCE + RESOLUTION_US / (settled[-1] - settled[0]))
-    return Figure("rate_bps", meant, measured, meant - room, meant + room, len(settled))
+    tolerance = configured * (RATE_TOLERANCE + RESOLUTION_US / (settled[-1] - settled[0]))
+    return Figure(
+        "rate_bps", configured, measured, configured - tolerance, configured + tolerance, len(settled)
+    )
 
 
 def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
@@ -135,9 +139,9 @@ def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
     sent, lost = len(probe), int(probe["received_us"].null_count())
     if not setting.steady or (setting.netem is not None and setting.netem.corrupt_ratio) or not sent:
         return Figure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
-    meant = loss_ratio(setting)
+    configured = loss_ratio(setting)
     low, high = lost_between(setting, sent)
-    return Figure("loss_ratio", meant, lost / sent, low / sent, high / sent, sent)
+    return Figure("loss_ratio", configured, lost / sent, low / sent, high / sent, sent)
 
 
 def lost_between(setting: Setting, sent: int) -> tuple[int, int]:
@@ -146,9 +150,9 @@ def lost_between(setting: Setting, sent: int) -> tuple[int, int]:
     Computed exactly: of both states of the model the probability of each count, packet by packet, from the good state
     and after the packets before the probe. As in netem, the state in which a packet comes decides, then it changes.
     """
-    chance = _distribution(setting, sent)
-    below = np.cumsum(chance)
-    low, high = np.searchsorted(below, (SURPRISE / 2, 1 - SURPRISE / 2))
+    probability = _distribution(setting, sent)
+    cumulative = np.cumsum(probability)
+    low, high = np.searchsorted(cumulative, (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2))
     return int(low), min(int(high), sent)
 
 
@@ -162,13 +166,13 @@ def _distribution(setting: Setting, sent: int) -> np.ndarray:
         ratios = (model.loss_good, model.loss_bad)
     lost = np.array(ratios)[:, None] * (1 - (0.0 if netem is None else netem.duplicate_ratio))
     moves = np.array([[1 - p, p], [r, 1 - r]])
-    chance = np.zeros((2, sent + 1))
-    chance[:, 0] = np.linalg.matrix_power(moves, WARM_UP_PACKETS)[0]
+    probability = np.zeros((2, sent + 1))
+    probability[:, 0] = np.linalg.matrix_power(moves, WARM_UP_PACKETS)[0]
     for _ in range(sent):
-        after = chance * (1 - lost)
-        after[:, 1:] += (chance * lost)[:, :-1]
-        chance = moves.T @ after
-    return np.asarray(chance.sum(axis=0))
+        next_probability = probability * (1 - lost)
+        next_probability[:, 1:] += (probability * lost)[:, :-1]
+        probability = moves.T @ next_probability
+    return np.asarray(probability.sum(axis=0))
 
 
 def describe(setting: Setting) -> dict[str, Any]:
@@ -189,11 +193,11 @@ def worst(results: Mapping[str, list[Figure]] | list[list[Figure]]) -> dict[str,
     lists = list(results.values()) if not isinstance(results, list) else results
     errors: dict[str, float] = {}
     for figure in (figure for figures_ in lists for figure in figures_):
-        if figure.meant is None or figure.measured is None:
+        if figure.configured is None or figure.measured is None:
             continue
-        error = abs(figure.measured - figure.meant)
+        error = abs(figure.measured - figure.configured)
         if figure.name == "delay_us":
             errors["delay_us"] = max(errors.get("delay_us", 0.0), error)
         elif figure.name == "rate_bps":
-            errors["rate"] = max(errors.get("rate", 0.0), error / figure.meant)
+            errors["rate"] = max(errors.get("rate", 0.0), error / figure.configured)
     return errors

@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 def setting(link: Setting) -> str:
     """Return what one direction of a link does: `50 Mbit/s, 30 ms, jitter 5 ms`."""
     netem, tbf = link.netem, link.tbf
-    said = [] if tbf is None else [rate(tbf.rate_bps)]
+    parts = [] if tbf is None else [rate(tbf.rate_bps)]
     if netem is not None:
         if netem.delay_ns > LEAST_DELAY_NS:
-            said.append(time(netem.delay_ns / 1000))
+            parts.append(time(netem.delay_ns / 1000))
         if netem.jitter_ns and netem.distribution in (None, UNIFORM):
-            said.append(f"jitter {time(netem.jitter_ns / 1000)}")
+            parts.append(f"jitter {time(netem.jitter_ns / 1000)}")
         elif netem.jitter_ns and netem.distribution is not None:
             deviation = deviation_ns(netem.distribution, netem.jitter_ns)
-            said.append(f"{netem.distribution} jitter with a deviation of {time(deviation / 1000)}")
+            parts.append(f"{netem.distribution} jitter with a deviation of {time(deviation / 1000)}")
     if loss_ratio(link):
-        said.append(f"{percent(loss_ratio(link))} loss")
-    return ", ".join([*said, *([f"MTU {link.mtu}"] if link.mtu != 1500 else [])]) or "no conditions"
+        parts.append(f"{percent(loss_ratio(link))} loss")
+    return ", ".join([*parts, *([f"MTU {link.mtu}"] if link.mtu != 1500 else [])]) or "no conditions"
 
 
-def figure(one: Figure) -> str:
+def figure(result: Figure) -> str:
     """Return what is wrong with a figure that is out of its bounds, with the bounds."""
-    if one.measured is None or one.meant is None or one.low is None or one.high is None:
-        return f"its {_NAMES[one.name]} could not be measured, as only {one.packets} packets arrived"
-    say = {"delay_us": time, "rate_bps": rate, "loss_ratio": percent}[one.name]
-    off, room = abs(one.measured - one.meant), one.high - one.meant
-    if one.name == "loss_ratio":
+    if result.measured is None or result.configured is None or result.low is None or result.high is None:
+        return f"its {_NAMES[result.name]} could not be measured, as only {result.packets} packets arrived"
+    show = {"delay_us": time, "rate_bps": rate, "loss_ratio": percent}[result.name]
+    error, tolerance = abs(result.measured - result.configured), result.high - result.configured
+    if result.name == "loss_ratio":
         return (
-            f"its loss is {say(one.measured)} of {one.packets} packets instead of {say(one.meant)}; by chance it is "
-            f"{say(one.low)} to {say(one.high)}"
+            f"its loss is {show(result.measured)} of {result.packets} packets instead of {show(result.configured)}; "
+            f"by chance it is {show(result.low)} to {show(result.high)}"
         )
-    side = ("too low", "too high") if one.name == "rate_bps" else ("too short", "too long")
-    share = one.name == "rate_bps"
-    errors = [percent(value / one.meant) if share else time(value) for value in (off, room)]
+    side = ("too low", "too high") if result.name == "rate_bps" else ("too short", "too long")
+    relative = result.name == "rate_bps"
+    errors = [percent(value / result.configured) if relative else time(value) for value in (error, tolerance)]
     return (
-        f"its {_NAMES[one.name]} is {say(one.measured)} instead of {say(one.meant)}, {errors[0]} "
-        f"{side[one.measured > one.meant]}, where {errors[1]} is allowed"
+        f"its {_NAMES[result.name]} is {show(result.measured)} instead of {show(result.configured)}, {errors[0]} "
+        f"{side[result.measured > result.configured]}, where {errors[1]} is allowed"
     )
 
 

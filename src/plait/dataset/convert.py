@@ -32,8 +32,8 @@ def convert(arrow_dir: Path, out_dir: Path) -> dict[str, pl.DataFrame]:
     Raises:
         DataError: a table is missing, cut short, damaged, or has other columns than the contract.
     """
-    asked = [table for table in MONITOR_TABLES if (arrow_dir / f"{table}.arrow").exists()]
-    frames = {table: read_stream(arrow_dir / f"{table}.arrow", table) for table in (*TABLES, *asked)}
+    monitors = [table for table in MONITOR_TABLES if (arrow_dir / f"{table}.arrow").exists()]
+    frames = {table: read_stream(arrow_dir / f"{table}.arrow", table) for table in (*TABLES, *monitors)}
     out_dir.mkdir(parents=True, exist_ok=True)
     for table, frame in frames.items():
         write_table(frame, out_dir, table)

@@ -40,28 +40,28 @@ def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
     _check_schema(frame.schema, table, path)
 
 
-def _check_schema(found: Mapping[str, object], table: str, path: Path) -> None:
+def _check_schema(columns: Mapping[str, object], table: str, path: Path) -> None:
     expected = ALL_TABLES[table]
     for column, dtype in expected.items():
-        if column not in found:
+        if column not in columns:
             raise DataError(
                 f"{path}: column `{column}` of table `{table}` is missing; "
                 "the agent and plait are of different versions: build both from the same source"
             )
-        if found[column] != dtype:
+        if columns[column] != dtype:
             raise DataError(
-                f"{path}: column `{column}` of table `{table}` is {found[column]}, expected {dtype}; "
+                f"{path}: column `{column}` of table `{table}` is {columns[column]}, expected {dtype}; "
                 "the agent and plait are of different versions: build both from the same source"
             )
-    for column in found:
+    for column in columns:
         if column not in expected:
             raise DataError(
                 f"{path}: column `{column}` does not belong to table `{table}`; "
                 "the agent and plait are of different versions: build both from the same source"
             )
-    if list(found) != list(expected):
+    if list(columns) != list(expected):
         raise DataError(
-            f"{path}: the columns of table `{table}` are in the order {', '.join(found)}; "
+            f"{path}: the columns of table `{table}` are in the order {', '.join(columns)}; "
             f"expected {', '.join(expected)}"
         )
 

@@ -65,14 +65,19 @@ def read_provenance(folder: Folder | Path) -> Provenance:
 def explain(error: ValidationError) -> str:
     """Return the first mistake of a failed validation in one line: where it is, what is wrong, and what may help."""
     mistakes = error.errors(include_url=False)
-    version = next(
-        (one for one in mistakes if one["loc"] == ("schema",) and one["type"] == "literal_error"), None
+    wrong_schema = next(
+        (
+            mistake
+            for mistake in mistakes
+            if mistake["loc"] == ("schema",) and mistake["type"] == "literal_error"
+        ),
+        None,
     )
-    if version is not None:
-        known = version["ctx"]["expected"]
+    if wrong_schema is not None:
+        supported = wrong_schema["ctx"]["expected"]
         return (
-            f"it has schema {version['input']}, and this version of plait reads {known}; use the version that wrote it "
-            "(plait_version in study.json), or run the study again into another folder"
+            f"it has schema {wrong_schema['input']}, and this version of plait reads {supported}; "
+            "use the version that wrote it (plait_version in study.json), or run the study again into another folder"
         )
     first = mistakes[0]
     where = ".".join(str(part) for part in first["loc"]) or "the file"

@@ -57,8 +57,8 @@ class Tables(Mapping[str, "pl.DataFrame"]):
 
     @cached_property
     def _monitors(self) -> tuple[str, ...]:
-        there = set(self._folder.names())
-        return tuple(name for name in MONITOR_TABLES if f"{name}.parquet" in there)
+        files = set(self._folder.names())
+        return tuple(name for name in MONITOR_TABLES if f"{name}.parquet" in files)
 
     def _names(self) -> tuple[str, ...]:
         return (*TABLES, *self._monitors)
@@ -127,8 +127,8 @@ def making_sense(place: Folder | Path) -> Iterator[None]:
     except (PlaitError, MemoryError, OSError, ImportError):  # of the machine, not of the data
         raise
     except (Exception, PanicException) as error:
-        what = f"{type(error).__name__}: {first_line(error)[:200]}"
+        reason = f"{type(error).__name__}: {first_line(error)[:200]}"
         raise DataError(
-            f"{place}: its files contradict one another ({what}); delete the folder and run the study again. "
+            f"{place}: its files contradict one another ({reason}); delete the folder and run the study again. "
             "If plait wrote them like that, this is a defect of plait: please report it with the folder"
         ) from error

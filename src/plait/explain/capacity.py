@@ -30,7 +30,7 @@ class Network:
     def __init__(self, plan: Plan, links: pl.DataFrame, edges: Array) -> None:
         self.edges = edges
         self.plan = plan
-        self.directions = {one.name: one for link in plan.links for one in link.directions}
+        self.directions = {direction.name: direction for link in plan.links for direction in link.directions}
         self._links = links
         self._counters: dict[tuple[str, str], Array | None] = {}
         self._parts: dict[str, pl.DataFrame] | None = None
@@ -47,29 +47,31 @@ class Network:
                 parts = self._links.partition_by("link", as_dict=True)
                 self._parts = {str(name[0]): part for name, part in parts.items()}
             part = self._parts.get(direction)
-            known = part.select("t_us", column).drop_nulls() if part is not None else None
+            samples = part.select("t_us", column).drop_nulls() if part is not None else None
             self._counters[key] = (
                 None
-                if known is None or known.is_empty()
-                else np.interp(self.edges, known["t_us"].to_numpy(), known[column].to_numpy().astype(float))
+                if samples is None or samples.is_empty()
+                else np.interp(
+                    self.edges, samples["t_us"].to_numpy(), samples[column].to_numpy().astype(float)
+                )
             )
         return self._counters[key]
 
     def sent(self, direction: str) -> Array | None:
         """Frame bytes that left through a direction in each slice."""
-        return self._grown(direction, "sent_bytes")
+        return self._growth(direction, "sent_bytes")
 
     def overflowed(self, direction: str) -> Array:
         """Packets that a full queue dropped, in each slice; zeros where there is no queue."""
-        return _or_zeros(self._grown(direction, "overflow_packets"), self.edges)
+        return _or_zeros(self._growth(direction, "overflow_packets"), self.edges)
 
     def dropped(self, direction: str) -> Array:
         """Packets that were dropped for whatever reason, in each slice."""
-        return _or_zeros(self._grown(direction, "dropped_packets"), self.edges)
+        return _or_zeros(self._growth(direction, "dropped_packets"), self.edges)
 
-    def _grown(self, direction: str, column: str) -> Array | None:
-        found = self.counter(direction, column)
-        return None if found is None else np.diff(found)
+    def _growth(self, direction: str, column: str) -> Array | None:
+        counts = self.counter(direction, column)
+        return None if counts is None else np.diff(counts)
 
     def rate(self, direction: str) -> Array:
         """Bits a second in each slice, as events leave it; inf where there is no limit."""
@@ -89,26 +91,26 @@ class Network:
                 out = np.maximum(out, _overlap(self.edges, begin, end))
         return out
 
-    def emptied(self, path: Sequence[str]) -> dict[str, Array]:
+    def empty_buckets(self, path: Sequence[str]) -> dict[str, Array]:
         """By the name of a bucket that the path takes from, the slices in which it was empty."""
-        found = {}
+        empty = {}
         for name, (members, baseline, burst) in self.buckets.items():
-            crossing = [one for one in path if one in members]
+            crossing = [direction for direction in path if direction in members]
             if crossing:
-                found[name] = self._bucket_empty(members, baseline, burst)
-        return found
+                empty[name] = self._bucket_is_empty(members, baseline, burst)
+        return empty
 
-    def _bucket_empty(self, members: Sequence[str], baseline: float, burst: float) -> Array:
+    def _bucket_is_empty(self, members: Sequence[str], baseline: float, burst: float) -> Array:
         """Follow a bucket's level from what passed it, from the trial's zero on (tbf does not tell its level)."""
-        known = self._links.filter(pl.col("link").is_in(list(members)))
-        total = known.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
+        samples = self._links.filter(pl.col("link").is_in(list(members)))
+        total = samples.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
         times, passed = total["t_us"].to_numpy().astype(float), total["sent_bytes"].to_numpy().astype(float)
         level, levels = burst, []
-        before_t, before_b = 0.0, 0.0
+        previous_t, previous_b = 0.0, 0.0
         for t, b in zip(times, passed, strict=True):
-            level = min(burst, max(0.0, level + baseline / 8e6 * (t - before_t) - (b - before_b)))
+            level = min(burst, max(0.0, level + baseline / 8e6 * (t - previous_t) - (b - previous_b)))
             levels.append(level)
-            before_t, before_b = t, b
+            previous_t, previous_b = t, b
         if not levels:
             return np.zeros(len(self.edges) - 1, dtype=bool)
         frame = max(self._frames[name] for name in members)
@@ -118,51 +120,54 @@ class Network:
 
 def could_bps(plan: Plan, path: Path) -> float | None:
     """The frame rate that a path's links have at first, in bit/s; None when none of them is limited."""
-    rates = {one.name: one.rate_bps for link in plan.links for one in link.directions}
-    known = [rate for name in path.forward if (rate := rates.get(name)) is not None]
-    known += [one.peak_bps for one in plan.buckets if set(one.directions) & set(path.forward)]
-    return float(min(known)) if known else None
+    rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
+    limits = [rate for name in path.forward if (rate := rates.get(name)) is not None]
+    limits += [bucket.peak_bps for bucket in plan.buckets if set(bucket.directions) & set(path.forward)]
+    return float(min(limits)) if limits else None
 
 
-def _or_zeros(found: Array | None, edges: Array) -> Array:
-    return np.zeros(len(edges) - 1) if found is None else found
+def _or_zeros(counts: Array | None, edges: Array) -> Array:
+    return np.zeros(len(edges) - 1) if counts is None else counts
 
 
 def _buckets(plan: Plan) -> Iterable[tuple[str, tuple[tuple[str, ...], float, float]]]:
     for link in plan.links:
-        for one in link.directions:
-            if one.burst_bytes and one.baseline_bps:
-                yield one.name, ((one.name,), float(one.baseline_bps), float(one.burst_bytes))
-    for shared in plan.buckets:
-        yield shared.name, (shared.directions, float(shared.baseline_bps), float(shared.burst_bytes))
+        for direction in link.directions:
+            if direction.burst_bytes and direction.baseline_bps:
+                yield (
+                    direction.name,
+                    ((direction.name,), float(direction.baseline_bps), float(direction.burst_bytes)),
+                )
+    for bucket in plan.buckets:
+        yield bucket.name, (bucket.directions, float(bucket.baseline_bps), float(bucket.burst_bytes))
 
 
 def _rate_changes(
     plan: Plan, directions: Mapping[str, LinkDirection]
 ) -> dict[str, list[tuple[float, float]]]:
-    names = {one.ifname: one.name for one in directions.values()}
-    found: dict[str, list[tuple[float, float]]] = {}
+    names = {direction.ifname: direction.name for direction in directions.values()}
+    changes: dict[str, list[tuple[float, float]]] = {}
     for event in plan.events:
         for action in event.actions:
             if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf):
                 name = names.get(action.qdisc.ifname)
                 if name is not None:
-                    found.setdefault(name, []).append((event.t_us, float(action.qdisc.options.rate_bps)))
-    return found
+                    changes.setdefault(name, []).append((event.t_us, float(action.qdisc.options.rate_bps)))
+    return changes
 
 
 def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
     """(direction, from, to) of every time in which a link is down or cut."""
-    members = {link.name: [one.name for one in link.directions] for link in plan.links}
-    open_: dict[str, float] = {}
-    found = []
+    members = {link.name: [direction.name for direction in link.directions] for link in plan.links}
+    down_since: dict[str, float] = {}
+    intervals = []
     for event in plan.events:
         for name in members.get(event.subject, [event.subject]):
             if event.name in ("link_down", "link_cut"):
-                open_.setdefault(name, event.t_us)
-            elif event.name == "link_up" and name in open_:
-                found.append((name, open_.pop(name), float(event.t_us)))
-    return found + [(name, begin, float(plan.end_us)) for name, begin in open_.items()]
+                down_since.setdefault(name, event.t_us)
+            elif event.name == "link_up" and name in down_since:
+                intervals.append((name, down_since.pop(name), float(event.t_us)))
+    return intervals + [(name, begin, float(plan.end_us)) for name, begin in down_since.items()]
 
 
 def _overlap(edges: Array, begin: float, end: float) -> Array:

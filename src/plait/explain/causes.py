@@ -41,7 +41,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True)
-class Known:
+class CauseText:
     """What there is to say of a cause."""
 
     title: str
@@ -52,117 +52,119 @@ class Known:
     """What to do about it, in a line."""
 
 
-CAUSES: dict[Cause, Known] = {
-    Cause.AT_CAPACITY: Known("at capacity", "its links carried what they can", ""),
-    Cause.ON_TIME: Known("on time", "its messages took what the network takes", ""),
-    Cause.SENDER_IDLE: Known(
+CAUSES: dict[Cause, CauseText] = {
+    Cause.AT_CAPACITY: CauseText("at capacity", "its links carried what they can", ""),
+    Cause.ON_TIME: CauseText("on time", "its messages took what the network takes", ""),
+    Cause.SENDER_IDLE: CauseText(
         "nothing to send",
         "the application had nothing to send",
         "look at the application: its pace, its pauses, its reads of disk or peer",
     ),
-    Cause.RECEIVE_WINDOW: Known(
+    Cause.RECEIVE_WINDOW: CauseText(
         "receive window",
         "the receiver's window was full",
         "raise tcp.receive_buffer_max (tcp_rmem), or the socket's SO_RCVBUF",
     ),
-    Cause.SEND_BUFFER: Known(
+    Cause.SEND_BUFFER: CauseText(
         "send buffer",
         "the send buffer held too little",
         "raise tcp.send_buffer_max (tcp_wmem), or the socket's SO_SNDBUF",
     ),
-    Cause.HEAD_OF_LINE: Known(
+    Cause.HEAD_OF_LINE: CauseText(
         "head-of-line waiting",
         "the window was full of data that waited at the receiver for the slower path",
         "raise the receive buffer, level the paths' delays, or leave the slow path out",
     ),
-    Cause.MEMORY_PRESSURE: Known(
+    Cause.MEMORY_PRESSURE: CauseText(
         "memory pressure",
         "the memory for all of TCP was used up: windows were kept small, and data that had arrived were dropped",
         "allow smaller buffers, or more memory (net.ipv4.tcp_mem); see docs/explanation/large-buffers.md",
     ),
-    Cause.LOSS_RECOVERY: Known(
+    Cause.LOSS_RECOVERY: CauseText(
         "loss",
         "packets were lost on the way, and the congestion window stayed small",
         "mend the lossy link, or choose a congestion control that tells loss from congestion (bbr)",
     ),
-    Cause.QUEUE_FULL: Known(
+    Cause.QUEUE_FULL: CauseText(
         "queue too short",
         "a queue overflowed while its link was not full",
         "give that link a longer queue (one bandwidth-delay product)",
     ),
-    Cause.TOO_SHORT: Known(
+    Cause.TOO_SHORT: CauseText(
         "beginning",
         "it was still beginning: handshake, and a window that had yet to grow",
         "send more over one connection; a longer transfer gains more",
     ),
-    Cause.LAST_BYTES: Known(
+    Cause.LAST_BYTES: CauseText(
         "last bytes",
         "everything was sent, and the last bytes were still on their way on another path",
         "a scheduler that knows delays (ecf, blest), or a longer transfer",
     ),
-    Cause.INITIAL_PATH_POOR: Known(
+    Cause.INITIAL_PATH_POOR: CauseText(
         "poor initial path",
         "further subflows had to wait for the handshake on a far slower initial path",
         "start on the other path (`via`)",
     ),
-    Cause.SUBFLOW_LATE: Known(
+    Cause.SUBFLOW_LATE: CauseText(
         "subflow late",
         "a subflow came late",
         "look at the events around its handshake: a lost SYN waits a second and more",
     ),
-    Cause.SUBFLOW_NEVER: Known(
+    Cause.SUBFLOW_NEVER: CauseText(
         "subflow missing",
         "a subflow never came",
         "see the reason; `plait lint` tells what the plan lacks",
     ),
-    Cause.SUBFLOW_CLOSED: Known(
+    Cause.SUBFLOW_CLOSED: CauseText(
         "subflow closed",
         "a subflow closed before the end",
         "see error and reset_reason of its events",
     ),
-    Cause.SCHEDULER_IDLE_PATH: Known(
+    Cause.SCHEDULER_IDLE_PATH: CauseText(
         "scheduler",
         "the scheduler left a path idle although data waited",
         "choose another mptcp.scheduler",
     ),
-    Cause.DUPLICATES: Known(
+    Cause.DUPLICATES: CauseText(
         "copies",
         "links carried copies of data that others carried as well",
         "choose a scheduler that sends no copies",
     ),
-    Cause.SHARED_BOTTLENECK: Known(
+    Cause.SHARED_BOTTLENECK: CauseText(
         "shared bottleneck",
         "its paths share a link that is full",
         "give the paths links of their own; a further subflow over the same link brings nothing",
     ),
-    Cause.COMPETING_TRAFFIC: Known(
+    Cause.COMPETING_TRAFFIC: CauseText(
         "other traffic",
         "other flows took their part of a full link",
         "look at what else crosses that link",
     ),
-    Cause.BUCKET_EMPTY: Known(
+    Cause.BUCKET_EMPTY: CauseText(
         "bucket empty",
         "a token bucket was empty, and only its baseline flowed",
         "wait until it is full again, or buy a higher baseline",
     ),
-    Cause.PATH_DOWN: Known("path down", "a link of the path was down", "see the events"),
-    Cause.RATE_CHANGED: Known(
+    Cause.PATH_DOWN: CauseText("path down", "a link of the path was down", "see the events"),
+    Cause.RATE_CHANGED: CauseText(
         "slower link", "a link had become slower than it was at first", "see the events"
     ),
-    Cause.RATE_TOO_HIGH: Known(
+    Cause.RATE_TOO_HIGH: CauseText(
         "rate too high",
         "it sends more than a link of its path carries",
         "send less, or give that link a higher rate",
     ),
-    Cause.JITTER: Known(
+    Cause.JITTER: CauseText(
         "jitter",
         "the delay of a link varies",
         "less jitter there, or a receiver that waits for it (a jitter buffer)",
     ),
-    Cause.NAGLE: Known(
+    Cause.NAGLE: CauseText(
         "Nagle", "the last part of a message waited for an acknowledgement (Nagle's algorithm)", "set nodelay"
     ),
-    Cause.NOT_KNOWN: Known("not known", "the evidence does not decide why", "capture packets, sample finer"),
+    Cause.NOT_KNOWN: CauseText(
+        "not known", "the evidence does not decide why", "capture packets, sample finer"
+    ),
 }
 
 HARMLESS = frozenset({Cause.AT_CAPACITY, Cause.ON_TIME})

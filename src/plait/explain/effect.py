@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from plait.explain.causes import Cause
     from plait.explain.model import Verdict
 
-MANY = 3.0
+MANY_TIMES = 3.0
 LEAST_CHANGE = 0.01
 """A change of less than this is not told as one, however narrow the spread: a network without chance has none."""
 
 
 def effect(
-    what: str,
+    description: str,
     fields: Sequence[str],
     cause: Cause | None,
     before: dict[int, float],
@@ -34,9 +34,9 @@ def effect(
     """Returns what a change did to a metric, by seed."""
     shared = [seed for seed in before if seed in after]
     if not shared:
-        sentence = f"With {what} no trial completed."
+        sentence = f"With {description} no trial completed."
         return Effect(
-            what=what, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
+            what=description, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
             verdict="not measured", sentence=sentence, metric=metric,
         )  # fmt: skip
     a, b = [before[seed] for seed in shared], [after[seed] for seed in shared]
@@ -44,11 +44,11 @@ def effect(
     mean_a, mean_b = statistics.fmean(a), statistics.fmean(b)
     spread = max(statistics.stdev(a), statistics.stdev(b)) if len(shared) > 1 else None
     verdict = _verdict(
-        difference.value, difference.ci95, spread, mean_a, more=COMPARED[metric].more_is_better
+        difference.value, difference.ci95, spread, mean_a, more_is_better=COMPARED[metric].more_is_better
     )
     goodput = metric == "goodput_bps"
     return Effect(
-        what=what,
+        what=description,
         fields=tuple(fields),
         cause=cause,
         pairs=len(shared),
@@ -61,38 +61,50 @@ def effect(
         ci95=difference.ci95,
         spread_bps=spread if goodput else None,
         verdict=verdict,
-        sentence=_sentence(what, verdict, (mean_a, mean_b), spread, len(shared), metric=metric),
+        sentence=_sentence(description, verdict, (mean_a, mean_b), spread, len(shared), metric=metric),
     )
 
 
 def _verdict(
-    value: float, ci95: tuple[float, float] | None, spread: float | None, before: float, *, more: bool
+    value: float,
+    ci95: tuple[float, float] | None,
+    spread: float | None,
+    before: float,
+    *,
+    more_is_better: bool,
 ) -> Verdict:
     """An effect is told when its interval leaves out zero, and it exceeds the spread and a least change."""
     if spread is None or abs(value) <= max(spread, LEAST_CHANGE * before):
         return "no effect seen"
     if ci95 is not None and ci95[0] <= 0 <= ci95[1]:
         return "no effect seen"
-    return "faster" if (value > 0) == more else "slower"
+    return "faster" if (value > 0) == more_is_better else "slower"
 
 
-def _times(ratio: float) -> str:
+def _ratio_text(ratio: float) -> str:
     """A change as people say it: in percent, or, where it is large, how many times as much."""
-    return change(ratio) if ratio < MANY else f"{ratio:.3g} times as much"
+    return change(ratio) if ratio < MANY_TIMES else f"{ratio:.3g} times as much"
 
 
 def _sentence(
-    what: str, verdict: Verdict, means: tuple[float, float], spread: float | None, pairs: int, *, metric: str
+    description: str,
+    verdict: Verdict,
+    means: tuple[float, float],
+    spread: float | None,
+    pairs: int,
+    *,
+    metric: str,
 ) -> str:
     before, after = means
     noun = "" if metric == "goodput_bps" else f"{COMPARED[metric].noun} "
     if verdict == "no effect seen":
         if spread is None:
             became = f"{show(metric, before)} became {show(metric, after)}"
-            return f"With {what}: {noun}{became} with one seed; more are needed to judge it."
+            return f"With {description}: {noun}{became} with one seed; more are needed to judge it."
         return (
-            f"With {what}: no effect beyond the spread over {pairs} seeds ({noun}{show(metric, before)} before, "
+            f"With {description}: no effect beyond the spread over {pairs} seeds ({noun}{show(metric, before)} before, "
             f"{show(metric, after)} after, spread {show(metric, spread)})."
         )
-    ratio = f" ({_times(after / before)})" if before else ""
-    return f"With {what}: {noun}{show(metric, after)} instead of {show(metric, before)}{ratio}, over {pairs} seeds."
+    ratio = f" ({_ratio_text(after / before)})" if before else ""
+    values = f"{show(metric, after)} instead of {show(metric, before)}{ratio}"
+    return f"With {description}: {noun}{values}, over {pairs} seeds."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Where = tuple[str, ...]
 
-MOST_PLACES = 3
+MAX_PLACES = 3
 MARKED = (
     Cause.BUCKET_EMPTY,
     Cause.PATH_DOWN,
@@ -35,155 +35,169 @@ MARKED = (
 """Causes that begin at some moment, so that a mark in a figure over time helps."""
 
 
-def of(facts: FlowFacts, cause: Cause, where: Where) -> tuple[str, ...]:
+def for_cause(facts: FlowFacts, cause: Cause, where: Where) -> tuple[str, ...]:
     """Returns what the data say in support of a cause, a sentence each."""
-    tell = _TELLERS.get(cause)
-    return tuple(tell(facts, where)) if tell is not None else ()
+    write = _WRITERS.get(cause)
+    return tuple(write(facts, where)) if write is not None else ()
 
 
 def moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[Cause]) -> tuple[Moment, ...]:
     """Returns when named causes began, and when subflows came."""
-    found = [
+    marks = [
         Moment(t_us=share.since_us, cause=share.cause, text=CAUSES[share.cause].title)
         for share in shares
         if share.cause in named and share.cause in MARKED and share.since_us is not None
     ]
     for path in facts.paths:
-        for track in path.tracks:
-            if track.number and Cause.SUBFLOW_LATE in named:
+        for subflow in path.subflows:
+            if subflow.number and Cause.SUBFLOW_LATE in named:
                 text = f"subflow on {path.name} comes"
-                found.append(Moment(t_us=round(track.born_us), cause=Cause.SUBFLOW_LATE, text=text))
-    return tuple(sorted(found, key=lambda one: one.t_us))
+                marks.append(Moment(t_us=round(subflow.established_us), cause=Cause.SUBFLOW_LATE, text=text))
+    return tuple(sorted(marks, key=lambda mark: mark.t_us))
 
 
 def _window(facts: FlowFacts, _: Where) -> list[str]:
-    top = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
-    flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
-    need = _needed_bytes(facts)
-    said = [f"At most {size(flight)} were in flight, in a window of {size(top)}."]
-    if need is not None:
-        said.append(f"To fill the paths takes {size(need)} (their rates together times the longest RTT).")
-    return said
+    window = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
+    in_flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
+    needed = _needed_bytes(facts)
+    sentences = [f"At most {size(in_flight)} were in flight, in a window of {size(window)}."]
+    if needed is not None:
+        sentences.append(
+            f"To fill the paths takes {size(needed)} (their rates together times the longest RTT)."
+        )
+    return sentences
 
 
 def _needed_bytes(facts: FlowFacts) -> float | None:
-    paths = [path for path in facts.paths if path.tracks and path.could_bps and path.planned is not None]
+    paths = [path for path in facts.paths if path.subflows and path.could_bps and path.planned is not None]
     if not paths:
         return None
     longest = max(path.planned.base_rtt_us for path in paths if path.planned is not None)
     return sum(path.could_bps or 0 for path in paths) * longest / 8e6
 
 
-def _waiting(facts: FlowFacts, where: Where) -> list[str]:
-    most = float(np.max(facts.out_of_order))
-    return [f"Up to {size(most)} waited out of order at the receiver.", *_window(facts, where)]
+def _out_of_order(facts: FlowFacts, where: Where) -> list[str]:
+    largest = float(np.max(facts.out_of_order))
+    return [f"Up to {size(largest)} waited out of order at the receiver.", *_window(facts, where)]
 
 
-def _buffer(facts: FlowFacts, _: Where) -> list[str]:
+def _send_buffer(facts: FlowFacts, _: Where) -> list[str]:
     known = np.isfinite(facts.send_buffer)
     if not known.any():
         return []
     return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))}; nothing waited unsent in it."]
 
 
-def _idle(facts: FlowFacts, _: Where) -> list[str]:
+def _nothing_unsent(facts: FlowFacts, _: Where) -> list[str]:
     empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
     return [f"Nothing waited to be sent at {percent(empty, 2)} of the samples."]
 
 
-def _pressure(facts: FlowFacts, _: Where) -> list[str]:
-    said = [
-        f"{node} came under memory pressure {often} times (TCPMemoryPressures)."
-        for node, often in facts.pressed.items()
+def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
+    sentences = [
+        f"{node} came under memory pressure {count} times (TCPMemoryPressures)."
+        for node, count in facts.memory_pressures.items()
     ]
-    if facts.pruned:
-        said.append(
-            f"It dropped {facts.pruned} segments that its subflows had acknowledged (MPTcpExtRcvPruned)."
+    if facts.pruned_segments:
+        sentences.append(
+            f"It dropped {facts.pruned_segments} segments that its subflows had acknowledged (MPTcpExtRcvPruned)."
         )
-    return said
+    return sentences
 
 
-def of_links(network: Network, cause: Cause, where: Where) -> tuple[str, ...]:
+def for_links(network: Network, cause: Cause, where: Where) -> tuple[str, ...]:
     """Returns what links alone say in support of a cause."""
-    return varied(network, where) if cause is Cause.JITTER else drops(network, where)
+    return jitter_sentences(network, where) if cause is Cause.JITTER else drop_sentences(network, where)
 
 
-def varied(network: Network, where: Where) -> tuple[str, ...]:
+def jitter_sentences(network: Network, where: Where) -> tuple[str, ...]:
     """Returns by how much the delay of links varies."""
-    known = [network.directions[name] for name in where[:MOST_PLACES] if name in network.directions]
+    links = [network.directions[name] for name in where[:MAX_PLACES] if name in network.directions]
     return tuple(
-        f"{one.name} delays by {micros(one.delay_ns / 1e3)}, with a jitter of {micros(one.jitter_ns / 1e3)}."
-        for one in known
+        f"{link.name} delays by {micros(link.delay_ns / 1e3)}, with a jitter of {micros(link.jitter_ns / 1e3)}."
+        for link in links
     )
 
 
-def drops(network: Network, where: Where) -> tuple[str, ...]:
+def drop_sentences(network: Network, where: Where) -> tuple[str, ...]:
     """Returns what links dropped."""
-    said = []
-    for name in where[:MOST_PLACES]:
+    sentences = []
+    for name in where[:MAX_PLACES]:
         if name not in network.directions:
             continue
-        lost = float(network.dropped(name).sum())
-        if not lost:
+        dropped = float(network.dropped(name).sum())
+        if not dropped:
             continue
-        full = float(network.overflowed(name).sum())
-        about = network.directions[name]
-        limit = f" of {about.queue_packets} packets" if about.queue_packets else ""
-        said.append(f"{name} dropped {lost:.0f} packets, {full:.0f} of them from its full queue{limit}.")
-    return tuple(said)
+        overflowed = float(network.overflowed(name).sum())
+        direction = network.directions[name]
+        limit = f" of {direction.queue_packets} packets" if direction.queue_packets else ""
+        sentences.append(
+            f"{name} dropped {dropped:.0f} packets, {overflowed:.0f} of them from its full queue{limit}."
+        )
+    return tuple(sentences)
 
 
 def _drops(facts: FlowFacts, where: Where) -> list[str]:
-    again = sum(track.last["retransmitted_bytes"] for path in facts.paths for track in path.tracks)
-    return [*drops(facts.network, where), f"{size(again)} were sent again by TCP."]
+    retransmitted = sum(
+        subflow.totals["retransmitted_bytes"] for path in facts.paths for subflow in path.subflows
+    )
+    return [*drop_sentences(facts.network, where), f"{size(retransmitted)} were sent again by TCP."]
 
 
-def _late(facts: FlowFacts, _: Where) -> list[str]:
-    return [
-        f"The subflow on {path.name} came {seconds((track.born_us - facts.connected_us) / 1e6)} after the connection."
+def _late_subflows(facts: FlowFacts, _: Where) -> list[str]:
+    joins = [
+        (path.name, subflow.established_us)
         for path in facts.paths
-        for track in path.tracks
-        if track.number
-    ][:MOST_PLACES]
-
-
-def _poor(facts: FlowFacts, _: Where) -> list[str]:
+        for subflow in path.subflows
+        if subflow.number
+    ]
     return [
-        f"Base RTT: {', '.join(f'{path.name} {micros(path.base_rtt_us)}' for path in facts.view.paths)}.",
-        *_late(facts, _),
+        f"The subflow on {name} came {seconds((established_us - facts.connected_us) / 1e6)} after the connection."
+        for name, established_us in joins[:MAX_PLACES]
     ]
 
 
-def _beginning(facts: FlowFacts, _: Where) -> list[str]:
+def _initial_path(facts: FlowFacts, _: Where) -> list[str]:
+    return [
+        f"Base RTT: {', '.join(f'{path.name} {micros(path.base_rtt_us)}' for path in facts.view.paths)}.",
+        *_late_subflows(facts, _),
+    ]
+
+
+def _duration(facts: FlowFacts, _: Where) -> list[str]:
     longest = max((path.base_rtt_us for path in facts.view.paths), default=0)
     length = facts.end_us - facts.start_us
-    said = f"It lasted {seconds(length / 1e6)}"
-    return [f"{said}, {length / longest:.0f} round trips of its longest path." if longest else f"{said}."]
+    sentences = f"It lasted {seconds(length / 1e6)}"
+    return [
+        f"{sentences}, {length / longest:.0f} round trips of its longest path."
+        if longest
+        else f"{sentences}."
+    ]
 
 
 def _bucket(facts: FlowFacts, where: Where) -> list[str]:
-    said = []
-    for name in where[:MOST_PLACES]:
+    sentences = []
+    for name in where[:MAX_PLACES]:
         _, baseline, burst = facts.network.buckets[name]
-        said.append(f"The bucket {name} holds {size(burst)} and fills at {rate(baseline)}.")
-    return said
+        sentences.append(f"The bucket {name} holds {size(burst)} and fills at {rate(baseline)}.")
+    return sentences
 
 
-def _on_link(facts: FlowFacts, where: Where) -> list[str]:
-    said = []
-    for name in where[:MOST_PLACES]:
+def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
+    sentences = []
+    for name in where[:MAX_PLACES]:
         if name not in facts.network.directions:
             continue
         crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
-        limit = facts.network.directions[name].rate_bps
-        what = f" ({rate(limit)})" if limit else ""
-        said.append(f"{name}{what} is crossed by {', '.join(crossing)}.")
-    return said
+        rate_bps = facts.network.directions[name].rate_bps
+        capacity = f" ({rate(rate_bps)})" if rate_bps else ""
+        sentences.append(f"{name}{capacity} is crossed by {', '.join(crossing)}.")
+    return sentences
 
 
 def _competing(facts: FlowFacts, where: Where) -> list[str]:
-    said = []
-    for name in where[:MOST_PLACES]:
+    sentences = []
+    for name in where[:MAX_PLACES]:
         others = [
             flow.name
             for flow in facts.network.plan.flows
@@ -192,63 +206,68 @@ def _competing(facts: FlowFacts, where: Where) -> list[str]:
         total = facts.network.sent(name)
         if total is None or total.sum() <= 0 or not others:
             continue
-        own = sum(
-            float(np.nansum(track.grown("sent_bytes")))
+        own_bytes = sum(
+            float(np.nansum(subflow.growth("sent_bytes")))
             for path in facts.paths
             if path.planned and name in path.planned.forward
-            for track in path.tracks
+            for subflow in path.subflows
         )
-        taken = max(0.0, 1 - own / facts.payload_ratio / float(total.sum()))
-        more = f" and {len(others) - MOST_PLACES} more" if len(others) > MOST_PLACES else ""
-        who = ", ".join(others[:MOST_PLACES])
-        said.append(f"Of what {name} carried, {percent(taken, 2)} was others' ({who}{more}).")
-    return said
+        others_share = max(0.0, 1 - own_bytes / facts.payload_ratio / float(total.sum()))
+        more = f" and {len(others) - MAX_PLACES} more" if len(others) > MAX_PLACES else ""
+        names = ", ".join(others[:MAX_PLACES])
+        sentences.append(f"Of what {name} carried, {percent(others_share, 2)} was others' ({names}{more}).")
+    return sentences
 
 
-def _copied(facts: FlowFacts, _: Where) -> list[str]:
+def _reinjected(facts: FlowFacts, _: Where) -> list[str]:
     return [f"{size(float(facts.reinjected[-1]))} were sent a second time over another path."]
 
 
-def _left_idle(facts: FlowFacts, _: Where) -> list[str]:
+def _unsent_data(facts: FlowFacts, _: Where) -> list[str]:
     waits = np.nan_to_num(facts.unsent)
     return [f"Up to {size(float(waits.max()))} waited in the connection, and its window was not full."]
 
 
-def _gathered(facts: FlowFacts, _: Where) -> list[str]:
+def _partial_segments(facts: FlowFacts, _: Where) -> list[str]:
     parts = [
-        float(np.mean((track.at["notsent_bytes"] > 0) & (track.at["notsent_bytes"] < track.at["mss_bytes"])))
+        float(
+            np.mean(
+                (subflow.samples["notsent_bytes"] > 0)
+                & (subflow.samples["notsent_bytes"] < subflow.samples["mss_bytes"])
+            )
+        )
         for path in facts.paths
-        for track in path.tracks
+        for subflow in path.subflows
     ]
     return [f"At {percent(max(parts, default=0.0), 2)} of the samples less than a segment waited to be sent."]
 
 
-def _went_down(facts: FlowFacts, _: Where) -> list[str]:
+def _events(facts: FlowFacts, _: Where) -> list[str]:
     return [
         f"At {seconds(event.t_us / 1e6)}: {event.text}."
         for event in facts.network.plan.events
         if event.text and facts.start_us <= event.t_us <= facts.end_us
-    ][:MOST_PLACES]
+    ][:MAX_PLACES]
 
 
-_TELLERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
+_WRITERS: dict[Cause, Callable[[FlowFacts, tuple[str, ...]], list[str]]] = {
     Cause.RECEIVE_WINDOW: _window,
-    Cause.HEAD_OF_LINE: _waiting,
-    Cause.SEND_BUFFER: _buffer,
-    Cause.MEMORY_PRESSURE: _pressure,
-    Cause.SENDER_IDLE: _idle,
+    Cause.HEAD_OF_LINE: _out_of_order,
+    Cause.SEND_BUFFER: _send_buffer,
+    Cause.MEMORY_PRESSURE: _memory_pressure,
+    Cause.SENDER_IDLE: _nothing_unsent,
     Cause.LOSS_RECOVERY: _drops,
     Cause.QUEUE_FULL: _drops,
-    Cause.SUBFLOW_LATE: _late,
-    Cause.INITIAL_PATH_POOR: _poor,
-    Cause.TOO_SHORT: _beginning,
+    Cause.SUBFLOW_LATE: _late_subflows,
+    Cause.INITIAL_PATH_POOR: _initial_path,
+    Cause.TOO_SHORT: _duration,
     Cause.BUCKET_EMPTY: _bucket,
-    Cause.SHARED_BOTTLENECK: _on_link,
+    Cause.SHARED_BOTTLENECK: _shared_link,
     Cause.COMPETING_TRAFFIC: _competing,
-    Cause.DUPLICATES: _copied,
-    Cause.SCHEDULER_IDLE_PATH: _left_idle,
-    Cause.PATH_DOWN: _went_down,
-    Cause.NAGLE: _gathered,
-    Cause.JITTER: lambda facts, where: list(varied(facts.network, where)),
-    Cause.RATE_CHANGED: _went_down,
+    Cause.DUPLICATES: _reinjected,
+    Cause.SCHEDULER_IDLE_PATH: _unsent_data,
+    Cause.PATH_DOWN: _events,
+    Cause.NAGLE: _partial_segments,
+    Cause.JITTER: lambda facts, where: list(jitter_sentences(facts.network, where)),
+    Cause.RATE_CHANGED: _events,
 }

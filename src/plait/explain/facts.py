@@ -18,7 +18,7 @@ from plait.explain.capacity import Network, could_bps
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.explain.flow_view import View
+    from plait.explain.flow_view import FlowView
     from plait.plan.model.plan import Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
@@ -44,22 +44,22 @@ STATES = (
 
 
 @dataclass(frozen=True)
-class Track:
+class SubflowFacts:
     """One subflow at its sender."""
 
     number: int
-    born_us: float
+    established_us: float
     """When its handshake was done, or the time before its first sample."""
-    gone_us: float
+    closed_us: float
     """When it closed; infinite while it lived."""
-    at: Mapping[str, Array]
+    samples: Mapping[str, Array]
     """COUNTERS and STATES at the edges."""
-    last: Mapping[str, float]
+    totals: Mapping[str, float]
     """Its last counters."""
 
-    def grown(self, counter: str) -> Array:
+    def growth(self, counter: str) -> Array:
         """By how much a counter grew in each slice; NaN where it is not known."""
-        return np.diff(self.at[counter])
+        return np.diff(self.samples[counter])
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,14 @@ class PathFacts:
     """None: subflows between addresses that the plan joins by no path."""
     could_bps: float | None
     """Frame rate of its links alone, at first."""
-    tracks: tuple[Track, ...] = ()
-    absent: str | None = None
-    """Why the plan has no such path although the network has; see `missing`."""
+    subflows: tuple[SubflowFacts, ...] = ()
 
 
 @dataclass(frozen=True)
 class FlowFacts:
     """One flow."""
 
-    view: View
+    view: FlowView
     row: Mapping[str, object]
     start_us: float
     end_us: float
@@ -105,9 +103,9 @@ class FlowFacts:
     reinjected: Array
     """Bytes sent again at the data level, a counter."""
     events: pl.DataFrame = field(repr=False)
-    pressed: Mapping[str, int]
+    memory_pressures: Mapping[str, int]
     """By node, how often TCP of an end of the flow came to use more memory than it should (TCPMemoryPressures)."""
-    pruned: int = 0
+    pruned_segments: int = 0
     """Segments that the receiver's MPTCP dropped for want of memory (RcvPruned)."""
     payload_ratio: float = 1.0
     """Payload per frame byte of a full segment."""
@@ -118,29 +116,29 @@ class FlowFacts:
         return len(self.edges) - 1
 
 
-def flow_facts(plan: Plan, tables: Tables, view: View, payload_ratio: float) -> FlowFacts | None:
+def flow_facts(plan: Plan, tables: Tables, view: FlowView, payload_ratio: float) -> FlowFacts | None:
     """Returns the facts of one flow; None when it was never sampled at its sender."""
-    row = next((one for one in tables["flows"].iter_rows(named=True) if one["flow"] == view.flow_id), {})
-    mine = pl.col("flow") == view.carrier
-    connections = tables["connections"].filter(mine)
-    subflows = tables["subflows"].filter(mine)
-    own = connections.filter(pl.col("side") == view.sender).sort("t_us")
-    if own.is_empty():
+    row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == view.flow_id), {})
+    of_carrier = pl.col("flow") == view.carrier
+    connections = tables["connections"].filter(of_carrier)
+    subflows = tables["subflows"].filter(of_carrier)
+    sender_samples = connections.filter(pl.col("side") == view.sender).sort("t_us")
+    if sender_samples.is_empty():
         return None
-    times = own["t_us"].to_numpy().astype(float)
+    times = sender_samples["t_us"].to_numpy().astype(float)
     start = _number(row.get("start_us"), times[0])
     end = min(_number(row.get("end_us"), times[-1]), times[-1] if row.get("end_us") is None else np.inf)
     connected = min(_number(row.get("connected_us"), start), end)
-    inner = times[(times > start) & (times < end)]
-    edges = np.concatenate(([start], inner, [end]))
+    inside = times[(times > start) & (times < end)]
+    edges = np.concatenate(([start], inside, [end]))
     if end <= start:
         return None
-    other = connections.filter(pl.col("side") != view.sender).sort("t_us")
-    receiving = subflows.filter(pl.col("side") != view.sender)
-    events = tables["events"].filter(mine)
-    sending = subflows.filter(pl.col("side") == view.sender)
-    acked = _counter(own, "acked_bytes", edges)
-    reinjected = np.nan_to_num(_counter(own, "retransmitted_bytes", edges))
+    receiver_samples = connections.filter(pl.col("side") != view.sender).sort("t_us")
+    receiver_subflows = subflows.filter(pl.col("side") != view.sender)
+    events = tables["events"].filter(of_carrier)
+    sender_subflows = subflows.filter(pl.col("side") == view.sender)
+    acked_bytes = _counter(sender_samples, "acked_bytes", edges)
+    reinjected = np.nan_to_num(_counter(sender_samples, "retransmitted_bytes", edges))
     return FlowFacts(
         view=view,
         row=row,
@@ -149,20 +147,20 @@ def flow_facts(plan: Plan, tables: Tables, view: View, payload_ratio: float) -> 
         connected_us=connected,
         edges=edges,
         network=Network(plan, tables["links"], edges),
-        paths=_paths(plan, view, _tracks(view, sending, events, edges, connected)),
-        unsent=_state(own, "unsent_bytes", edges),
-        in_flight=np.maximum(_counter(own, "sent_bytes", edges) - acked, 0),
-        window=_window(sending, edges),
-        send_memory=_state(own, "send_memory_bytes", edges),
-        send_buffer=_state(own, "send_buffer_bytes", edges),
-        out_of_order=_out_of_order(other, receiving, reinjected, edges),
-        delivered=_counter(other, "received_bytes", edges),
-        receive_memory=_state(other, "receive_memory_bytes", edges),
-        receive_buffer=_state(other, "receive_buffer_bytes", edges),
+        paths=_paths(plan, view, _subflows_by_path(view, sender_subflows, events, edges, connected)),
+        unsent=_state(sender_samples, "unsent_bytes", edges),
+        in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
+        window=_window(sender_subflows, edges),
+        send_memory=_state(sender_samples, "send_memory_bytes", edges),
+        send_buffer=_state(sender_samples, "send_buffer_bytes", edges),
+        out_of_order=_out_of_order(receiver_samples, receiver_subflows, reinjected, edges),
+        delivered=_counter(receiver_samples, "received_bytes", edges),
+        receive_memory=_state(receiver_samples, "receive_memory_bytes", edges),
+        receive_buffer=_state(receiver_samples, "receive_buffer_bytes", edges),
         reinjected=reinjected,
         events=events,
-        pressed=_grown(tables["counters"], view, "TcpExtTCPMemoryPressures"),
-        pruned=sum(_grown(tables["counters"], view, "MPTcpExtRcvPruned").values()),
+        memory_pressures=_counter_growth(tables["counters"], view, "TcpExtTCPMemoryPressures"),
+        pruned_segments=sum(_counter_growth(tables["counters"], view, "MPTcpExtRcvPruned").values()),
         payload_ratio=payload_ratio,
     )
 
@@ -172,88 +170,92 @@ def _number(value: object, otherwise: float) -> float:
 
 
 def _counter(frame: pl.DataFrame, column: str, edges: Array) -> Array:
-    known = frame.select("t_us", column).drop_nulls()
-    if known.is_empty():
+    samples = frame.select("t_us", column).drop_nulls()
+    if samples.is_empty():
         return np.full(len(edges), np.nan)
-    return np.asarray(np.interp(edges, known["t_us"].to_numpy(), known[column].to_numpy().astype(float)))
+    return np.asarray(np.interp(edges, samples["t_us"].to_numpy(), samples[column].to_numpy().astype(float)))
 
 
 def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
     """The latest value at each edge; the first one before it is known, so that a flow's beginning has one."""
-    known = frame.select("t_us", column).drop_nulls()
-    if known.is_empty():
+    samples = frame.select("t_us", column).drop_nulls()
+    if samples.is_empty():
         return np.full(len(edges), np.nan)
-    place = np.searchsorted(known["t_us"].to_numpy(), edges, side="right") - 1
-    values = known[column].to_numpy().astype(float)
-    return np.asarray(values[np.maximum(place, 0)])
+    latest = np.searchsorted(samples["t_us"].to_numpy(), edges, side="right") - 1
+    values = samples[column].to_numpy().astype(float)
+    return np.asarray(values[np.maximum(latest, 0)])
 
 
-def _grown(counters: pl.DataFrame, view: View, name: str) -> dict[str, int]:
+def _counter_growth(counters: pl.DataFrame, view: FlowView, name: str) -> dict[str, int]:
     """By how much a counter of the flow's two ends grew, by node; only those that did."""
-    found = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
+    rows = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
     return {
         node: after - before
-        for node, before, after in found.select("node", "before", "after").iter_rows()
+        for node, before, after in rows.select("node", "before", "after").iter_rows()
         if after > before
     }
 
 
-def _window(sending: pl.DataFrame, edges: Array) -> Array:
+def _window(sender_subflows: pl.DataFrame, edges: Array) -> Array:
     """The widest window that any live subflow shows: it is the connection's, told on each of them."""
-    known = (
-        sending.filter(pl.col("state") == "ESTABLISHED")
+    windows = (
+        sender_subflows.filter(pl.col("state") == "ESTABLISHED")
         .group_by("t_us")
         .agg(pl.col("send_window_bytes").max())
     )
-    return _state(known.sort("t_us"), "send_window_bytes", edges)
+    return _state(windows.sort("t_us"), "send_window_bytes", edges)
 
 
-def _out_of_order(other: pl.DataFrame, receiving: pl.DataFrame, reinjected: Array, edges: Array) -> Array:
+def _out_of_order(
+    receiver_samples: pl.DataFrame, receiver_subflows: pl.DataFrame, reinjected: Array, edges: Array
+) -> Array:
     """Return what subflows have brought and the stream has not taken, without copies.
 
     Copies are at most what the sender has reinjected, and at most the least excess that is seen later: as
     `out_of_order_max_bytes` of the metrics.
     """
-    parts = receiving.sort("t_us").partition_by("subflow")
-    if other.is_empty() or len(parts) < 2:
+    parts = receiver_subflows.sort("t_us").partition_by("subflow")
+    if receiver_samples.is_empty() or len(parts) < 2:
         return np.zeros(len(edges))
-    brought = np.sum([np.nan_to_num(_counter(part, "received_bytes", edges)) for part in parts], axis=0)
-    ahead = brought - np.nan_to_num(_counter(other, "received_bytes", edges))
+    received = np.sum([np.nan_to_num(_counter(part, "received_bytes", edges)) for part in parts], axis=0)
+    ahead = received - np.nan_to_num(_counter(receiver_samples, "received_bytes", edges))
     later = np.minimum.accumulate(ahead[::-1])[::-1]
     return np.asarray(np.maximum(ahead - np.minimum(later, reinjected), 0))
 
 
-def _paths(plan: Plan, view: View, tracks: Mapping[str, Sequence[Track]]) -> tuple[PathFacts, ...]:
+def _paths(
+    plan: Plan, view: FlowView, subflows: Mapping[str, Sequence[SubflowFacts]]
+) -> tuple[PathFacts, ...]:
     """The flow's paths in the order of the plan, then what subflows there are beside them."""
     planned = {path.name: path for path in view.paths}
     usable = view.paths if view.transport == "mptcp" else view.paths[:1]
     # A backup that was never needed is no path that could have given anything.
-    names = [path.name for path in usable if not path.backup or path.name in tracks]
-    found = []
-    for name in dict.fromkeys([*names, *tracks]):
+    names = [path.name for path in usable if not path.backup or path.name in subflows]
+    paths = []
+    for name in dict.fromkeys([*names, *subflows]):
         path = planned.get(name)
         rate = could_bps(plan, path) if path is not None else None
-        found.append(PathFacts(name, path, rate, tuple(tracks.get(name, ()))))
-    return tuple(found)
+        paths.append(PathFacts(name, path, rate, tuple(subflows.get(name, ()))))
+    return tuple(paths)
 
 
-def _tracks(
-    view: View, sending: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
-) -> dict[str, list[Track]]:
+def _subflows_by_path(
+    view: FlowView, sender_subflows: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
+) -> dict[str, list[SubflowFacts]]:
     """The subflows by the name of their path."""
-    found: dict[str, list[Track]] = {}
-    for part in sending.sort("t_us").partition_by("subflow", maintain_order=True):
+    by_path: dict[str, list[SubflowFacts]] = {}
+    for part in sender_subflows.sort("t_us").partition_by("subflow", maintain_order=True):
         first = part.row(0, named=True)
-        if _refused(part, first, events):
+        if _was_never_established(part, first, events):
             continue
         name = path_name(
             view, view.sender, first["local_address"], first["remote_address"], first["remote_port"]
         )
-        found.setdefault(name, []).append(_track(part, first, events, edges, connected))
-    return found
+        by_path.setdefault(name, []).append(_subflow_facts(part, first, events, edges, connected))
+    return by_path
 
 
-def _refused(part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame) -> bool:
+def _was_never_established(part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame) -> bool:
     """Whether it was never more than an attempt: no data either way, and no event that it was established."""
     if first["subflow"] == 0 or (part["sent_bytes"].max() or 0) or (part["received_bytes"].max() or 0):
         return False
@@ -265,27 +267,33 @@ def _same_ends(first: Mapping[str, object]) -> pl.Expr:
     return pl.all_horizontal([pl.col(name) == first[name] for name in names if first[name] is not None])
 
 
-def _track(
+def _subflow_facts(
     part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame, edges: Array, connected: float
-) -> Track:
-    times = part["t_us"].to_numpy().astype(float)
+) -> SubflowFacts:
+    first_sample_us = float(part["t_us"][0])
     number = int(str(first["subflow"]))
-    own = events.filter(_same_ends(first))
-    came = own.filter(pl.col("event") == "sub_established")["t_us"].drop_nulls().to_list()
-    went = own.filter(pl.col("event") == "sub_closed")["t_us"].drop_nulls().to_list()
+    own_events = events.filter(_same_ends(first))
+    established = own_events.filter(pl.col("event") == "sub_established")["t_us"].drop_nulls().to_list()
+    closed = own_events.filter(pl.col("event") == "sub_closed")["t_us"].drop_nulls().to_list()
     step = float(np.median(np.diff(edges))) if len(edges) > 2 else 0.0
-    born = connected if number == 0 else float(came[0]) if came else max(connected, times[0] - step)
-    gone = float(went[0]) if went and went[0] < edges[-1] else np.inf
+    established_us = (
+        connected
+        if number == 0
+        else float(established[0])
+        if established
+        else max(connected, first_sample_us - step)
+    )
+    closed_us = float(closed[0]) if closed and closed[0] < edges[-1] else np.inf
     values: dict[str, Array] = {}
     for name in COUNTERS:
-        known = part.select("t_us", name).drop_nulls()
-        at = known["t_us"].to_numpy().astype(float)
-        counts = known[name].to_numpy().astype(float)
-        if len(at) and at[0] > born:
+        samples = part.select("t_us", name).drop_nulls()
+        times_us = samples["t_us"].to_numpy().astype(float)
+        counts = samples[name].to_numpy().astype(float)
+        if len(times_us) and times_us[0] > established_us:
             # Before its first sample it was there from its birth on, with nothing counted yet.
-            at, counts = np.concatenate(([born], at)), np.concatenate(([0.0], counts))
-        values[name] = np.interp(edges, at, counts) if len(at) else np.full(len(edges), np.nan)
+            times_us, counts = np.concatenate(([established_us], times_us)), np.concatenate(([0.0], counts))
+        values[name] = np.interp(edges, times_us, counts) if len(times_us) else np.full(len(edges), np.nan)
     for name in STATES:
         values[name] = _state(part, name, edges)
-    last = {name: float(values[name][-1]) for name in COUNTERS}
-    return Track(number, born, gone, values, last)
+    totals = {name: float(values[name][-1]) for name in COUNTERS}
+    return SubflowFacts(number, established_us, closed_us, values, totals)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class View:
+class FlowView:
     """A flow as an explanation sees it."""
 
     flow_id: int
@@ -30,9 +30,9 @@ class View:
     flow: Flow
 
 
-def view_of(flow: Flow) -> View:
+def flow_view(flow: Flow) -> FlowView:
     """Returns a flow as an explanation sees it."""
-    return View(
+    return FlowView(
         flow_id=flow.id,
         carrier=flow.carrier,
         name=flow.name,

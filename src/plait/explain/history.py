@@ -34,16 +34,16 @@ FEW_COPIES = 0.02
 
 
 def work_causes(
-    facts: FlowFacts, path: PathFacts, work: Array, used: Array
+    facts: FlowFacts, path: PathFacts, work: Array, utilization: Array
 ) -> Iterator[tuple[Cause, Where, Array]]:
     """Yields the time in which the path had data to send, by cause and place."""
     dt = np.diff(facts.edges)
     copied = copies(facts)
     full, link = _full_link(facts, path)
-    empty, buckets = _emptied(facts, path)
+    empty, buckets = _empty_buckets(facts, path)
     full &= ~empty
-    known = np.nan_to_num(used)
-    with_copies = known / np.maximum(1 - copied, 0.01)
+    used = np.nan_to_num(utilization)
+    with_copies = used / np.maximum(1 - copied, 0.01)
     carried = np.where(full, work, np.minimum(work, with_copies * dt))
     if path.could_bps:
         yield from _on_full_link(facts, path, np.where(full, work, 0), with_copies, link)
@@ -60,7 +60,8 @@ def work_causes(
 def copies(facts: FlowFacts) -> Array:
     """The share of what all subflows sent in each slice that were copies, by the scheduler or reinjected."""
     sent = np.sum(
-        [np.nan_to_num(track.grown("sent_bytes")) for path in facts.paths for track in path.tracks], axis=0
+        [np.nan_to_num(subflow.growth("sent_bytes")) for path in facts.paths for subflow in path.subflows],
+        axis=0,
     )
     if np.ndim(sent) == 0 or facts.view.transport != "mptcp" or facts.row.get("fallback"):
         return np.zeros(facts.slices)
@@ -73,7 +74,7 @@ def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
     n = facts.slices
     names = path.planned.forward if path.planned is not None else ()
     dt = np.diff(facts.edges)
-    best, which, full = np.zeros(n), [""] * n, np.zeros(n, dtype=bool)
+    best, fullest, full = np.zeros(n), [""] * n, np.zeros(n, dtype=bool)
     for name in names:
         sent = facts.network.sent(name)
         rate = facts.network.rate(name)
@@ -84,16 +85,16 @@ def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
         waits = (queue[:-1] > 0) & (queue[1:] > 0) if queue is not None else np.zeros(n, dtype=bool)
         full |= (load >= SATURATED) | ((load >= SATURATED_QUEUE) & waits)
         for i in np.flatnonzero(load > best):
-            best[i], which[i] = load[i], name
-    return full, which
+            best[i], fullest[i] = load[i], name
+    return full, fullest
 
 
-def _emptied(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str, ...]]:
+def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str, ...]]:
     """Whether a token bucket of the path was empty in each slice and let no more pass, and which ones there are."""
     names = path.planned.forward if path.planned is not None else ()
     out = np.zeros(facts.slices, dtype=bool)
     dt = np.diff(facts.edges)
-    buckets = facts.network.emptied(names)
+    buckets = facts.network.empty_buckets(names)
     for name, empty in buckets.items():
         members, baseline, _ = facts.network.buckets[name]
         passed = np.zeros(facts.slices)
@@ -105,50 +106,50 @@ def _emptied(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str, ...]]
 
 
 def _on_full_link(
-    facts: FlowFacts, path: PathFacts, work: Array, used: Array, link: list[str]
+    facts: FlowFacts, path: PathFacts, work: Array, utilization: Array, link: list[str]
 ) -> Iterator[tuple[Cause, Where, Array]]:
     """Splits the time on a full link: its own part, what it lost to a lower rate, and what others took."""
     assert path.planned is not None
     assert path.could_bps
     copied = copies(facts)
-    own = np.minimum(used, 1)
+    own_use = np.minimum(utilization, 1)
     lower = np.ones(facts.slices)
     for name in path.planned.forward:
         lower = np.minimum(lower, np.minimum(facts.network.rate(name), path.could_bps) / path.could_bps)
-    room = np.maximum(lower - own, 0)
+    room = np.maximum(lower - own_use, 0)
     changed = 1 - lower
-    own_part = 1 - np.minimum(room + changed, 1)
-    yield Cause.DUPLICATES, (path.name,), work * own_part * copied
-    yield Cause.AT_CAPACITY, (path.name,), work * own_part * (1 - copied)
+    own_share = 1 - np.minimum(room + changed, 1)
+    yield Cause.DUPLICATES, (path.name,), work * own_share * copied
+    yield Cause.AT_CAPACITY, (path.name,), work * own_share * (1 - copied)
     yield Cause.RATE_CHANGED, (path.name,), work * np.minimum(changed, 1)
     for name in dict.fromkeys(link):
-        here = np.array([one == name for one in link])
-        siblings, strangers = _others(facts, path, name)
-        both = np.maximum(siblings + strangers, 1e-9)
+        here = np.array([link_name == name for link_name in link])
+        sibling_bytes, other_bytes = _others(facts, path, name)
+        both = np.maximum(sibling_bytes + other_bytes, 1e-9)
         taken = work * np.minimum(room, 1) * here
-        nobody = siblings + strangers <= 0
-        yield Cause.SHARED_BOTTLENECK, (name,), taken * siblings / both
-        yield Cause.COMPETING_TRAFFIC, (name,), taken * strangers / both
-        yield Cause.AT_CAPACITY, (path.name,), taken * nobody
+        alone = sibling_bytes + other_bytes <= 0
+        yield Cause.SHARED_BOTTLENECK, (name,), taken * sibling_bytes / both
+        yield Cause.COMPETING_TRAFFIC, (name,), taken * other_bytes / both
+        yield Cause.AT_CAPACITY, (path.name,), taken * alone
 
 
 def _others(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]:
     """Frame bytes that the flow's own other paths, and that others, put on a link in each slice."""
-    siblings, own = np.zeros(facts.slices), np.zeros(facts.slices)
+    sibling_bytes, own_bytes = np.zeros(facts.slices), np.zeros(facts.slices)
     for other in facts.paths:
         if other.planned is None or link not in other.planned.forward:
             continue
-        sent = np.sum([np.nan_to_num(track.grown("sent_bytes")) for track in other.tracks], axis=0)
+        sent = np.sum([np.nan_to_num(subflow.growth("sent_bytes")) for subflow in other.subflows], axis=0)
         if np.ndim(sent):
-            target = own if other is path else siblings
+            target = own_bytes if other is path else sibling_bytes
             target += sent / facts.payload_ratio
     total = facts.network.sent(link)
     if total is None or not _shared_with_others(facts, link):
-        return siblings, np.zeros(facts.slices)
-    strangers = np.maximum(total - own - siblings, 0)
+        return sibling_bytes, np.zeros(facts.slices)
+    other_bytes = np.maximum(total - own_bytes - sibling_bytes, 0)
     # Headers, retransmissions and acknowledgements of its own are no strangers.
-    strangers = np.where(strangers > 0.05 * (own + siblings), strangers, 0)
-    return siblings, strangers
+    other_bytes = np.where(other_bytes > 0.05 * (own_bytes + sibling_bytes), other_bytes, 0)
+    return sibling_bytes, other_bytes
 
 
 def _shared_with_others(facts: FlowFacts, link: str) -> bool:
@@ -163,18 +164,20 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
 def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[Cause, Where], Array]:
     """Why the congestion window was as small as it was, in each slice."""
     names = path.planned.forward if path.planned is not None else ()
-    again = np.sum([np.nan_to_num(track.grown("retransmitted_bytes")) for track in path.tracks], axis=0)
-    cwnd = np.sum([np.nan_to_num(track.at["cwnd_segments"]) for track in path.tracks], axis=0)
+    retransmitted = np.sum(
+        [np.nan_to_num(subflow.growth("retransmitted_bytes")) for subflow in path.subflows], axis=0
+    )
+    cwnd = np.sum([np.nan_to_num(subflow.samples["cwnd_segments"]) for subflow in path.subflows], axis=0)
     overflow = {name: facts.network.overflowed(name) for name in names}
     dropped = {name: facts.network.dropped(name) for name in names}
-    ways = (*names, *path.planned.backward) if path.planned is not None else ()
-    down = facts.network.down(ways) > 0
+    links = (*names, *path.planned.backward) if path.planned is not None else ()
+    down = facts.network.down(links) > 0
     state: tuple[Cause, Where] = (Cause.TOO_SHORT, ("window",))
-    found: dict[tuple[Cause, Where], Array] = {}
+    history: dict[tuple[Cause, Where], Array] = {}
     for i in range(facts.slices):
         if down[i]:
             state = (Cause.PATH_DOWN, (path.name,))
-        elif again[i] > 0:
+        elif retransmitted[i] > 0:
             state = _loss(overflow, dropped, i) or (
                 state if state[0] is not Cause.TOO_SHORT else (Cause.LOSS_RECOVERY, ())
             )
@@ -182,8 +185,8 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
         if state[0] is Cause.TOO_SHORT and i >= GROWTH_SLICES and not full[i]:
             grows = cwnd[i + 1] > GROWTH * cwnd[i + 1 - GROWTH_SLICES]
             shown = state if grows else (Cause.NOT_KNOWN, ())
-        found.setdefault(shown, np.zeros(facts.slices))[i] = 1.0
-    return found
+        history.setdefault(shown, np.zeros(facts.slices))[i] = 1.0
+    return history
 
 
 def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[Cause, Where] | None:

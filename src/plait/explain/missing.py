@@ -25,7 +25,7 @@ REASONS = {
     Reason.NO_ENDPOINT: "no-endpoint",
     Reason.WRONG_SIDE: "no-endpoint",
 }
-WORDS = {
+REASON_TEXTS = {
     "limit": "a limit of the path manager did not let it be opened",
     "no-route": "no packets travel both ways between its addresses",
     "no-add-addr": "the server never announced the address (no ADD_ADDR)",
@@ -46,9 +46,9 @@ POOR = 2.0
 
 def patience_us(initial: Path | None, path: Path | None) -> float:
     """How long after the connection's handshake a further subflow may take to be no surprise."""
-    first = initial.base_rtt_us if initial is not None else 0.0
-    own = path.base_rtt_us if path is not None else 0.0
-    return 2 * first + JOIN_ROUND_TRIPS * own + GRACE_US
+    initial_rtt = initial.base_rtt_us if initial is not None else 0.0
+    own_rtt = path.base_rtt_us if path is not None else 0.0
+    return 2 * initial_rtt + JOIN_ROUND_TRIPS * own_rtt + GRACE_US
 
 
 def poor_initial(initial: Path | None, path: Path | None) -> bool:
@@ -59,7 +59,7 @@ def poor_initial(initial: Path | None, path: Path | None) -> bool:
 
 
 def why_never(
-    plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, lacking: Reason | None
+    plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, plan_reason: Reason | None
 ) -> tuple[str, tuple[str, ...]]:
     """Returns the reason (a stable name) and its evidence.
 
@@ -67,11 +67,15 @@ def why_never(
     """
     view = facts.view
     if facts.row.get("fallback"):
-        said = [one for one in findings(plan, tables) if one.flow == view.name and one.code == "FELL_BACK"]
-        return "fallback", tuple(_sentence(one.what, one.reasons) for one in said)
-    if lacking is not None:
-        words = WORDS[REASONS[lacking]]
-        return REASONS[lacking], (f"{words[0].upper()}{words[1:]}.",)
+        fallbacks = [
+            finding
+            for finding in findings(plan, tables)
+            if finding.flow == view.name and finding.code == "FELL_BACK"
+        ]
+        return "fallback", tuple(_sentence(finding.what, finding.reasons) for finding in fallbacks)
+    if plan_reason is not None:
+        text = REASON_TEXTS[REASONS[plan_reason]]
+        return REASONS[plan_reason], (f"{text[0].upper()}{text[1:]}.",)
     if any(
         ("net/mptcp/enabled", "0") in space.sysctls
         for space in plan.network.namespaces
@@ -95,18 +99,28 @@ def _unannounced(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ..
     view = facts.view
     if path.planned is None or not view.paths:
         return ()
-    heard = facts.events.filter((pl.col("event") == "announced") & (pl.col("node") == view.client))
-    known = [view.paths[0].server_address, *heard["remote_address"].unique(maintain_order=True).to_list()]
-    if path.planned.server_address in known:
+    announced = facts.events.filter((pl.col("event") == "announced") & (pl.col("node") == view.client))
+    known_addresses = [
+        view.paths[0].server_address,
+        *announced["remote_address"].unique(maintain_order=True).to_list(),
+    ]
+    if path.planned.server_address in known_addresses:
         return ()
-    said = [f"{view.server} announced {', '.join(map(str, known[1:])) or 'nothing'} to {view.client}."]
-    endpoints = [one for host in plan.network.mptcp if host.netns == view.server for one in host.endpoints]
-    if known[1:] and sum({"subflow", "signal"} <= set(one.flags) for one in endpoints) > 1:
-        said.append(
+    sentences = [
+        f"{view.server} announced {', '.join(map(str, known_addresses[1:])) or 'nothing'} to {view.client}."
+    ]
+    endpoints = [
+        endpoint for host in plan.network.mptcp if host.netns == view.server for endpoint in host.endpoints
+    ]
+    if (
+        known_addresses[1:]
+        and sum({"subflow", "signal"} <= set(endpoint.flags) for endpoint in endpoints) > 1
+    ):
+        sentences.append(
             "Where endpoints are both `subflow` and `signal`, Linux announces one: the others count as used once this "
             "side has tried subflows of its own from them."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
@@ -114,16 +128,16 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
     if path.planned is None:
         return ()
     ends = {path.planned.client_address, path.planned.server_address}
-    said = [
-        one
-        for one in findings(plan, tables)
-        if one.flow == facts.view.name
-        and one.code == "JOIN_REFUSED"
-        and all(f" {address}" in one.what for address in ends)
-        and (one.t_us is None or one.t_us < facts.end_us)
+    refusals = [
+        finding
+        for finding in findings(plan, tables)
+        if finding.flow == facts.view.name
+        and finding.code == "JOIN_REFUSED"
+        and all(f" {address}" in finding.what for address in ends)
+        and (finding.t_us is None or finding.t_us < facts.end_us)
     ]
-    if said:
-        return tuple(_sentence(one.what, one.reasons) for one in said)
+    if refusals:
+        return tuple(_sentence(finding.what, finding.reasons) for finding in refusals)
     closed = facts.events.filter(
         (pl.col("event") == "sub_closed")
         & (pl.col("local_address") == path.planned.client_address)

@@ -46,7 +46,7 @@ class PathAccount(Record):
     shares: tuple[Share, ...]
 
 
-class Kernel(Record):
+class KernelTimes(Record):
     """The kernel's own accounting, summed over the sender's subflows and their lives (tcp_info), in us."""
 
     lifetime_us: int
@@ -142,7 +142,7 @@ class FlowExplanation(Record):
     delivery: Delivery | None = None
     """Of streams, requests, pages and UDP; null for what sends as fast as it can."""
     paths: tuple[PathAccount, ...]
-    kernel: Kernel | None
+    kernel: KernelTimes | None
     moments: tuple[Moment, ...] = ()
     sentences: tuple[str, ...] = ()
     """The paragraph."""
@@ -150,15 +150,15 @@ class FlowExplanation(Record):
     """What `--verify` and `--what-if` changed."""
 
     @property
-    def spoken(self) -> tuple[str, float | None]:
+    def primary_metric(self) -> tuple[str, float | None]:
         """The metric that speaks for the flow, and its value."""
-        account = self.delivery
-        if self.basis == "time" or account is None:
+        delivery = self.delivery
+        if self.basis == "time" or delivery is None:
             return "goodput_bps", self.goodput_bps
-        if account.load_us is not None:
-            return account.metric, account.load_us / 1e6
-        lost = account.lost / account.messages
-        return account.metric, lost if self.transport == "udp" else account.p95_us
+        if delivery.load_us is not None:
+            return delivery.metric, delivery.load_us / 1e6
+        lost = delivery.lost / delivery.messages
+        return delivery.metric, lost if self.transport == "udp" else delivery.p95_us
 
 
 class TrialExplanation(Record):

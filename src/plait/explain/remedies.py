@@ -26,7 +26,7 @@ LEAST_BUFFER = 2**20
 class Remedy:
     """One change to try: fields by their path, as `--set` takes them, and in words."""
 
-    what: str
+    description: str
     fields: tuple[tuple[str, Any], ...]
 
 
@@ -53,12 +53,12 @@ class Suspect:
         return [
             link.name
             for link in self.plan.links
-            if {one.name for one in link.directions} & set(self.share.where)
+            if {direction.name for direction in link.directions} & set(self.share.where)
         ]
 
     def fill_bytes(self) -> int:
         """What fills the flow's paths: their rates together times the longest RTT."""
-        flow = next(one for one in self.plan.flows if one.id == self.flow.flow_id)
+        flow = next(planned for planned in self.plan.flows if planned.id == self.flow.flow_id)
         longest = max((path.base_rtt_us for path in flow.paths), default=0.0)
         return int((self.flow.could_bps or 0) * longest / 8e6)
 
@@ -66,45 +66,45 @@ class Suspect:
 def remedy(suspect: Suspect) -> Remedy | None:
     """Returns what to change to take a cause away; None where nothing would."""
     make = _REMEDIES.get(suspect.share.cause)
-    if make is None or not any(one.id == suspect.flow.flow_id for one in suspect.plan.flows):
+    if make is None or not any(flow.id == suspect.flow.flow_id for flow in suspect.plan.flows):
         return None
     return make(suspect)
 
 
-def _receive(suspect: Suspect) -> Remedy:
+def _receive_buffer(suspect: Suspect) -> Remedy:
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.receive_buffer_max))
     fields: list[tuple[str, Any]] = [
         ("tcp.receive_buffer_max", f"{size}B"),
-        *_own_buffer(suspect, "receive_buffer"),
+        *_without_socket_buffer(suspect, "receive_buffer"),
     ]
     return Remedy(f"a receive buffer of up to {size / 1e6:.1f} MB", tuple(fields))
 
 
-def _own_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]]:
+def _without_socket_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]]:
     """What takes a socket option away that the flow asks for."""
     if suspect.entry is None:
         return []
     number, kind = suspect.entry
-    asked = getattr(suspect.scenario.traffic[number].flow, field)
-    return [] if asked is None else [(f"traffic.{number}.{kind}.{field}", None)]
+    requested = getattr(suspect.scenario.traffic[number].flow, field)
+    return [] if requested is None else [(f"traffic.{number}.{kind}.{field}", None)]
 
 
-def _smaller(suspect: Suspect) -> Remedy:
+def _smaller_buffers(suspect: Suspect) -> Remedy:
     size = max(suspect.fill_bytes(), LEAST_BUFFER)
     fields = (("tcp.receive_buffer_max", f"{size}B"), ("tcp.send_buffer_max", f"{size}B"))
     return Remedy(f"buffers of at most {size / 1e6:.1f} MB", fields)
 
 
-def _send(suspect: Suspect) -> Remedy:
+def _send_buffer(suspect: Suspect) -> Remedy:
     size = max(BUFFER * suspect.fill_bytes(), LEAST_BUFFER, 4 * int(suspect.scenario.tcp.send_buffer_max))
     fields: list[tuple[str, Any]] = [
         ("tcp.send_buffer_max", f"{size}B"),
-        *_own_buffer(suspect, "send_buffer"),
+        *_without_socket_buffer(suspect, "send_buffer"),
     ]
     return Remedy(f"a send buffer of up to {size / 1e6:.1f} MB", tuple(fields))
 
 
-def _of_links(field: str, value: Any, what: str) -> Callable[[Suspect], Remedy | None]:
+def _for_links(field: str, value: Any, description: str) -> Callable[[Suspect], Remedy | None]:
     """The same condition for every link that the cause is about, both ways."""
 
     def make(suspect: Suspect) -> Remedy | None:
@@ -113,11 +113,11 @@ def _of_links(field: str, value: Any, what: str) -> Callable[[Suspect], Remedy |
             fields.append((f"network.links.{name}.{field}", value))
             link = suspect.scenario.network.links.get(name)
             for side in ("forward", "backward"):
-                own = getattr(link, side) if link is not None else None
-                if own is not None and field in own.model_fields_set:
+                conditions = getattr(link, side) if link is not None else None
+                if conditions is not None and field in conditions.model_fields_set:
                     fields.append((f"network.links.{name}.{side}.{field}", value))
         names = ", ".join(suspect.links())
-        return Remedy(what.format(links=names), tuple(fields)) if fields else None
+        return Remedy(description.format(links=names), tuple(fields)) if fields else None
 
     return make
 
@@ -126,7 +126,7 @@ def _bucket(suspect: Suspect) -> Remedy | None:
     fields: list[tuple[str, Any]] = [(f"network.links.{name}.bucket", None) for name in suspect.links()]
     for kind in ("hosts", "routers"):
         for name, node in getattr(suspect.scenario.network, kind).items():
-            if node.bucket is not None and any(where.split(" ")[0] == name for where in suspect.share.where):
+            if node.bucket is not None and any(place.split(" ")[0] == name for place in suspect.share.where):
                 fields.append((f"network.{kind}.{name}.bucket", None))
     return Remedy("no token bucket", tuple(fields)) if fields else None
 
@@ -136,7 +136,7 @@ def _scheduler(suspect: Suspect) -> Remedy:
     return Remedy(f"the scheduler `{other}`", (("mptcp.scheduler", other),))
 
 
-def _longer(suspect: Suspect) -> Remedy | None:
+def _longer_transfer(suspect: Suspect) -> Remedy | None:
     if suspect.entry is None:
         return None
     number, kind = suspect.entry
@@ -148,8 +148,8 @@ def _longer(suspect: Suspect) -> Remedy | None:
             ((f"traffic.{number}.{kind}.bytes", f"{int(size) * LONGER}B"),),
         )
     if duration is not None:
-        new = f"{int(duration) * LONGER}ns"
-        return Remedy(f"{LONGER} times as long", ((f"traffic.{number}.{kind}.duration", new),))
+        longer = f"{int(duration) * LONGER}ns"
+        return Remedy(f"{LONGER} times as long", ((f"traffic.{number}.{kind}.duration", longer),))
     return None
 
 
@@ -169,11 +169,11 @@ def _subflow(suspect: Suspect) -> Remedy | None:
     )
 
 
-def _events(suspect: Suspect) -> Remedy | None:
+def _without_events(suspect: Suspect) -> Remedy | None:
     return Remedy("no events", (("events", []),)) if suspect.scenario.events else None
 
 
-def _greedy(suspect: Suspect) -> Remedy | None:
+def _always_sending(suspect: Suspect) -> Remedy | None:
     if suspect.entry is None:
         return None
     number, kind = suspect.entry
@@ -192,12 +192,17 @@ def _without_nagle(suspect: Suspect) -> Remedy | None:
     return Remedy("no Nagle's algorithm (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
 
 
-def _other_start(suspect: Suspect) -> Remedy | None:
-    flow = next(one for one in suspect.plan.flows if one.id == suspect.flow.flow_id)
+def _start_on_best_path(suspect: Suspect) -> Remedy | None:
+    flow = next(candidate for candidate in suspect.plan.flows if candidate.id == suspect.flow.flow_id)
     best = min(flow.paths, key=lambda path: path.base_rtt_us)
     first = best.forward[0] if flow.sender == "client" else best.backward[0]
     name = next(
-        (link.name for link in suspect.plan.links if first in {one.name for one in link.directions}), None
+        (
+            link.name
+            for link in suspect.plan.links
+            if first in {direction.name for direction in link.directions}
+        ),
+        None,
     )
     if name is None or best is flow.paths[0] or suspect.entry is None:
         return None
@@ -205,36 +210,36 @@ def _other_start(suspect: Suspect) -> Remedy | None:
     return Remedy(f"a start on {best.name}", ((f"traffic.{number}.{kind}.via", name),))
 
 
-def _alone(suspect: Suspect) -> Remedy | None:
+def _without_other_traffic(suspect: Suspect) -> Remedy | None:
     if suspect.entry is None or len(suspect.scenario.traffic) < 2:
         return None
     number, _ = suspect.entry
-    own = suspect.scenario.traffic[number].model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return Remedy("no other traffic", (("traffic", [own]),))
+    entry = suspect.scenario.traffic[number].model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return Remedy("no other traffic", (("traffic", [entry]),))
 
 
 _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
-    Cause.RECEIVE_WINDOW: _receive,
-    Cause.HEAD_OF_LINE: _receive,
-    Cause.SEND_BUFFER: _send,
-    Cause.MEMORY_PRESSURE: _smaller,
-    Cause.LOSS_RECOVERY: _of_links("loss", "0%", "no random loss on {links}"),
-    Cause.QUEUE_FULL: _of_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
-    Cause.SHARED_BOTTLENECK: _of_links("rate", None, "no limit on {links}"),
+    Cause.RECEIVE_WINDOW: _receive_buffer,
+    Cause.HEAD_OF_LINE: _receive_buffer,
+    Cause.SEND_BUFFER: _send_buffer,
+    Cause.MEMORY_PRESSURE: _smaller_buffers,
+    Cause.LOSS_RECOVERY: _for_links("loss", "0%", "no random loss on {links}"),
+    Cause.QUEUE_FULL: _for_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
+    Cause.SHARED_BOTTLENECK: _for_links("rate", None, "no limit on {links}"),
     Cause.BUCKET_EMPTY: _bucket,
     Cause.SCHEDULER_IDLE_PATH: _scheduler,
     Cause.DUPLICATES: _scheduler,
     Cause.LAST_BYTES: _scheduler,
-    Cause.TOO_SHORT: _longer,
+    Cause.TOO_SHORT: _longer_transfer,
     Cause.SUBFLOW_NEVER: _subflow,
-    Cause.SUBFLOW_LATE: _events,
-    Cause.SUBFLOW_CLOSED: _events,
-    Cause.PATH_DOWN: _events,
+    Cause.SUBFLOW_LATE: _without_events,
+    Cause.SUBFLOW_CLOSED: _without_events,
+    Cause.PATH_DOWN: _without_events,
     Cause.NAGLE: _without_nagle,
-    Cause.RATE_TOO_HIGH: _of_links("rate", None, "no limit on {links}"),
-    Cause.JITTER: _of_links("jitter", "0ms", "no jitter on {links}"),
-    Cause.RATE_CHANGED: _events,
-    Cause.SENDER_IDLE: _greedy,
-    Cause.INITIAL_PATH_POOR: _other_start,
-    Cause.COMPETING_TRAFFIC: _alone,
+    Cause.RATE_TOO_HIGH: _for_links("rate", None, "no limit on {links}"),
+    Cause.JITTER: _for_links("jitter", "0ms", "no jitter on {links}"),
+    Cause.RATE_CHANGED: _without_events,
+    Cause.SENDER_IDLE: _always_sending,
+    Cause.INITIAL_PATH_POOR: _start_on_best_path,
+    Cause.COMPETING_TRAFFIC: _without_other_traffic,
 }

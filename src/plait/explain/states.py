@@ -22,7 +22,7 @@ from plait.explain.missing import patience_us, poor_initial
 from plait.plan.model.applications import Transfer
 
 if TYPE_CHECKING:
-    from plait.explain.facts import FlowFacts, PathFacts, Track
+    from plait.explain.facts import FlowFacts, PathFacts, SubflowFacts
 
 Array = np.ndarray
 Where = tuple[str, ...]
@@ -50,7 +50,7 @@ class PathTime:
     """Where the time of one path went: microseconds by cause and place in each slice, and what was delivered."""
 
     facts: PathFacts
-    used: Array
+    utilization: Array
     """The share of the path's rate that new payload took in each slice; NaN without a rate."""
     time: dict[tuple[Cause, Where], Array] = field(default_factory=dict)
 
@@ -61,54 +61,54 @@ class PathTime:
             self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
 
 
-def path_time(facts: FlowFacts, path: PathFacts) -> PathTime:
+def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
     """Returns where the time of one path went; its causes sum to the length of each slice."""
     dt = np.diff(facts.edges)
-    out = PathTime(path, _used(facts, path, dt))
+    out = PathTime(path, _utilization(facts, path, dt))
     before = _overlap(facts.edges, facts.start_us, facts.connected_us)
-    _handshake(facts, before, out)
-    if not path.tracks:
+    _add_handshake(facts, before, out)
+    if not path.subflows:
         out.add(Cause.SUBFLOW_NEVER, dt - before, (path.name,))
         return out
     work = np.zeros(len(dt))
-    for track in path.tracks:
-        one = PathTime(path, out.used)
-        work += _track(facts, path, track, one, dt - before) / len(path.tracks)
-        for (cause, where), us in one.time.items():
-            out.add(cause, us / len(path.tracks), where)
-    for cause, where, us in work_causes(facts, path, work, out.used):
+    for subflow in path.subflows:
+        subflow_time = PathTime(path, out.utilization)
+        work += _subflow_time(facts, path, subflow, subflow_time, dt - before) / len(path.subflows)
+        for (cause, where), us in subflow_time.time.items():
+            out.add(cause, us / len(path.subflows), where)
+    for cause, where, us in work_causes(facts, path, work, out.utilization):
         out.add(cause, us, where)
-    _lay_to_memory(facts, out)
-    _close(out, dt)
+    _attribute_to_memory_pressure(facts, out)
+    _balance(out, dt)
     return out
 
 
-def _lay_to_memory(facts: FlowFacts, out: PathTime) -> None:
+def _attribute_to_memory_pressure(facts: FlowFacts, out: PathTime) -> None:
     """Lays what held a stalled flow back to memory, where a host had used up what it gives to TCP.
 
     Its receiver keeps the window small then, and drops what has arrived (RcvPruned): windows are full, paths idle.
     """
-    could = sum(path.could_bps or 0 for path in facts.paths) * facts.payload_ratio
-    if not facts.pressed or not could:
+    capacity = sum(path.could_bps or 0 for path in facts.paths) * facts.payload_ratio
+    if not facts.memory_pressures or not capacity:
         return
-    came = np.nan_to_num(np.diff(facts.delivered)) * 8e6
-    stalled = came < STALLED * could * np.diff(facts.edges)
+    delivered = np.nan_to_num(np.diff(facts.delivered)) * 8e6
+    stalled = delivered < STALLED * capacity * np.diff(facts.edges)
     for (cause, where), us in list(out.time.items()):
         if cause in FOLLOW_FROM_MEMORY:
             out.time[cause, where] = us * ~stalled
-            out.add(Cause.MEMORY_PRESSURE, us * stalled, tuple(facts.pressed))
+            out.add(Cause.MEMORY_PRESSURE, us * stalled, tuple(facts.memory_pressures))
 
 
-def _handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
+def _add_handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
     """The time until the connection is there; an initial path far longer than another one is to blame for it."""
     initial = facts.view.paths[0] if facts.view.paths else None
-    if facts.view.transport == "mptcp" and any(poor_initial(initial, one.planned) for one in facts.paths):
+    if facts.view.transport == "mptcp" and any(poor_initial(initial, path.planned) for path in facts.paths):
         out.add(Cause.INITIAL_PATH_POOR, before, (initial.name if initial is not None else "",))
     else:
         out.add(Cause.TOO_SHORT, before, ("handshake",))
 
 
-def _close(out: PathTime, dt: Array) -> None:
+def _balance(out: PathTime, dt: Array) -> None:
     """Rounding of the kernel's jiffies and of samples is taken off, or added to what is not known."""
     total = np.sum(list(out.time.values()), axis=0) if out.time else np.zeros(len(dt))
     scale = np.where(total > dt, dt / np.maximum(total, 1e-9), 1.0)
@@ -117,12 +117,12 @@ def _close(out: PathTime, dt: Array) -> None:
     out.add(Cause.NOT_KNOWN, dt - total * scale)
 
 
-def _used(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
+def _utilization(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
     if not path.could_bps:
         return np.full(len(dt), np.nan)
     payload = np.zeros(len(dt))
-    for track in path.tracks:
-        payload += np.nan_to_num(track.grown("sent_bytes") - track.grown("retransmitted_bytes"))
+    for subflow in path.subflows:
+        payload += np.nan_to_num(subflow.growth("sent_bytes") - subflow.growth("retransmitted_bytes"))
     rate = path.could_bps * facts.payload_ratio / 8e6
     return np.asarray(np.clip(payload * (1 - copies(facts)) / np.maximum(rate * dt, 1e-9), 0, None))
 
@@ -131,60 +131,65 @@ def _overlap(edges: Array, begin: float, end: float) -> Array:
     return np.asarray(np.maximum(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0))
 
 
-def _track(facts: FlowFacts, path: PathFacts, track: Track, out: PathTime, rest: Array) -> Array:
+def _subflow_time(
+    facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out: PathTime, rest: Array
+) -> Array:
     """Adds the time in which one subflow was not there or had nothing to do; returns that in which it worked."""
     edges = facts.edges
     alive = np.minimum(
-        _overlap(edges, max(track.born_us, facts.connected_us), min(track.gone_us, edges[-1])), rest
+        _overlap(edges, max(subflow.established_us, facts.connected_us), min(subflow.closed_us, edges[-1])),
+        rest,
     )
-    if track.number != 0:
-        _before_birth(facts, path, track, out)
-    out.add(Cause.SUBFLOW_CLOSED, np.minimum(_overlap(edges, track.gone_us, edges[-1]), rest), (path.name,))
-    ways = (*path.planned.forward, *path.planned.backward) if path.planned is not None else ()
-    down = np.minimum(facts.network.down(ways) * np.diff(edges), alive)
+    if subflow.number != 0:
+        _add_join_time(facts, path, subflow, out)
+    out.add(
+        Cause.SUBFLOW_CLOSED, np.minimum(_overlap(edges, subflow.closed_us, edges[-1]), rest), (path.name,)
+    )
+    links = (*path.planned.forward, *path.planned.backward) if path.planned is not None else ()
+    down = np.minimum(facts.network.down(links) * np.diff(edges), alive)
     out.add(Cause.PATH_DOWN, down, (path.name,))
     alive = alive - down
-    busy, window, room = _accounted(track, alive)
+    busy, window, room = _kernel_times(subflow, alive)
     where = (path.name,)
-    held = _window_cause(facts, path)
+    window_masks = _window_cause(facts, path)
     for half in (0, 1):
-        at = slice(half, facts.slices + half)
-        for cause, mask in held.items():
-            out.add(cause, window / 2 * mask[at], where)
+        edge = slice(half, facts.slices + half)
+        for cause, mask in window_masks.items():
+            out.add(cause, window / 2 * mask[edge], where)
     idle = alive - busy + room
     work = busy - window - room
-    waiting = _has_work(track)
-    reasons = _reasons(facts, path)
-    kept = np.zeros(facts.slices)
+    has_work = _has_work(subflow)
+    reasons = _idle_reasons(facts, path)
+    queued_work = np.zeros(facts.slices)
     for half in (0, 1):
-        at, other = slice(half, facts.slices + half), slice(1 - half, facts.slices + 1 - half)
-        kept += work / 2 * waiting[at]
-        loose = work / 2 * ~waiting[at] + idle / 2
+        edge, other_edge = slice(half, facts.slices + half), slice(1 - half, facts.slices + 1 - half)
+        queued_work += work / 2 * has_work[edge]
+        loose = work / 2 * ~has_work[edge] + idle / 2
         for cause, mask in reasons.items():
             # Where one end has work for the path and the other has not, idle time is explained by the other.
-            chosen = np.where(waiting[at] & ~waiting[other], mask[other], mask[at])
+            chosen = np.where(has_work[edge] & ~has_work[other_edge], mask[other_edge], mask[edge])
             out.add(cause, loose * chosen, where)
-    return kept
+    return queued_work
 
 
-def _accounted(track: Track, alive: Array) -> tuple[Array, Array, Array]:
+def _kernel_times(subflow: SubflowFacts, alive: Array) -> tuple[Array, Array, Array]:
     """The kernel's busy, rwnd-limited and sndbuf-limited time in each slice, within what there is."""
-    busy = track.grown("busy_us")
+    busy = subflow.growth("busy_us")
     busy = np.where(np.isnan(busy), alive, np.clip(busy, 0, alive))
-    window = np.clip(np.nan_to_num(track.grown("rwnd_limited_us")), 0, busy)
-    room = np.clip(np.nan_to_num(track.grown("sndbuf_limited_us")), 0, busy - window)
+    window = np.clip(np.nan_to_num(subflow.growth("rwnd_limited_us")), 0, busy)
+    room = np.clip(np.nan_to_num(subflow.growth("sndbuf_limited_us")), 0, busy - window)
     return busy, window, room
 
 
-def _has_work(track: Track) -> Array:
+def _has_work(subflow: SubflowFacts) -> Array:
     """Whether data wait in the subflow for its congestion window, at each edge.
 
     Less than a segment waits for acknowledgements instead (Nagle), unless the window is full as well. A full window
     alone says nothing: where an application is slow, the kernel lets it grow no further.
     """
-    waits = track.at["notsent_bytes"]
-    full = track.at["unacked_segments"] >= CWND_USED * track.at["cwnd_segments"]
-    return np.asarray((waits >= track.at["mss_bytes"]) | ((waits > 0) & full))
+    not_sent = subflow.samples["notsent_bytes"]
+    cwnd_full = subflow.samples["unacked_segments"] >= CWND_USED * subflow.samples["cwnd_segments"]
+    return np.asarray((not_sent >= subflow.samples["mss_bytes"]) | ((not_sent > 0) & cwnd_full))
 
 
 def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
@@ -194,43 +199,43 @@ def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     takes far longer.
     """
     window = np.nan_to_num(facts.window, nan=np.inf)
-    waits = facts.out_of_order >= WAITING_SHARE * window
-    others = [_rtt(other) for other in facts.paths if other is not path and other.tracks]
+    head_of_line = facts.out_of_order >= WAITING_SHARE * window
+    others = [_rtt(other) for other in facts.paths if other is not path and other.subflows]
     if others and path.could_bps and path.planned is not None:
         enough = window >= path.could_bps * path.planned.base_rtt_us / 8e6
         far = np.nanmax(np.array(others), axis=0) >= FAR * _rtt(path)
-        waits |= enough & far & np.isfinite(window)
-    return {Cause.HEAD_OF_LINE: waits, Cause.RECEIVE_WINDOW: ~waits}
+        head_of_line |= enough & far & np.isfinite(window)
+    return {Cause.HEAD_OF_LINE: head_of_line, Cause.RECEIVE_WINDOW: ~head_of_line}
 
 
 def _rtt(path: PathFacts) -> Array:
     """The smoothed round-trip time at each edge, of the quickest subflow of a path; its base RTT until it is known."""
     base = path.planned.base_rtt_us if path.planned is not None else np.inf
-    known = np.array([track.at["rtt_us"] for track in path.tracks])
-    return np.asarray(np.nan_to_num(np.min(known, axis=0), nan=base)) if len(known) else np.array([base])
+    rtts = np.array([subflow.samples["rtt_us"] for subflow in path.subflows])
+    return np.asarray(np.nan_to_num(np.min(rtts, axis=0), nan=base)) if len(rtts) else np.array([base])
 
 
-def _reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
+def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     """At each edge, why a subflow that could send has nothing to send. Exactly one is true."""
     mptcp = facts.view.transport == "mptcp" and not facts.row.get("fallback")
     unsent = np.nan_to_num(facts.unsent) > 0
-    closed = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
-    held = _window_cause(facts, path)
-    written = _all_written(facts)
+    window_full = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
+    window_masks = _window_cause(facts, path)
+    all_written = _all_written(facts)
     blocked = np.nan_to_num(facts.send_memory) >= FULL_BUFFER * np.nan_to_num(facts.send_buffer, nan=np.inf)
     if facts.view.greedy:
         blocked = np.ones(len(blocked), dtype=bool)
-    blocked &= ~unsent & ~written
-    found = {
-        Cause.HEAD_OF_LINE: unsent & closed & held[Cause.HEAD_OF_LINE],
-        Cause.RECEIVE_WINDOW: unsent & closed & ~held[Cause.HEAD_OF_LINE],
-        Cause.SCHEDULER_IDLE_PATH: unsent & ~closed & mptcp,
-        Cause.NOT_KNOWN: unsent & ~closed & (not mptcp),
-        Cause.LAST_BYTES: ~unsent & written,
+    blocked &= ~unsent & ~all_written
+    reasons = {
+        Cause.HEAD_OF_LINE: unsent & window_full & window_masks[Cause.HEAD_OF_LINE],
+        Cause.RECEIVE_WINDOW: unsent & window_full & ~window_masks[Cause.HEAD_OF_LINE],
+        Cause.SCHEDULER_IDLE_PATH: unsent & ~window_full & mptcp,
+        Cause.NOT_KNOWN: unsent & ~window_full & (not mptcp),
+        Cause.LAST_BYTES: ~unsent & all_written,
         Cause.SEND_BUFFER: blocked,
     }
-    found[Cause.SENDER_IDLE] = ~np.logical_or.reduce(list(found.values()))
-    return found
+    reasons[Cause.SENDER_IDLE] = ~np.logical_or.reduce(list(reasons.values()))
+    return reasons
 
 
 def _all_written(facts: FlowFacts) -> Array:
@@ -242,22 +247,22 @@ def _all_written(facts: FlowFacts) -> Array:
         return none
     sent = np.sum(
         [
-            np.nan_to_num(track.at["sent_bytes"] - track.at["retransmitted_bytes"])
+            np.nan_to_num(subflow.samples["sent_bytes"] - subflow.samples["retransmitted_bytes"])
             for path in facts.paths
-            for track in path.tracks
+            for subflow in path.subflows
         ],
         axis=0,
     )
     return np.asarray(sent - np.nan_to_num(facts.reinjected) >= size) if np.ndim(sent) else none
 
 
-def _before_birth(facts: FlowFacts, path: PathFacts, track: Track, out: PathTime) -> None:
+def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out: PathTime) -> None:
     """The time from the connection's handshake to the subflow's: as long as it takes, or longer."""
     initial = facts.view.paths[0] if facts.view.paths else None
     usual = facts.connected_us + patience_us(initial, path.planned)
     poor = poor_initial(initial, path.planned)
-    early = _overlap(facts.edges, facts.connected_us, min(track.born_us, usual))
+    early = _overlap(facts.edges, facts.connected_us, min(subflow.established_us, usual))
     cause = Cause.INITIAL_PATH_POOR if poor else Cause.TOO_SHORT
     out.add(cause, early, (initial.name,) if poor and initial is not None else ("handshake",))
-    late = _overlap(facts.edges, usual, track.born_us)
+    late = _overlap(facts.edges, usual, subflow.established_us)
     out.add(Cause.SUBFLOW_LATE, late, (path.name,))

@@ -27,56 +27,58 @@ CARRIED = 0.9
 
 def with_tunnels(plan: Plan, tables: Tables) -> Plan:
     """Returns the plan with paths for the connections that have none of it; as it is, without such."""
-    if not any(_inside(flow) for flow in plan.flows):
+    if not any(_is_in_tunnel(flow) for flow in plan.flows):
         return plan
-    flows = tuple(_through(plan, tables, flow) if _inside(flow) else flow for flow in plan.flows)
+    flows = tuple(
+        _with_paths_below(plan, tables, flow) if _is_in_tunnel(flow) else flow for flow in plan.flows
+    )
     return plan.model_copy(update={"flows": flows})
 
 
-def _inside(flow: Flow) -> bool:
+def _is_in_tunnel(flow: Flow) -> bool:
     return isinstance(flow.application, Connection) and not flow.paths
 
 
-def _through(plan: Plan, tables: Tables, flow: Flow) -> Flow:
-    ends = (flow.client.netns, flow.server.netns)
-    source, target = ends if flow.sender == "client" else ends[::-1]
+def _with_paths_below(plan: Plan, tables: Tables, flow: Flow) -> Flow:
+    nodes = (flow.client.netns, flow.server.netns)
+    source, target = nodes if flow.sender == "client" else nodes[::-1]
     peers = peers_between(plan, source, target)
     if peers is None:
         return flow
     rows = tables["subflows"].filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for _, part in rows.sort("t_us").group_by("subflow", maintain_order=True):
-        under = _under(part, tables["links"], peers.paths)
-        if under is None:
+        path = _path_below(part, tables["links"], peers.paths)
+        if path is None:
             continue
         first = part.row(0, named=True)
-        ends = (first["local_address"], first["remote_address"])
-        client, server = ends if flow.sender == "client" else ends[::-1]
-        name = f"{under.name} (tunnel)"
-        name = name if name not in found else f"{name} {len(found) + 1}"
-        found[name] = under.model_copy(
+        addresses = (first["local_address"], first["remote_address"])
+        client, server = addresses if flow.sender == "client" else addresses[::-1]
+        name = f"{path.name} (tunnel)"
+        name = name if name not in paths else f"{name} {len(paths) + 1}"
+        paths[name] = path.model_copy(
             update={"name": name, "client_address": client, "server_address": server}
         )
-    return flow.model_copy(update={"paths": tuple(found.values())})
+    return flow.model_copy(update={"paths": tuple(paths.values())})
 
 
-def _under(part: pl.DataFrame, links: pl.DataFrame, paths: Sequence[Path]) -> Path | None:
+def _path_below(part: pl.DataFrame, links: pl.DataFrame, paths: Sequence[Path]) -> Path | None:
     """The path whose first link carried what a subflow sent, best in step with it."""
     sent = part.select("t_us", "sent_bytes").drop_nulls()
     if sent.height < 2:
         return None
     edges = sent["t_us"].to_numpy().astype(float)
-    own = np.diff(sent["sent_bytes"].to_numpy().astype(float))
+    sent_bytes = np.diff(sent["sent_bytes"].to_numpy().astype(float))
     best: tuple[float, Path | None] = (-2.0, None)
     for path in paths:
-        known = links.filter(pl.col("link") == path.forward[0]).select("t_us", "sent_bytes").drop_nulls()
-        if known.is_empty():
+        samples = links.filter(pl.col("link") == path.forward[0]).select("t_us", "sent_bytes").drop_nulls()
+        if samples.is_empty():
             continue
-        carried = np.diff(np.interp(edges, known["t_us"].to_numpy(), known["sent_bytes"].to_numpy()))
-        if carried.sum() < CARRIED * own.sum():
+        carried = np.diff(np.interp(edges, samples["t_us"].to_numpy(), samples["sent_bytes"].to_numpy()))
+        if carried.sum() < CARRIED * sent_bytes.sum():
             continue
-        steady = not own.std() or not carried.std()
-        step = -1.0 if steady else float(np.corrcoef(own, carried)[0, 1])
-        if step > best[0]:
-            best = (step, path)
+        steady = not sent_bytes.std() or not carried.std()
+        correlation = -1.0 if steady else float(np.corrcoef(sent_bytes, carried)[0, 1])
+        if correlation > best[0]:
+            best = (correlation, path)
     return best[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.explain.attribution import Possible
+from plait.explain.attribution import UnrestrictedPaths
 from plait.plan.structure import structure, without_traces
 from plait.plan.traffic.flow_slots import slots
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
 
 
-def possible_of_case(asked: object, case: str, plan: Plan) -> dict[int, Possible]:
+def unrestricted_paths_of_case(scenario: object, case: str, plan: Plan) -> dict[int, UnrestrictedPaths]:
     """Returns the same for a case of a scenario as study.json keeps it; empty where nothing is restricted.
 
     Raises pydantic's ValidationError when this version does not take the scenario.
     """
-    if not isinstance(asked, dict):
+    if not isinstance(scenario, dict):
         return {}
-    mptcp, varied = asked.get("mptcp") or {}, str(asked.get("vary") or "")
+    mptcp, varied = scenario.get("mptcp") or {}, str(scenario.get("vary") or "")
     if not (mptcp.get("limits") or mptcp.get("endpoints") or "limits" in varied or "endpoints" in varied):
         return {}
     from plait.scenario import Scenario
     from plait.scenario.vary.cases import expand
 
-    found = next((one for one in expand(Scenario.model_validate(asked)) if one.name == case), None)
-    return possible(found.scenario, plan) if found is not None else {}
+    cases = {expanded.name: expanded.scenario for expanded in expand(Scenario.model_validate(scenario))}
+    return unrestricted_paths(cases[case], plan) if case in cases else {}
 
 
-def possible(scenario: Scenario, plan: Plan) -> dict[int, Possible]:
+def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, UnrestrictedPaths]:
     """Returns by a flow's number what the path manager was kept from; `scenario` is one case, `plan` its plan.
 
     Empty where nothing is restricted. No file that the scenario names is needed: a result folder has none of them.
@@ -39,16 +39,16 @@ def possible(scenario: Scenario, plan: Plan) -> dict[int, Possible]:
     if not (scenario.mptcp.limits or scenario.mptcp.endpoints):
         return {}
     shape = without_traces(scenario)
-    freed = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
-    free = structure(shape.model_copy(update={"mptcp": freed})).paths()
+    mptcp = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
+    unrestricted = structure(shape.model_copy(update={"mptcp": mptcp})).paths()
     lacks = structure(shape).lacking()
-    found = {}
-    for flow, paths, slot in zip(plan.flows, free, slots(scenario), strict=True):
+    by_flow = {}
+    for flow, paths, slot in zip(plan.flows, unrestricted, slots(scenario), strict=True):
         if flow.transport != "mptcp":
             continue
-        known = {path.name for path in flow.paths}
-        further = tuple(path for path in paths if path.name not in known)
+        planned = {path.name for path in flow.paths}
+        further = tuple(path for path in paths if path.name not in planned)
         reasons = lacks[slot.entry]
         if further:
-            found[flow.id] = Possible(further, reasons[0].reason if reasons else None)
-    return found
+            by_flow[flow.id] = UnrestrictedPaths(further, reasons[0].reason if reasons else None)
+    return by_flow

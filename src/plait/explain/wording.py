@@ -6,73 +6,79 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.wording import number_word, percent, rate, seconds
 from plait.explain.causes import CAUSES, Cause
-from plait.explain.missing import WORDS
+from plait.explain.missing import REASON_TEXTS
 
 if TYPE_CHECKING:
     from plait.explain.model import FlowExplanation, PathAccount, Share
 
-MOST_NAMED = 3
-MOST_PATHS = 6
-CLOSE = 0.9
+MAX_NAMED = 3
+MAX_PATHS = 6
+NEAR_CAPACITY = 0.9
 """A flow that reached so much of what its paths could give is not held back by anything worth a name."""
 
 
-def paragraph(found: FlowExplanation, *, greedy: bool) -> tuple[str, ...]:
+def paragraph(flow: FlowExplanation, *, greedy: bool) -> tuple[str, ...]:
     """Returns the paragraph of a flow, sentence by sentence."""
-    return tuple(one for one in (_total(found), *paths(found), *causes(found, greedy=greedy)) if one)
-
-
-def _total(found: FlowExplanation) -> str:
-    got = rate(found.goodput_bps)
-    if found.could_bps is None or found.goodput_bps is None:
-        return f"{found.flow} got {got}; not every path has a rate, so what it could have got is not known."
-    share = percent(found.goodput_bps / found.could_bps, 3)
-    return (
-        f"{found.flow} got {got}, {share} of the {rate(found.could_bps)} that {together(found)} could give."
+    return tuple(
+        sentence for sentence in (_total(flow), *paths(flow), *causes(flow, greedy=greedy)) if sentence
     )
 
 
-def together(found: FlowExplanation) -> str:
+def _total(flow: FlowExplanation) -> str:
+    goodput = rate(flow.goodput_bps)
+    if flow.could_bps is None or flow.goodput_bps is None:
+        return (
+            f"{flow.flow} got {goodput}; not every path has a rate, so what it could have got is not known."
+        )
+    share = percent(flow.goodput_bps / flow.could_bps, 3)
+    return (
+        f"{flow.flow} got {goodput}, {share} of the {rate(flow.could_bps)} that {together(flow)} could give."
+    )
+
+
+def together(flow: FlowExplanation) -> str:
     """Returns "its path", "its two paths together"."""
-    many = len(found.paths)
-    return "its path" if many == 1 else f"its {number_word(many)} paths together"
+    count = len(flow.paths)
+    return "its path" if count == 1 else f"its {number_word(count)} paths together"
 
 
-def paths(found: FlowExplanation) -> list[str]:
+def paths(flow: FlowExplanation) -> list[str]:
     """Returns what each of several paths gave."""
-    if len(found.paths) < 2:
+    if len(flow.paths) < 2:
         return []
-    told = [_path(one) for one in found.paths[:MOST_PATHS]]
-    more = len(found.paths) - MOST_PATHS
-    return [f"{'; '.join(told)}{f'; and {more} further paths' if more > 0 else ''}."]
+    clauses = [_path(path) for path in flow.paths[:MAX_PATHS]]
+    more = len(flow.paths) - MAX_PATHS
+    return [f"{'; '.join(clauses)}{f'; and {more} further paths' if more > 0 else ''}."]
 
 
-def _path(one: PathAccount) -> str:
-    if not one.subflows:
-        return f"{one.path} gave nothing"
-    if one.could_bps is None:
-        return f"{one.path} gave {rate(one.gave_bps)}"
-    return f"{one.path} gave {rate(one.gave_bps)} of {rate(one.could_bps)}"
+def _path(account: PathAccount) -> str:
+    if not account.subflows:
+        return f"{account.path} gave nothing"
+    if account.could_bps is None:
+        return f"{account.path} gave {rate(account.gave_bps)}"
+    return f"{account.path} gave {rate(account.gave_bps)} of {rate(account.could_bps)}"
 
 
-def causes(found: FlowExplanation, *, greedy: bool) -> list[str]:
+def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
     """Returns what held a flow back, the dearest first, and what to try."""
-    by_cause = {share.cause: share for share in found.shares}
-    named = [by_cause[cause] for cause in found.named[:MOST_NAMED]]
+    by_cause = {share.cause: share for share in flow.shares}
+    named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
-        return [_nothing(found, greedy=greedy)]
-    said = [f"What held it back {'most' if len(found.named) > 1 else 'was this'}: {cause_sentence(named[0])}"]
-    said += [f"Further: {cause_sentence(share)}" for share in named[1:]]
+        return [_nothing(flow, greedy=greedy)]
+    sentences = [
+        f"What held it back {'most' if len(flow.named) > 1 else 'was this'}: {cause_sentence(named[0])}"
+    ]
+    sentences += [f"Further: {cause_sentence(share)}" for share in named[1:]]
     remedy = CAUSES[named[0].cause].remedy
     if remedy:
-        said.append(f"To try: {remedy}.")
-    return said
+        sentences.append(f"To try: {remedy}.")
+    return sentences
 
 
-def _nothing(found: FlowExplanation, *, greedy: bool) -> str:
-    if found.could_bps is None or found.goodput_bps is None:
+def _nothing(flow: FlowExplanation, *, greedy: bool) -> str:
+    if flow.could_bps is None or flow.goodput_bps is None:
         return "No cause took enough of its time to be named."
-    if found.goodput_bps >= CLOSE * found.could_bps:
+    if flow.goodput_bps >= NEAR_CAPACITY * flow.could_bps:
         return "Nothing held it back: its links are what limits it."
     if not greedy:
         return "It sent what it had to send."
@@ -83,7 +89,7 @@ def cause_sentence(share: Share) -> str:
     """Returns one cause with its place, its time and its cost."""
     clause = CAUSES[share.cause].clause
     if share.cause is Cause.SUBFLOW_NEVER and share.reason is not None:
-        clause = f"the subflow on {share.where[0]} never came, because {WORDS[share.reason]}"
+        clause = f"the subflow on {share.where[0]} never came, because {REASON_TEXTS[share.reason]}"
     elif share.where and share.cause is not Cause.TOO_SHORT:
         clause = f"{clause} ({', '.join(share.where[:3])})"
     since = ""

@@ -26,10 +26,10 @@ class Draft:
     """(host, link) whose subflows are for when the others fail."""
     events: list[dict[str, str]] = field(default_factory=list)
 
-    def link_name(self, one: str, other: str) -> str:
+    def link_name(self, node: str, peer: str) -> str:
         """Returns the name of the next link between two nodes: `a-b`, then `a-b#2`."""
-        before = sum({one, other} == {a, b} for a, b, _, _ in self.links)
-        return f"{one}-{other}" if not before else f"{one}-{other}#{before + 1}"
+        earlier = sum({node, peer} == {a, b} for a, b, _, _ in self.links)
+        return f"{node}-{peer}" if not earlier else f"{node}-{peer}#{earlier + 1}"
 
     def text(self) -> str:
         """Returns the scenario file."""
@@ -42,18 +42,20 @@ class Draft:
                 lines.append(f"  {name}: [{', '.join(nodes)}]")
         lines.append("  links:")
         seen: dict[frozenset[str], int] = {}
-        for one, other, conditions, remark in self.links:
-            pair = frozenset((one, other))
+        for node, peer, conditions, remark in self.links:
+            pair = frozenset((node, peer))
             seen[pair] = seen.get(pair, 0) + 1
             suffix = f"#{seen[pair]}" if seen[pair] > 1 else ""
-            name = f'"{one}-{other}{suffix}"' if suffix else f"{one}-{other}"
+            name = f'"{node}-{peer}{suffix}"' if suffix else f"{node}-{peer}"
             inside = ", ".join(f"{key}: {value}" for key, value in conditions.items())
             lines.append(f"    {name}: {{{inside}}}" + (f"  # {remark}" if remark else ""))
         if self.backups:
             lines.append("mptcp:\n  endpoints:")
             for host in dict.fromkeys(host for host, _ in self.backups):
                 links = [
-                    f'{{link: "{link}", flags: [subflow, backup]}}' for at, link in self.backups if at == host
+                    f'{{link: "{link}", flags: [subflow, backup]}}'
+                    for backup_host, link in self.backups
+                    if backup_host == host
                 ]
                 lines.append(f"    {host}: [{', '.join(links)}]")
         if len(self.hosts) > 1:

@@ -20,30 +20,30 @@ def looks_like(text: str) -> bool:
     return re.search(r"^\s*(from|import)\s+mininet", text, re.MULTILINE) is not None
 
 
-def draft(told: Mapping[str, Any], source: str) -> Draft:
+def draft(recorded: Mapping[str, Any], source: str) -> Draft:
     """Returns the topology as a scenario."""
-    found = Draft(f"{source}, imported from Mininet")
+    topology = Draft(f"{source}, imported from Mininet")
     names = {}
-    for name, is_switch, options in told["nodes"]:
+    for name, is_switch, options in recorded["nodes"]:
         names[name] = node_name(name)
-        (found.switches if is_switch else found.hosts).append(names[name])
+        (topology.switches if is_switch else topology.hosts).append(names[name])
         if names[name] != name:
-            found.remarks.append(f"the name {name}, which is {names[name]} here")
+            topology.remarks.append(f"the name {name}, which is {names[name]} here")
         for option, value in options.items():
             if option not in _SILENT and value is not None:
-                found.remarks.append(f"{name}: {option}={value}")
-    for one, other, options in told["links"]:
+                topology.remarks.append(f"{name}: {option}={value}")
+    for node, peer, options in recorded["links"]:
         conditions, rest = _conditions(options)
-        found.links.append((names[one], names[other], conditions, ""))
-        found.remarks.extend(f"link {one}-{other}: {text}" for text in rest)
-    found.remarks.append("addresses (plait gives addresses of its own, a subnet to each segment)")
-    return found
+        topology.links.append((names[node], names[peer], conditions, ""))
+        topology.remarks.extend(f"link {node}-{peer}: {text}" for text in rest)
+    topology.remarks.append("addresses (plait gives addresses of its own, a subnet to each segment)")
+    return topology
 
 
 def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """The conditions of a TCLink, and what of it has no place."""
     conditions: dict[str, str] = {}
-    rest = []
+    unsupported = []
     for option, value in options.items():
         if value is None or option in _SILENT or (option == "loss" and not value):
             continue
@@ -53,11 +53,13 @@ def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
             conditions["loss"] = f"{number(float(value))}%"
         elif option == "max_queue_size":
             conditions["queue"] = f"{int(value)}pkt"
-        elif option in {"delay", "jitter"} and (read := _DELAY.fullmatch(str(value))):
-            unit = read[2] or ""
-            conditions[option] = f"{read[1]}{_UNITS.get(unit, unit)}"
+        elif option in {"delay", "jitter"} and (delay := _DELAY.fullmatch(str(value))):
+            unit = delay[2] or ""
+            conditions[option] = f"{delay[1]}{_UNITS.get(unit, unit)}"
         else:
-            rest.append(f"{option}={value}")
+            unsupported.append(f"{option}={value}")
     if "queue" in conditions and "rate" not in conditions:
-        rest.append(f"max_queue_size={conditions.pop('queue')[:-3]} (a link without bw has no queue here)")
-    return conditions, rest
+        unsupported.append(
+            f"max_queue_size={conditions.pop('queue')[:-3]} (a link without bw has no queue here)"
+        )
+    return conditions, unsupported

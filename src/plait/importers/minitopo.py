@@ -13,7 +13,7 @@ from plait.errors import Mistake, ScenarioError
 from plait.importers.draft import Draft, number
 
 _FRAME = 1500
-_KNOWN = ("MultiIf",)
+_TOPOLOGIES = ("MultiIf",)
 _FIELDS = ("delay", "queueSize", "bandwidth", "loss", "backup")
 _PATH = re.compile(r"path_(?:(?P<type>[a-z0-9]+)_)?(?P<id>\d+)")
 _ENDS = {"c2r": ("Client", "Router"), "r2s": ("Router", "Server")}
@@ -26,7 +26,7 @@ def looks_like(text: str) -> bool:
 
 def draft(text: str, source: str) -> Draft:
     """Returns the topology as a scenario (ScenarioError with all mistakes, located)."""
-    found = Draft(f"{source}, imported from minitopo")
+    topology = Draft(f"{source}, imported from minitopo")
     mistakes: list[Mistake] = []
     paths: list[tuple[str, int, dict[str, float]]] = []
     for line_number, line in enumerate(text.splitlines(), 1):
@@ -34,36 +34,38 @@ def draft(text: str, source: str) -> Draft:
             continue
         key, colon, value = (part.strip() for part in line.partition(":"))
         try:
-            _read(key, value if colon else None, found, paths)
+            _read(key, value if colon else None, topology, paths)
         except ValueError as error:
             mistakes.append(Mistake(source, line_number, 1, key, str(error)))
     if not paths and not mistakes:
         mistakes.append(Mistake(source, None, None, "", "there is no path in it, such as path_c2r_0:10,50,5"))
     if mistakes:
         raise ScenarioError(mistakes)
-    _build(found, paths)
-    return found
+    _build(topology, paths)
+    return topology
 
 
-def _read(key: str, value: str | None, found: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> None:
+def _read(
+    key: str, value: str | None, topology: Draft, paths: list[tuple[str, int, dict[str, float]]]
+) -> None:
     if value is None:
         raise ValueError("a line is KEY:VALUE")
     path = _PATH.fullmatch(key)
     if path:
         kind = path["type"] or "c2r"
         if kind not in _ENDS:
-            found.remarks.append(f"{key}: links of the type {kind} (there are c2r and r2s here)")
+            topology.remarks.append(f"{key}: links of the type {kind} (there are c2r and r2s here)")
             return
         paths.append((kind, int(path["id"]), _characteristics(value)))
     elif key == "topoType":
-        if value not in _KNOWN:
-            raise ValueError(f"{value} is not carried over; {', '.join(_KNOWN)} is")
+        if value not in _TOPOLOGIES:
+            raise ValueError(f"{value} is not carried over; {', '.join(_TOPOLOGIES)} is")
     elif key in {"leftSubnet", "rightSubnet"}:
-        found.remarks.append(f"{key} {value}: plait gives addresses of its own")
+        topology.remarks.append(f"{key} {value}: plait gives addresses of its own")
     elif key.startswith("netemAt_"):
-        found.remarks.append(f"{key}: {value} (write it as `events:`)")
+        topology.remarks.append(f"{key}: {value} (write it as `events:`)")
     elif key != "changeNetem":
-        found.remarks.append(f"{key}: {value}")
+        topology.remarks.append(f"{key}: {value}")
 
 
 def _characteristics(value: str) -> dict[str, float]:
@@ -83,21 +85,21 @@ def _characteristics(value: str) -> dict[str, float]:
     return dict(zip(_FIELDS, numbers, strict=False))
 
 
-def _build(found: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> None:
-    found.hosts, found.routers = ["Client", "Server"], ["Router"]
-    for kind, _, path in sorted(paths, key=lambda one: (one[0], one[1])):
-        one, other = _ENDS[kind]
-        name = found.link_name(one, other)
+def _build(topology: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> None:
+    topology.hosts, topology.routers = ["Client", "Server"], ["Router"]
+    for kind, _, path in sorted(paths, key=lambda entry: entry[:2]):
+        node, peer = _ENDS[kind]
+        name = topology.link_name(node, peer)
         conditions = {"rate": f"{number(path['bandwidth'])}mbit", "delay": f"{number(path['delay'])}ms"}
         conditions["queue"] = f"{_buffer_bytes(path)}B"
         if path.get("loss"):
             conditions["loss"] = f"{number(path['loss'])}%"
-        found.links.append((one, other, conditions, f"queueSize {number(path['queueSize'])}"))
+        topology.links.append((node, peer, conditions, f"queueSize {number(path['queueSize'])}"))
         if path.get("backup"):
-            found.backups.append(("Client" if kind == "c2r" else "Server", name))
+            topology.backups.append(("Client" if kind == "c2r" else "Server", name))
     if not any(kind == "r2s" for kind, _, _ in paths):
-        found.links.append(("Router", "Server", {}, "unlimited, as in minitopo"))
-    found.remarks.append("a policer's burst of 15000 bytes on every link")
+        topology.links.append(("Router", "Server", {}, "unlimited, as in minitopo"))
+    topology.remarks.append("a policer's burst of 15000 bytes on every link")
 
 
 def _buffer_bytes(path: dict[str, float]) -> int:

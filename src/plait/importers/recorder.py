@@ -84,9 +84,9 @@ def _candidates(path: str, base: type) -> dict[str, Any]:
     if isinstance(named, dict) and named:
         return named
     return {
-        name: found
-        for name, found in vars(module).items()
-        if isinstance(found, type) and issubclass(found, base) and found.__module__ == "imported"
+        name: candidate
+        for name, candidate in vars(module).items()
+        if isinstance(candidate, type) and issubclass(candidate, base) and candidate.__module__ == "imported"
     }
 
 
@@ -99,16 +99,16 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Prints `{"classes": [..]}` when it is not clear which topology is meant, or the topology."""
     path, wanted = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
-    found = _candidates(path, _topo_class())
-    if wanted not in found and (wanted or len(found) != 1):
-        print(json.dumps({"classes": sorted(found)}))
+    candidates = _candidates(path, _topo_class())
+    if wanted not in candidates and (wanted or len(candidates) != 1):
+        print(json.dumps({"classes": sorted(candidates)}))
         return
-    topo = found[wanted or next(iter(found))]()
+    topo = candidates[wanted or next(iter(candidates))]()
     nodes = [
         (name, bool(topo.nodeInfo(name).get("isSwitch")), _plain(topo.nodeInfo(name)))
         for name in topo.nodes()
     ]
-    links = [(one, other, _plain(info)) for one, other, info in topo.links(withInfo=True)]
+    links = [(node, peer, _plain(info)) for node, peer, info in topo.links(withInfo=True)]
     print("\n" + json.dumps({"nodes": nodes, "links": links}))
 
 

@@ -17,7 +17,7 @@ from plait.analysis.metrics.trial import GREEDY
 from plait.analysis.series import TrialSeries, trial_series
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
-from plait.explain.unrestricted_paths import possible_of_case
+from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.report.figures.cases import labels
 
 if TYPE_CHECKING:
@@ -97,12 +97,14 @@ def _representative(
 
 def _explained(study: StudyData, case: str, trial: Trial) -> tuple[FlowExplanation, ...]:
     """Return why the flows of a trial were not faster."""
-    possible = part(
+    unrestricted = part(
         f"paths that case {case} leaves out",
-        lambda: possible_of_case(study.about.scenario, case, trial.plan),
+        lambda: unrestricted_paths_of_case(study.about.scenario, case, trial.plan),
         {},
     )
-    return part(f"explanation of case {case}", lambda: explain_trial(trial.plan, trial.tables, possible), ())
+    return part(
+        f"explanation of case {case}", lambda: explain_trial(trial.plan, trial.tables, unrestricted), ()
+    )
 
 
 def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:

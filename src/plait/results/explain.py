@@ -11,7 +11,7 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
-from plait.explain.unrestricted_paths import possible_of_case
+from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.results.read import read_study_file
 from plait.scenario.read.wording import nearest
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from plait.results.read import StudyFile
     from plait.scenario import Scenario
 
-MOST_TRIALS = 5
+MAX_TRIALS = 5
 """Trials of a case that are looked at; the one that is shown is one of those that agree with most."""
 
 
 @dataclass(frozen=True)
-class _Explained:
+class _ExplainedTrial:
     index: int
     trial: Trial
     flows: tuple[FlowExplanation, ...]
 
 
-class Recorded:
+class RecordedScenario:
     """The scenario of a study as study.json keeps it."""
 
     def __init__(self, about: StudyFile) -> None:
@@ -65,71 +65,73 @@ def explain_study(
     RequestError where there is no such case, flow or trial.
     """
     about = read_study_file(folder)
-    names = [one.name for one in about.cases]
+    names = [trial_of_case.name for trial_of_case in about.cases]
     if case is not None and case not in names:
         raise RequestError(
             f"--case {case}: there is no such case; {nearest(case, names) or ', '.join(names)}"
         )
     cases, failed = [], []
     for name in names if case is None else [case]:
-        good, bad = _trials(folder, name, trial)
-        failed += bad
-        found = [_explained(index, one, about, name) for index, one in good]
-        if found:
-            cases.append(_shown(name, found, flow))
+        completed, failures = _trials(folder, name, trial)
+        failed += failures
+        explained = [_explain(index, trial_of_case, about, name) for index, trial_of_case in completed]
+        if explained:
+            cases.append(_representative(name, explained, flow))
     if not cases:
-        what = f"trial {trial} of " if trial is not None else ""
-        raise RequestError(f"explaining {what}{folder}: there is no completed trial; {'; '.join(failed[:3])}")
-    if flow is not None and not any(one.flows for one in cases):
+        which = f"trial {trial} of " if trial is not None else ""
+        raise RequestError(
+            f"explaining {which}{folder}: there is no completed trial; {'; '.join(failed[:3])}"
+        )
+    if flow is not None and not any(trial_of_case.flows for trial_of_case in cases):
         raise RequestError(f"--flow {flow}: no completed trial has such a flow over TCP or MPTCP")
     return StudyExplanation(scenario=about.name or about.heading, cases=tuple(cases), failed=tuple(failed))
 
 
-def _explained(index: int, trial: Trial, about: StudyFile, case: str) -> _Explained:
+def _explain(index: int, trial: Trial, about: StudyFile, case: str) -> _ExplainedTrial:
     with making_sense(trial.folder):
-        could = possible_of_case(about.scenario, case, trial.plan)
-        return _Explained(index, trial, explain_trial(trial.plan, trial.tables, could))
+        unrestricted = unrestricted_paths_of_case(about.scenario, case, trial.plan)
+        return _ExplainedTrial(index, trial, explain_trial(trial.plan, trial.tables, unrestricted))
 
 
 def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
     """The completed trials that are looked at, evenly taken of all, and what is to be said of those that failed."""
-    good, bad = [], []
+    completed, failures = [], []
     for number in trial_numbers(folder, case):
         if only is not None and number != only:
             continue
         try:
-            one = read_trial(trial_folder(folder, case, number))
+            trial = read_trial(trial_folder(folder, case, number))
         except DataError as error:
-            bad.append(f"{case} #{number}: {error}")
+            failures.append(f"{case} #{number}: {error}")
             continue
-        if one.provenance.status == "failed":
-            reason, *_ = (one.provenance.error or "no reason was recorded").splitlines()
-            bad.append(f"{case} #{number}: {reason}")
+        if trial.provenance.status == "failed":
+            reason, *_ = (trial.provenance.error or "no reason was recorded").splitlines()
+            failures.append(f"{case} #{number}: {reason}")
         else:
-            good.append((number, one))
-    step = max(1, -(-len(good) // MOST_TRIALS))
-    return good[::step], bad
+            completed.append((number, trial))
+    step = max(1, -(-len(completed) // MAX_TRIALS))
+    return completed[::step], failures
 
 
-def _main(flows: tuple[FlowExplanation, ...]) -> Cause | None:
+def _main_cause(flows: tuple[FlowExplanation, ...]) -> Cause | None:
     """What the first flow that is no background has first."""
-    return next((one.first for one in sorted(flows, key=lambda one: one.background)), None)
+    return next((flow.first for flow in sorted(flows, key=lambda flow: flow.background)), None)
 
 
-def _shown(case: str, found: list[_Explained], flow: str | None) -> TrialExplanation:
+def _representative(case: str, trials: list[_ExplainedTrial], flow: str | None) -> TrialExplanation:
     """The first of the trials whose first flow has the cause that most have."""
-    causes = Counter(_main(one.flows) for one in found)
+    causes = Counter(_main_cause(trial.flows) for trial in trials)
     usual, agree = causes.most_common(1)[0]
-    chosen = next(one for one in found if _main(one.flows) == usual)
+    chosen = next(trial for trial in trials if _main_cause(trial.flows) == usual)
     return TrialExplanation(
         case=case,
         trial=chosen.index,
         seed=chosen.trial.provenance.seed,
         flows=tuple(
-            one
-            for one in sorted(chosen.flows, key=lambda one: one.background)
-            if flow is None or one.flow == flow
+            trial
+            for trial in sorted(chosen.flows, key=lambda trial: trial.background)
+            if flow is None or trial.flow == flow
         ),
         agree=agree,
-        trials=len(found),
+        trials=len(trials),
     )

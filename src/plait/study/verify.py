@@ -15,8 +15,8 @@ from plait.errors import RequestError
 from plait.explain import explain_trial
 from plait.explain.effect import effect
 from plait.explain.remedies import Suspect, remedy
-from plait.explain.unrestricted_paths import possible
-from plait.results.explain import Recorded
+from plait.explain.unrestricted_paths import unrestricted_paths
+from plait.results.explain import RecordedScenario
 from plait.results.read import read_study_file
 from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files
@@ -56,7 +56,9 @@ class Bench:
         """RequestError where the scenario cannot be read any more, or has no such case."""
         self._about = read_study_file(folder)
         self._engine, self._seeds, self._jobs = engine, seeds, jobs
-        found = next((one for one in expand(Recorded(self._about).scenario) if one.name == case), None)
+        found = next(
+            (one for one in expand(RecordedScenario(self._about).scenario) if one.name == case), None
+        )
         if found is None:
             raise RequestError(f"{case}: the scenario in study.json gives no such case")
         self.raw = found.scenario.model_dump(
@@ -99,10 +101,10 @@ class Bench:
                 continue
             # Also of flows that were cut off by the end of the trial, of which metrics tell nothing.
             explained = explain_trial(
-                trial.plan, trial.tables, possible(expand(scenario)[0].scenario, trial.plan)
+                trial.plan, trial.tables, unrestricted_paths(expand(scenario)[0].scenario, trial.plan)
             )
             for one in explained:
-                spoken, value = one.spoken
+                spoken, value = one.primary_metric
                 value = one.goodput_bps if metric == "goodput_bps" else value if spoken == metric else None
                 if one.flow == flow and value is not None:
                     found[trial.provenance.seed] = value
@@ -157,7 +159,7 @@ def suspects(
         found = remedy(Suspect(bench.scenario, plan, flow, shares[cause]))
         if found is not None and str(found.fields) not in seen:
             seen.add(str(found.fields))
-            yield _effect(bench, found.what, found.fields, cause, flow)
+            yield _effect(bench, found.description, found.fields, cause, flow)
 
 
 def what_if(bench: Bench, texts: Sequence[str], flow: FlowExplanation) -> Effect:
@@ -184,7 +186,7 @@ def _value(text: str, value: str) -> Any:
 
 
 def _effect(bench: Bench, what: str, fields: Fields, cause: Cause | None, flow: FlowExplanation) -> Effect:
-    metric, _ = flow.spoken
+    metric, _ = flow.primary_metric
     before, _ = bench.values((), flow.flow, metric)
     after, then = bench.values(fields, flow.flow, metric)
     texts = [f"{path}={json.dumps(value)}" for path, value in fields]

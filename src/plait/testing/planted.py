@@ -20,11 +20,11 @@ from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.explain import explain_trial
-from plait.explain.unrestricted_paths import possible
+from plait.explain.unrestricted_paths import unrestricted_paths
 from plait.plan.resolve import resolve
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand, trial_seed
-from plait.testing.planted_kinds import of_kinds
+from plait.testing.planted_kinds import further_kinds
 from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ def competing_traffic(site: Site, twin: int) -> dict[str, Any]:
     network = site.network(site.path(), site.path())
     via = site.first_link(1)
     if twin == 0:
-        other = bulk(transport="tcp", count=4, via=via, background=True)
-        return scenario_of(network, [bulk(start="500ms"), other])
+        others = bulk(transport="tcp", count=4, via=via, background=True)
+        return scenario_of(network, [bulk(start="500ms"), others])
     rate = f"{site.rate * 800}kbit"
     udp = {"from": "a", "to": "b", "rate": rate, "packet": "1200B", "duration": f"{LASTS_S + 1}s", "via": via}
     return scenario_of(network, [bulk(start="500ms"), {"udp": {**udp, "background": True}}])
@@ -221,7 +221,7 @@ KINDS: tuple[tuple[str, tuple[str | None, str | None], Callable[[Site, int], dic
 """Cause, the reasons of the two twins where the cause has any, and what makes the scenario."""
 
 
-def _controls(site: Site, which: int) -> dict[str, Any]:
+def _control(site: Site, place: int) -> dict[str, Any]:
     """Nothing planted: equal paths, TCP alone, three paths, unequal paths, a long transfer, the receiver connects."""
     two = site.network(site.path(), site.path())
     size = int(site.rate * 1e6 / 8 * 2 * LASTS_S)
@@ -232,7 +232,7 @@ def _controls(site: Site, which: int) -> dict[str, Any]:
         scenario_of(site.network(site.path(), site.path(share=0.5, slower=2))),
         scenario_of(two, [transfer(size)]),
         scenario_of(two, [bulk(reverse=True)]),
-    )[which]
+    )[place]
 
 
 CONTROLS = 6
@@ -240,21 +240,21 @@ CONTROLS = 6
 
 def planted() -> tuple[Planted, ...]:
     """Returns the whole set, in the order of its numbers: the planted ones, then the controls."""
-    found: list[Planted] = []
+    scenarios: list[Planted] = []
     for cause, reasons, make in KINDS:
         for twin in (0, 1):
-            number = len(found)
+            number = len(scenarios)
             site = Site(number)
             scenario = make(site, twin)
             scenario["title"] = f"{cause}, {site.topology}, {site.rate} Mbit/s"
-            found.append(Planted(number, cause, cause, reasons[twin], scenario, number % 2 == 1))
-    for which in range(CONTROLS):
-        number = len(found)
+            scenarios.append(Planted(number, cause, cause, reasons[twin], scenario, number % 2 == 1))
+    for place in range(CONTROLS):
+        number = len(scenarios)
         site = Site(number)
-        scenario = _controls(site, which)
+        scenario = _control(site, place)
         scenario["title"] = f"Nothing planted, {site.topology}, {site.rate} Mbit/s"
-        found.append(Planted(number, "control", None, None, scenario, number % 2 == 1))
-    return (*found, *of_kinds(len(found)))
+        scenarios.append(Planted(number, "control", None, None, scenario, number % 2 == 1))
+    return (*scenarios, *further_kinds(len(scenarios)))
 
 
 @dataclass(frozen=True)
@@ -274,23 +274,27 @@ class PlantedRow:
         return self.named == self.planted.cause and self.planted.reason in (None, self.reason)
 
 
-def explain_one(one: Planted, engine: Engine, folder: Path) -> tuple[PlantedRow, FlowExplanation]:
+def run_and_explain(
+    planted_scenario: Planted, engine: Engine, folder: Path
+) -> tuple[PlantedRow, FlowExplanation]:
     """Runs one scenario in `folder`, an empty directory, and explains its first flow."""
-    scenario = expand(parse(one.text, f"planted-{one.number}.yaml", ()))[0].scenario
+    scenario = expand(parse(planted_scenario.text, f"planted-{planted_scenario.number}.yaml", ()))[0].scenario
     plan = resolve(scenario, trial_seed(scenario.seed, 0))
-    begun = time.perf_counter()
+    began = time.perf_counter()
     engine.execute(Job(plan, {}, folder))
-    ran = time.perf_counter()
+    ended = time.perf_counter()
     tables = convert(folder / "data", folder / "tables")
     # Processor time: others on the machine slow both down, and only a guest is waited for.
-    begun_cpu = time.process_time()
-    explained = explain_trial(plan, tables, possible(scenario, plan))
-    found = next(flow for flow in explained if not flow.background)
-    spent = time.process_time() - begun_cpu
-    first = next((share for share in found.shares if share.cause == found.first), None)
-    said = first.evidence[0] if first is not None and first.evidence else ""
+    began_cpu = time.process_time()
+    explanations = explain_trial(plan, tables, unrestricted_paths(scenario, plan))
+    explanation = next(flow for flow in explanations if not flow.background)
+    spent = time.process_time() - began_cpu
+    first = next((share for share in explanation.shares if share.cause == explanation.first), None)
+    evidence = first.evidence[0] if first is not None and first.evidence else ""
     reason = first.reason if first is not None else None
-    return PlantedRow(one, found.first, reason, said, ran - begun, spent), found
+    return PlantedRow(
+        planted_scenario, explanation.first, reason, evidence, ended - began, spent
+    ), explanation
 
 
 def table(rows: list[PlantedRow]) -> str:
@@ -298,10 +302,10 @@ def table(rows: list[PlantedRow]) -> str:
     lines = ["| # | planted | named first | evidence |", "| -- | -- | -- | -- |"]
     for row in rows:
         mark = r" \*" if row.planted.held_out else ""
-        wanted = _with_reason(row.planted.cause, row.planted.reason)
+        expected = _with_reason(row.planted.cause, row.planted.reason)
         named = _with_reason(row.named, row.reason)
         wrong = "" if row.right else " **wrong**"
-        lines.append(f"| {row.planted.number}{mark} | {wanted} | {named}{wrong} | {row.evidence} |")
+        lines.append(f"| {row.planted.number}{mark} | {expected} | {named}{wrong} | {row.evidence} |")
     parts = []
     for name, members in (
         ("planted", [row for row in rows if row.planted.cause is not None]),
@@ -326,15 +330,17 @@ def main() -> None:
     from plait.engine.uml.trial import VirtualEngine
     from plait.kernel import ensure
 
-    which = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    half = next((word for word in sys.argv[1:] if word in ("seen", "held-out")), None)
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    part = next((word for word in sys.argv[1:] if word in ("seen", "held-out")), None)
     engine = VirtualEngine(ensure(), AGENT)
     rows = []
-    for one in planted():
-        if (which and one.number not in which) or (half and one.held_out != (half == "held-out")):
+    for scenario in planted():
+        if (numbers and scenario.number not in numbers) or (
+            part and scenario.held_out != (part == "held-out")
+        ):
             continue
         with TemporaryDirectory() as folder:
-            rows.append(explain_one(one, engine, Path(folder))[0])
+            rows.append(run_and_explain(scenario, engine, Path(folder))[0])
     sys.stdout.write(table(rows) + "\n")
     run, explain = sum(row.run_s for row in rows), sum(row.explain_s for row in rows)
     sys.stdout.write(f"\nRunning took {run:.1f} s, explaining {explain:.1f} s.\n")

@@ -114,8 +114,8 @@ def _tunnel(site: Site, options: str, **conditions: Any) -> dict[str, Any]:
         {"name": "client", "node": "a", "run": near, "after": "server", "until": "exit", "result": "iperf3"},
     ]
     network = {"hosts": ["a", "b"], "links": {"a-b": site.path(**conditions)}}
-    found = scenario_of(network, transport="tcp", programs=programs)
-    return {name: value for name, value in found.items() if name != "traffic"}
+    scenario = scenario_of(network, transport="tcp", programs=programs)
+    return {name: value for name, value in scenario.items() if name != "traffic"}
 
 
 def tunnel_loss(site: Site) -> dict[str, Any]:
@@ -151,15 +151,15 @@ CONTROLS: tuple[tuple[str, Make], ...] = (
 )
 
 
-def of_kinds(first: int) -> tuple[Planted, ...]:
+def further_kinds(first: int) -> tuple[Planted, ...]:
     """Returns the ten and their controls, numbered from `first` on."""
-    found = []
+    scenarios = []
     for place, (cause, where, make) in enumerate(KINDS):
         site = Site(first + place)
         scenario = make(site) | {"title": f"{cause}, {where}, {site.rate} Mbit/s"}
-        found.append(Planted(site.number, cause, cause, None, scenario, place in HELD_OUT))
+        scenarios.append(Planted(site.number, cause, cause, None, scenario, place in HELD_OUT))
     for place, (where, make) in enumerate(CONTROLS, start=len(KINDS)):
         site = Site(first + place)
         scenario = make(site) | {"title": f"Nothing planted, {where}, {site.rate} Mbit/s"}
-        found.append(Planted(site.number, "control", None, None, scenario, held_out=False))
-    return tuple(found)
+        scenarios.append(Planted(site.number, "control", None, None, scenario, held_out=False))
+    return tuple(scenarios)

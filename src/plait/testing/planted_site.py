@@ -71,10 +71,10 @@ class Site:
                 links[f"a-m{k + 1}"] = {"delay": "1ms"}
             links[self.link(k)] = conditions
         middle = [f"m{k + 1}" for k in range(len(paths))]
-        found: dict[str, Any] = {"hosts": {"a": {}, "b": {}}, "links": links}
+        network: dict[str, Any] = {"hosts": {"a": {}, "b": {}}, "links": links}
         if self.topology != "parallel":
-            found[self.topology] = middle
-        return found
+            network[self.topology] = middle
+        return network
 
     def path(self, share: float = 1.0, slower: float = 1.0, **more: Any) -> dict[str, Any]:
         """A path with that share of the rate, and a delay that is so many times as long."""

@@ -14,7 +14,7 @@ from plait.analysis.metrics.paths import path_name
 from plait.explain import evidence
 from plait.explain.capacity import Network, could_bps
 from plait.explain.causes import HARMLESS, Cause
-from plait.explain.messages.late import Suspects, Way
+from plait.explain.messages.late import LateMessages, PathUse
 from plait.explain.messages.timing import delivery, messages_of
 from plait.explain.messages.wording import paragraph
 from plait.explain.model import FlowExplanation, PathAccount, Share
@@ -39,27 +39,31 @@ UDP_HEADERS = {4: 14 + 20 + 8, 6: 14 + 40 + 8}
 
 
 def with_messages(
-    plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime], found: FlowExplanation
+    plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime], explanation: FlowExplanation
 ) -> FlowExplanation:
     """Returns the explanation of a flow over TCP by its messages; as it is, where it has none."""
     messages = messages_of(plan, tables, facts.view.flow)
     if messages is None:
-        return found
-    account = delivery(messages, facts.start_us)
-    if not account.kept_pace:
-        shown = found.model_copy(update={"delivery": account})
-        return shown.model_copy(update={"sentences": paragraph(shown, facts.view.flow.kind)})
-    ways = _ways(plan, tables, facts, times)
-    shares = _shares(Suspects(facts.network, messages, ways), facts.network, facts)
-    return _shown(found.model_copy(update={"delivery": account}), facts.view.flow, shares)
+        return explanation
+    summary = delivery(messages, facts.start_us)
+    if not summary.kept_pace:
+        with_delivery = explanation.model_copy(update={"delivery": summary})
+        return with_delivery.model_copy(update={"sentences": paragraph(with_delivery, facts.view.flow.kind)})
+    path_uses = _path_uses(plan, tables, facts, times)
+    shares = _shares(LateMessages(facts.network, messages, path_uses), facts.network, facts)
+    return _explained_by_messages(
+        explanation.model_copy(update={"delivery": summary}), facts.view.flow, shares
+    )
 
 
-def _shown(found: FlowExplanation, flow: Flow, shares: tuple[Share, ...]) -> FlowExplanation:
-    enough = [
+def _explained_by_messages(
+    explanation: FlowExplanation, flow: Flow, shares: tuple[Share, ...]
+) -> FlowExplanation:
+    frequent = [
         share.cause for share in shares if share.cause not in HARMLESS and share.time >= WORTH_NAMING_MESSAGES
     ]
-    named = tuple(cause for cause in enough if cause is not Cause.NOT_KNOWN or cause is enough[0])
-    shown = found.model_copy(
+    named = tuple(cause for cause in frequent if cause is not Cause.NOT_KNOWN or cause is frequent[0])
+    explained = explanation.model_copy(
         update={
             "basis": "messages",
             "shares": shares,
@@ -68,29 +72,29 @@ def _shown(found: FlowExplanation, flow: Flow, shares: tuple[Share, ...]) -> Flo
             "moments": (),
         }
     )
-    return shown.model_copy(update={"sentences": paragraph(shown, flow.kind)})
+    return explained.model_copy(update={"sentences": paragraph(explained, flow.kind)})
 
 
-def _shares(suspects: Suspects, network: Network, facts: FlowFacts | None) -> tuple[Share, ...]:
+def _shares(late: LateMessages, network: Network, facts: FlowFacts | None) -> tuple[Share, ...]:
     """One share for each cause, the greatest first."""
-    counted = suspects.shares()
-    found = []
-    for cause in dict.fromkeys(cause for cause, _ in counted):
-        places = sorted((one for one in counted if one[0] is cause), key=lambda one: -counted[one])
+    by_cause = late.shares()
+    shares = []
+    for cause in dict.fromkeys(cause for cause, _ in by_cause):
+        places = sorted((key for key in by_cause if key[0] is cause), key=lambda key: -by_cause[key])
         where = tuple(dict.fromkeys(name for _, names in places for name in names))
-        said = (
-            evidence.of(facts, cause, where)
+        sentences = (
+            evidence.for_cause(facts, cause, where)
             if facts is not None
-            else evidence.of_links(network, cause, where)
+            else evidence.for_links(network, cause, where)
         )
-        share = sum(counted[one] for one in places)
-        found.append(Share(cause=cause, time=share, where=where, evidence=said))
-    on_time = max(0.0, 1 - sum(share.time for share in found))
-    found.sort(key=lambda share: -share.time)
-    return (*found, Share(cause=Cause.ON_TIME, time=on_time))
+        share = sum(by_cause[key] for key in places)
+        shares.append(Share(cause=cause, time=share, where=where, evidence=sentences))
+    on_time = max(0.0, 1 - sum(share.time for share in shares))
+    shares.sort(key=lambda share: -share.time)
+    return (*shares, Share(cause=Cause.ON_TIME, time=on_time))
 
 
-def _ways(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> list[Way]:
+def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> list[PathUse]:
     """What each planned path carried of the flow, of all connections of a page, and what was sent again there."""
     flow, edges = facts.view.flow, facts.edges
     carriers = [flow.carrier] + [
@@ -106,23 +110,23 @@ def _ways(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime
         name = path_name(
             flow, first["side"], first["local_address"], first["remote_address"], first["remote_port"]
         )
-        sent = _grown(part, "sent_bytes", edges) / facts.payload_ratio
+        sent = _growth(part, "sent_bytes", edges) / facts.payload_ratio
         before = carried.get(name, (none, none))
-        carried[name] = (before[0] + sent, before[1] + _grown(part, "retransmitted_segments", edges))
+        carried[name] = (before[0] + sent, before[1] + _growth(part, "retransmitted_segments", edges))
     return [
-        Way(one.facts.planned, *carried[one.facts.name], one)
-        for one in times
-        if one.facts.planned is not None and one.facts.name in carried
+        PathUse(path_time.facts.planned, *carried[path_time.facts.name], path_time)
+        for path_time in times
+        if path_time.facts.planned is not None and path_time.facts.name in carried
     ]
 
 
-def _grown(part: pl.DataFrame, column: str, edges: Array) -> Array:
+def _growth(part: pl.DataFrame, column: str, edges: Array) -> Array:
     """By how much a counter of one subflow grew in each slice; from nothing before its first sample."""
-    known = part.select("t_us", column).drop_nulls()
-    if known.is_empty():
+    samples = part.select("t_us", column).drop_nulls()
+    if samples.is_empty():
         return np.zeros(len(edges) - 1)
-    at, counts = known["t_us"].to_numpy().astype(float), known[column].to_numpy().astype(float)
-    return np.asarray(np.diff(np.interp(edges, at, counts, left=0.0)))
+    times_us, counts = samples["t_us"].to_numpy().astype(float), samples[column].to_numpy().astype(float)
+    return np.asarray(np.diff(np.interp(edges, times_us, counts, left=0.0)))
 
 
 def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation | None:
@@ -136,12 +140,12 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
     (path, *_), network = flow.paths, Network(plan, tables["links"], _edges(tables, start, end))
     version = 6 if ":" in path.server_address else 4
     frames = messages.size + UDP_HEADERS[version]
-    own, _ = np.histogram(messages.sent, network.edges, weights=frames)
-    way = Way(path, own, np.zeros(len(own)))
-    shares = _shares(Suspects(network, messages, [way]), network, None)
-    lasted = (rows[0]["end_us"] or end) - (rows[0]["start_us"] or start)
-    goodput = float(np.sum(messages.size[~messages.lost])) * 8e6 / lasted
-    found = FlowExplanation(
+    own_bytes, _ = np.histogram(messages.sent, network.edges, weights=frames)
+    path_use = PathUse(path, own_bytes, np.zeros(len(own_bytes)))
+    shares = _shares(LateMessages(network, messages, [path_use]), network, None)
+    duration_us = (rows[0]["end_us"] or end) - (rows[0]["start_us"] or start)
+    goodput = float(np.sum(messages.size[~messages.lost])) * 8e6 / duration_us
+    explanation = FlowExplanation(
         flow=flow.name,
         flow_id=flow.id,
         transport=flow.transport,
@@ -150,7 +154,7 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
         end_us=round(end),
         completed=bool(rows[0]["completed"]),
         goodput_bps=goodput,
-        could_bps=_could_bps(plan, path, messages, frames),
+        could_bps=_payload_could_bps(plan, path, messages, frames),
         first=None,
         named=(),
         shares=shares,
@@ -158,14 +162,14 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
             PathAccount(
                 path=path.name,
                 gave_bps=goodput,
-                could_bps=_could_bps(plan, path, messages, frames),
+                could_bps=_payload_could_bps(plan, path, messages, frames),
                 shares=shares,
             ),
         ),
         kernel=None,
         delivery=delivery(messages, start),
     )
-    return _shown(found, flow, shares)
+    return _explained_by_messages(explanation, flow, shares)
 
 
 def _edges(tables: Tables, start: float, end: float) -> Array:
@@ -174,7 +178,7 @@ def _edges(tables: Tables, start: float, end: float) -> Array:
     return np.concatenate(([start], times[(times > start) & (times < end)], [end]))
 
 
-def _could_bps(plan: Plan, path: Path, messages: Messages, frames: Array) -> float | None:
+def _payload_could_bps(plan: Plan, path: Path, messages: Messages, frames: Array) -> float | None:
     """The payload that the path's links carry of packets of this size."""
     rate = could_bps(plan, path)
     return None if rate is None else rate * float(np.sum(messages.size) / np.sum(frames))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Path
 
     Where = tuple[str, ...]
-    Found = tuple[Cause, Where]
+    Attribution = tuple[Cause, Where]
 
 Array = np.ndarray
 
-ENOUGH = 0.4
+EXPLAINS = 0.4
 """A queue, or jitter, explains a delay of which it makes up so much."""
-OTHERS = 0.2
+OTHERS_SHARE = 0.2
 """Others are to blame for a full queue when so much of what its link carried was theirs."""
 SLOWER = 0.95
 """A link has become slower when its rate is below so much of what it was at first."""
@@ -39,9 +39,9 @@ FULL = 0.8
 """A link with less load overflowed because its queue is short."""
 DELAYED_ACK_US = 40_000
 """For so long a receiver may keep an acknowledgement back (TCP_DELACK_MIN)."""
-MOST = 2000
+MAX_EXAMINED = 2000
 """So many of the late messages are looked at, evenly taken."""
-WAITED = frozenset(
+SENDER_CAUSES = frozenset(
     {
         Cause.RECEIVE_WINDOW,
         Cause.SEND_BUFFER,
@@ -58,149 +58,164 @@ WAITED = frozenset(
 
 
 @dataclass(frozen=True)
-class Way:
+class PathUse:
     """One path in use, and what its own flow did on it in each slice."""
 
     path: Path
     own_bytes: Array
     """Frame bytes that the flow put on it."""
-    again: Array
+    retransmitted_segments: Array
     """Segments that were sent again, either way."""
     time: PathTime | None = None
 
 
-class Suspects:
+class LateMessages:
     """All that may have delayed the messages of one flow."""
 
-    def __init__(self, network: Network, messages: Messages, ways: Sequence[Way]) -> None:
-        self._net, self._messages, self._ways = network, messages, ways
+    def __init__(self, network: Network, messages: Messages, path_uses: Sequence[PathUse]) -> None:
+        self._net, self._messages, self._path_uses = network, messages, path_uses
         self._datagrams = messages.flow.transport == "udp"
         self._answers = messages.flow.kind in ("request", "page")
-        self._last = len(network.edges) - 2
+        self._last_slice = len(network.edges) - 2
 
-    def shares(self) -> Mapping[Found, float]:
+    def shares(self) -> Mapping[Attribution, float]:
         """The part of all messages that each cause made late, or lost."""
-        hit = np.flatnonzero(self._messages.late | self._messages.lost)
-        looked = hit[:: max(1, len(hit) // MOST)]
-        counted = Counter(self._why(int(number)) for number in looked)
-        weight = len(hit) / max(len(looked), 1) / len(self._messages.sent)
-        return {found: count * weight for found, count in counted.items()}
+        affected = np.flatnonzero(self._messages.late | self._messages.lost)
+        examined = affected[:: max(1, len(affected) // MAX_EXAMINED)]
+        counts = Counter(self._attribute(int(number)) for number in examined)
+        weight = len(affected) / max(len(examined), 1) / len(self._messages.sent)
+        return {attribution: count * weight for attribution, count in counts.items()}
 
-    def _why(self, number: int) -> Found:
+    def _attribute(self, number: int) -> Attribution:
         begin, end = self._messages.sent[number], self._messages.received[number]
         lost = bool(np.isnan(end))
         base = self._messages.base[number]
         excess = np.inf if lost else end - begin - base
         window = self._slices(begin, begin + 2 * base if lost else end)
-        suspects = (self._down, self._dropped) if lost else (
-            self._down, self._dropped, self._queued, self._jittered, self._farther, self._gathered, self._waited,
-        )  # fmt: skip
-        for suspect in suspects:
-            if found := suspect(window, float(excess)):
-                return found
+        tests = (
+            self._path_down,
+            self._drops,
+            self._queue,
+            self._jitter,
+            self._farther_path,
+            self._nagle,
+            self._sender_waited,
+        )
+        for test in tests[:2] if lost else tests:
+            if attribution := test(window, float(excess)):
+                return attribution
         return Cause.NOT_KNOWN, ()
 
     def _slices(self, begin: float, end: float) -> slice:
         first = int(np.searchsorted(self._net.edges, begin, side="right")) - 1
         last = int(np.searchsorted(self._net.edges, end, side="left"))
-        first = min(max(first, 0), self._last)
-        return slice(first, min(max(last, first + 1), self._last + 1))
+        first = min(max(first, 0), self._last_slice)
+        return slice(first, min(max(last, first + 1), self._last_slice + 1))
 
-    def _links(self, way: Way) -> tuple[str, ...]:
-        return (*way.path.forward, *(way.path.backward if self._answers else ()))
+    def _links(self, path_use: PathUse) -> tuple[str, ...]:
+        return (*path_use.path.forward, *(path_use.path.backward if self._answers else ()))
 
-    def _down(self, at: slice, _: float) -> Found | None:
-        for way in self._ways:
-            ends = (*way.path.forward, *way.path.backward)
-            if np.any(self._net.down(ends)[at] > 0):
-                return Cause.PATH_DOWN, (way.path.name,)
+    def _path_down(self, slices: slice, _: float) -> Attribution | None:
+        for path_use in self._path_uses:
+            ends = (*path_use.path.forward, *path_use.path.backward)
+            if np.any(self._net.down(ends)[slices] > 0):
+                return Cause.PATH_DOWN, (path_use.path.name,)
         return None
 
-    def _dropped(self, at: slice, _: float) -> Found | None:
+    def _drops(self, slices: slice, _: float) -> Attribution | None:
         """Drops on the way: of UDP all count, of TCP those of paths on which something was sent again.
 
         What waits for a retransmission may have been sent after the drop.
         """
         if not self._datagrams:
-            at = slice(max(0, at.start - LOOK_BACK), at.stop)
+            slices = slice(max(0, slices.start - LOOK_BACK), slices.stop)
         worst: tuple[float, str] = (0.0, "")
-        for way in self._ways:
-            if not self._datagrams and not np.any(way.again[at] > 0):
+        for path_use in self._path_uses:
+            if not self._datagrams and not np.any(path_use.retransmitted_segments[slices] > 0):
                 continue
-            for name in self._links(way):
-                worst = max(worst, (float(self._net.dropped(name)[at].sum()), name))
+            for name in self._links(path_use):
+                worst = max(worst, (float(self._net.dropped(name)[slices].sum()), name))
         count, name = worst
         if count <= 0:
             return None
-        if float(self._net.overflowed(name)[at].sum()) < 0.5 * count:
+        if float(self._net.overflowed(name)[slices].sum()) < 0.5 * count:
             return Cause.LOSS_RECOVERY, (name,)
-        return self._filled(name, at) or (Cause.QUEUE_FULL, (name,))
+        return self._full_link(name, slices) or (Cause.QUEUE_FULL, (name,))
 
-    def _queued(self, at: slice, excess: float) -> Found | None:
+    def _queue(self, slices: slice, excess: float) -> Attribution | None:
         worst: tuple[float, str] = (0.0, "")
-        for name in dict.fromkeys(name for way in self._ways for name in self._links(way)):
-            waits = self._net.counter(name, "queue_bytes")
-            if waits is None:
+        for name in dict.fromkeys(name for path_use in self._path_uses for name in self._links(path_use)):
+            queued = self._net.counter(name, "queue_bytes")
+            if queued is None:
                 continue
-            held = np.maximum(waits[:-1], waits[1:])[at] * 8e6 / self._net.rate(name)[at]
-            worst = max(worst, (float(held.max()), name))
-        held_us, name = worst
-        return self._filled(name, at) if name and held_us >= ENOUGH * excess else None
+            waiting_us = np.maximum(queued[:-1], queued[1:])[slices] * 8e6 / self._net.rate(name)[slices]
+            worst = max(worst, (float(waiting_us.max()), name))
+        longest_us, name = worst
+        return self._full_link(name, slices) if name and longest_us >= EXPLAINS * excess else None
 
-    def _filled(self, name: str, at: slice) -> Found | None:
+    def _full_link(self, name: str, slices: slice) -> Attribution | None:
         """Who or what filled a link; None where it was not full."""
         # What leaves a queue was sent up to some slices before.
-        at = slice(max(0, at.start - LOOK_BACK), at.stop)
+        slices = slice(max(0, slices.start - LOOK_BACK), slices.stop)
         sent = self._net.sent(name)
-        rate = self._net.rate(name)[at]
-        first = self._net.directions[name].rate_bps
-        carried = float(sent[at].sum()) if sent is not None else 0.0
-        room = float((rate * np.diff(self._net.edges)[at]).sum()) / 8e6
-        for bucket, empty in self._net.emptied((name,)).items():
-            if empty[at].any():
+        rate = self._net.rate(name)[slices]
+        initial_rate = self._net.directions[name].rate_bps
+        carried = float(sent[slices].sum()) if sent is not None else 0.0
+        room = float((rate * np.diff(self._net.edges)[slices]).sum()) / 8e6
+        for bucket, empty in self._net.empty_buckets((name,)).items():
+            if empty[slices].any():
                 return Cause.BUCKET_EMPTY, (bucket,)
-        if first and float(rate.min()) < SLOWER * first:
+        if initial_rate and float(rate.min()) < SLOWER * initial_rate:
             return Cause.RATE_CHANGED, (name,)
-        own = sum(float(way.own_bytes[at].sum()) for way in self._ways if name in self._links(way))
-        if carried and (carried - own) / carried >= OTHERS:
+        own_bytes = sum(
+            float(path_use.own_bytes[slices].sum())
+            for path_use in self._path_uses
+            if name in self._links(path_use)
+        )
+        if carried and (carried - own_bytes) / carried >= OTHERS_SHARE:
             return Cause.COMPETING_TRAFFIC, (name,)
         if carried < FULL * room:
             return None
         return (Cause.RATE_TOO_HIGH if self._datagrams else Cause.QUEUE_FULL), (name,)
 
-    def _jittered(self, _: slice, excess: float) -> Found | None:
-        for way in self._ways:
-            names = [name for name in self._links(way) if self._net.directions[name].jitter_ns]
+    def _jitter(self, _: slice, excess: float) -> Attribution | None:
+        for path_use in self._path_uses:
+            names = [name for name in self._links(path_use) if self._net.directions[name].jitter_ns]
             if (
-                sum(self._net.directions[name].jitter_ns for name in names) / 1000 >= ENOUGH * excess
+                sum(self._net.directions[name].jitter_ns for name in names) / 1000 >= EXPLAINS * excess
                 and names
             ):
                 return Cause.JITTER, tuple(names)
         return None
 
-    def _farther(self, at: slice, excess: float) -> Found | None:
+    def _farther_path(self, slices: slice, excess: float) -> Attribution | None:
         """A path of the same connection that takes longer, and carried something just then."""
-        far = {way.path.name: one_way_us(self._net.plan, way.path) for way in self._ways}
-        nearest = min(far.values())
-        for way in self._ways:
-            if way.own_bytes[at].sum() > 0 and far[way.path.name] - nearest >= ENOUGH * excess:
-                return Cause.HEAD_OF_LINE, (way.path.name,)
+        delays = {
+            path_use.path.name: one_way_us(self._net.plan, path_use.path) for path_use in self._path_uses
+        }
+        nearest = min(delays.values())
+        for path_use in self._path_uses:
+            if (
+                path_use.own_bytes[slices].sum() > 0
+                and delays[path_use.path.name] - nearest >= EXPLAINS * excess
+            ):
+                return Cause.HEAD_OF_LINE, (path_use.path.name,)
         return None
 
-    def _gathered(self, _: slice, excess: float) -> Found | None:
+    def _nagle(self, _: slice, excess: float) -> Attribution | None:
         """Nagle's algorithm: less than a segment waits until what went before is acknowledged, or for more to come."""
         flow = self._messages.flow
         if flow.transport == "udp" or flow.socket.nodelay or self._answers:
             return None
-        longest = max(way.path.base_rtt_us for way in self._ways)
+        longest = max(path_use.path.base_rtt_us for path_use in self._path_uses)
         return (Cause.NAGLE, (flow.sender,)) if excess <= longest + DELAYED_ACK_US else None
 
-    def _waited(self, at: slice, _: float) -> Found | None:
+    def _sender_waited(self, slices: slice, _: float) -> Attribution | None:
         """What the sender waited for on any of its paths."""
-        spent: dict[Found, float] = {}
-        for way in self._ways:
-            for (cause, where), us in way.time.time.items() if way.time is not None else ():
-                if cause in WAITED:
-                    spent[cause, where] = spent.get((cause, where), 0.0) + float(us[at].sum())
-        found = max(spent, key=lambda one: spent[one], default=None)
-        return found if found is not None and spent[found] > 0 else None
+        spent: dict[Attribution, float] = {}
+        for path_use in self._path_uses:
+            for (cause, where), us in path_use.time.time.items() if path_use.time is not None else ():
+                if cause in SENDER_CAUSES:
+                    spent[cause, where] = spent.get((cause, where), 0.0) + float(us[slices].sum())
+        attribution = max(spent, key=lambda key: spent[key], default=None)
+        return attribution if attribution is not None and spent[attribution] > 0 else None

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     Figures = Mapping[str, float | None]
 
 
-def explain_told(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]:
+def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]:
     """Yields why UDP packets of programs were lost, a program each."""
     rows = tables["programs"].iter_rows(named=True) if "programs" in tables else ()
     spans = {row["program"]: (row["start_us"] or 0, row["end_us"] or plan.end_us) for row in rows}
     first = max((flow.id for flow in plan.flows), default=-1) + 1
-    for number, (name, told) in enumerate(udp_figures(tables), start=first):
+    for number, (name, figures) in enumerate(udp_figures(tables), start=first):
         span = spans.get(name, (0, plan.end_us))
-        packets, lost = told["iperf3_packets"] or 1, told.get("iperf3_lost_packets") or 0
-        cause, where, said = _why(plan, tables, span)
-        share = Share(cause=cause, time=lost / packets, where=where, evidence=said)
+        packets, lost = figures["iperf3_packets"] or 1, figures.get("iperf3_lost_packets") or 0
+        cause, where, sentences = _cause_of_loss(plan, tables, span)
+        share = Share(cause=cause, time=lost / packets, where=where, evidence=sentences)
         named = (cause,) if share.time >= WORTH_NAMING_MESSAGES else ()
-        sent = told.get("iperf3_udp_bps")
+        sent = figures.get("iperf3_udp_bps")
         yield FlowExplanation(
             flow=f"{name} (UDP)",
             flow_id=number,
@@ -57,45 +57,47 @@ def explain_told(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]:
             shares=(*((share,) if lost else ()), Share(cause=Cause.ON_TIME, time=1 - lost / packets)),
             paths=(),
             kernel=None,
-            sentences=(_total(name, told), *((_cause(share),) if named else ())),
+            sentences=(_total(name, figures), *((_cause_sentence(share),) if named else ())),
         )
 
 
-def _total(name: str, told: Figures) -> str:
-    packets, lost = told["iperf3_packets"] or 1, told.get("iperf3_lost_packets") or 0
+def _total(name: str, figures: Figures) -> str:
+    packets, lost = figures["iperf3_packets"] or 1, figures.get("iperf3_lost_packets") or 0
     return (
         f"{name} lost {lost:.0f} of {packets:.0f} UDP packets ({percent(lost / packets)}), as iperf3 tells; it sent "
-        f"{rate(told.get('iperf3_udp_bps'))}, with a jitter of {micros(told.get('iperf3_jitter_us'))}."
+        f"{rate(figures.get('iperf3_udp_bps'))}, with a jitter of {micros(figures.get('iperf3_jitter_us'))}."
     )
 
 
-def _cause(share: Share) -> str:
+def _cause_sentence(share: Share) -> str:
     if not share.where:
         return "No link dropped any: look at the programs on the way, and at the buffers of their sockets."
     clause = CLAUSES[share.cause][0] if share.cause in CLAUSES else CAUSES[share.cause].clause
     return f"What lost them: {clause} ({', '.join(share.where)})."
 
 
-def _why(plan: Plan, tables: Tables, span: tuple[int, int]) -> tuple[Cause, tuple[str, ...], tuple[str, ...]]:
+def _cause_of_loss(
+    plan: Plan, tables: Tables, span: tuple[int, int]
+) -> tuple[Cause, tuple[str, ...], tuple[str, ...]]:
     """The link that dropped most while the program ran, and why."""
     times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
-    inner = times[(times > span[0]) & (times < span[1])]
-    network = Network(plan, tables["links"], np.concatenate(([span[0]], inner, [span[1]])).astype(float))
+    inside = times[(times > span[0]) & (times < span[1])]
+    network = Network(plan, tables["links"], np.concatenate(([span[0]], inside, [span[1]])).astype(float))
     dropped = {name: float(network.dropped(name).sum()) for name in network.directions}
     worst = max(dropped, key=lambda name: dropped[name], default="")
     if not worst or not dropped[worst]:
         return Cause.NOT_KNOWN, (), ()
-    full = network.overflowed(worst)
+    overflowed = network.overflowed(worst)
     if np.any(network.down((worst,))[network.dropped(worst) > 0] > 0):
         cause = Cause.PATH_DOWN
-    elif full.sum() < 0.5 * dropped[worst]:
+    elif overflowed.sum() < 0.5 * dropped[worst]:
         cause = Cause.LOSS_RECOVERY
     else:
-        cause = _filled(plan, network, worst, full > 0)
-    return cause, (worst,), evidence.drops(network, (worst,))
+        cause = _cause_of_overflow(plan, network, worst, overflowed > 0)
+    return cause, (worst,), evidence.drop_sentences(network, (worst,))
 
 
-def _filled(plan: Plan, network: Network, name: str, at: np.ndarray) -> Cause:
+def _cause_of_overflow(plan: Plan, network: Network, name: str, at: np.ndarray) -> Cause:
     """Why a queue overflowed: others beside it, more than the link carries, or a short queue."""
     if any(name in path.forward for flow in plan.flows if not is_control(flow) for path in flow.paths):
         return Cause.COMPETING_TRAFFIC

@@ -33,9 +33,9 @@ LATE_US = 10_000
 FIRST_WINDOW = 10
 """Segments that Linux sends before the first acknowledgement (RFC 6928)."""
 SEGMENT = 1400
-BEHIND = 0.05
+BEHIND_SHARE = 0.05
 """A source has fallen behind when its last messages took so much of its time: the paths carry less than it sends."""
-LAST = 0.05
+LAST_SHARE = 0.05
 """The part of the messages that counts as the last ones."""
 
 
@@ -71,9 +71,11 @@ class Messages:
         """Whether a paced source sends more than was carried, so that its messages wait ever longer."""
         if not isinstance(self.flow.application, Stream | OnOff) or len(self.sent) < 2:
             return False
-        last = self.delay[-max(1, int(LAST * len(self.sent))) :]
-        spent = self.sent[-1] - self.sent[0]
-        return bool(np.isnan(last).any() or np.median(last) > self.base[-1] + BEHIND * spent)
+        last_delays = self.delay[-max(1, int(LAST_SHARE * len(self.sent))) :]
+        duration_us = self.sent[-1] - self.sent[0]
+        return bool(
+            np.isnan(last_delays).any() or np.median(last_delays) > self.base[-1] + BEHIND_SHARE * duration_us
+        )
 
     @property
     def asked_bps(self) -> float | None:
@@ -81,10 +83,10 @@ class Messages:
         application = self.flow.application
         if isinstance(application, Stream):
             return application.message_bytes * 8e9 / application.interval_ns
-        spent = float(self.sent[-1] - self.sent[0]) if len(self.sent) > 1 else 0.0
-        if isinstance(application, Request | Page) or not spent:
+        duration_us = float(self.sent[-1] - self.sent[0]) if len(self.sent) > 1 else 0.0
+        if isinstance(application, Request | Page) or not duration_us:
             return None
-        return float(np.sum(self.size[:-1])) * 8e6 / spent
+        return float(np.sum(self.size[:-1])) * 8e6 / duration_us
 
 
 def messages_of(plan: Plan, tables: Tables, flow: Flow) -> Messages | None:
@@ -122,35 +124,35 @@ def _base_us(plan: Plan, flow: Flow, size: Array) -> Array:
 
 def one_way_us(plan: Plan, path: Path) -> float:
     """How long the links of a path delay a packet from sender to receiver."""
-    delays = {one.name: one.delay_ns for link in plan.links for one in link.directions}
+    delays = {direction.name: direction.delay_ns for link in plan.links for direction in link.directions}
     return sum(delays[name] for name in path.forward) / 1000
 
 
-def delivery(found: Messages, start_us: float) -> Delivery:
+def delivery(messages: Messages, start_us: float) -> Delivery:
     """Returns the account of a flow's messages; `start_us` is when it called connect()."""
-    delays = np.sort(found.delay[~found.lost])
-    median, most, largest = (
+    delays = np.sort(messages.delay[~messages.lost])
+    median, p95, longest = (
         float(delays[math.ceil(share * len(delays)) - 1]) if len(delays) else None
         for share in (0.5, 0.95, 1.0)
     )
     return Delivery(
-        metric=speaks_for(found.flow.kind),
-        messages=len(found.sent),
-        lost=int(found.lost.sum()),
-        late=int(found.late.sum()),
+        metric=speaks_for(messages.flow.kind),
+        messages=len(messages.sent),
+        lost=int(messages.lost.sum()),
+        late=int(messages.late.sum()),
         p50_us=median,
-        p95_us=most,
-        max_us=largest,
-        jitter_us=_jitter_us(found) if found.flow.kind == "udp" else None,
-        base_us=float(np.median(found.base)),
-        load_us=float(np.max(found.received) - start_us) if found.flow.kind == "page" else None,
-        asked_bps=found.asked_bps,
-        kept_pace=not found.behind,
+        p95_us=p95,
+        max_us=longest,
+        jitter_us=_jitter_us(messages) if messages.flow.kind == "udp" else None,
+        base_us=float(np.median(messages.base)),
+        load_us=float(np.max(messages.received) - start_us) if messages.flow.kind == "page" else None,
+        asked_bps=messages.asked_bps,
+        kept_pace=not messages.behind,
     )
 
 
-def _jitter_us(found: Messages) -> float | None:
+def _jitter_us(messages: Messages) -> float | None:
     """The mean difference of delays of packets that arrived one after the other, as `udp_jitter_us`."""
-    order = np.argsort(found.received[~found.lost], kind="stable")
-    steps = np.abs(np.diff(found.delay[~found.lost][order]))
+    order = np.argsort(messages.received[~messages.lost], kind="stable")
+    steps = np.abs(np.diff(messages.delay[~messages.lost][order]))
     return float(steps.mean()) if len(steps) else None

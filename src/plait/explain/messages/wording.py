@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.wording import micros, percent, rate, seconds
 from plait.explain.causes import CAUSES, Cause
-from plait.explain.wording import MOST_NAMED, causes, paths, together
+from plait.explain.wording import MAX_NAMED, causes, paths, together
 
 if TYPE_CHECKING:
     from plait.explain.model import Delivery, FlowExplanation, Share
@@ -27,55 +27,59 @@ CLAUSES: dict[Cause, tuple[str, str]] = {
 """Of messages, where another clause or remedy fits than for what sends as fast as it can."""
 
 
-def paragraph(found: FlowExplanation, kind: str) -> tuple[str, ...]:
+def paragraph(flow: FlowExplanation, kind: str) -> tuple[str, ...]:
     """Returns the paragraph of a flow that is explained by its messages."""
-    account = found.delivery
-    assert account is not None
+    delivery = flow.delivery
+    assert delivery is not None
     noun = NOUNS.get(kind, "messages")
-    said = [_total(found, account, noun, kind), *paths(found), _took(account, noun)]
-    if account.kept_pace:
-        return (*said, *_late(found, noun))
-    return (*said, *causes(found, greedy=False))
+    sentences = [_total(flow, delivery, noun, kind), *paths(flow), _took(delivery, noun)]
+    if delivery.kept_pace:
+        return (*sentences, *_late(flow, noun))
+    return (*sentences, *causes(flow, greedy=False))
 
 
-def _total(found: FlowExplanation, account: Delivery, noun: str, kind: str) -> str:
+def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> str:
     if kind == "udp":
-        lost = percent(account.lost / account.messages) if account.lost else "none"
-        sent = f" ({rate(account.asked_bps)} of payload)" if account.asked_bps is not None else ""
-        return f"{found.flow} lost {lost} of its {account.messages} packets{sent}."
-    if account.asked_bps is None:
-        within = f" in {seconds(account.load_us / 1e6)}" if account.load_us is not None else ""
-        missing = f"; {account.lost} never came" if account.lost else ""
-        return f"{found.flow} got {account.messages - account.lost} {noun}{within}{missing}."
-    if account.kept_pace:
-        of = f", of the {rate(found.could_bps)} that {together(found)} could give" if found.could_bps else ""
-        return f"{found.flow} got all that it asked for: {rate(account.asked_bps)}{of}."
-    whose = f"; {together(found)} could give {rate(found.could_bps)}" if found.could_bps else ""
-    return f"{found.flow} got {rate(found.goodput_bps)} of the {rate(account.asked_bps)} that it asks for{whose}."
-
-
-def _took(account: Delivery, noun: str) -> str:
-    if account.p50_us is None:
-        return f"None of its {noun} arrived."
-    jitter = f"; jitter {micros(account.jitter_us)}" if account.jitter_us is not None else ""
+        lost = percent(delivery.lost / delivery.messages) if delivery.lost else "none"
+        sent = f" ({rate(delivery.asked_bps)} of payload)" if delivery.asked_bps is not None else ""
+        return f"{flow.flow} lost {lost} of its {delivery.messages} packets{sent}."
+    if delivery.asked_bps is None:
+        within = f" in {seconds(delivery.load_us / 1e6)}" if delivery.load_us is not None else ""
+        missing = f"; {delivery.lost} never came" if delivery.lost else ""
+        return f"{flow.flow} got {delivery.messages - delivery.lost} {noun}{within}{missing}."
+    if delivery.kept_pace:
+        of = f", of the {rate(flow.could_bps)} that {together(flow)} could give" if flow.could_bps else ""
+        return f"{flow.flow} got all that it asked for: {rate(delivery.asked_bps)}{of}."
+    whose = f"; {together(flow)} could give {rate(flow.could_bps)}" if flow.could_bps else ""
     return (
-        f"Half of its {noun} took at most {micros(account.p50_us)}, 95 % at most {micros(account.p95_us)}, the slowest "
-        f"{micros(account.max_us)}; the best path alone takes {micros(account.base_us)}{jitter}."
+        f"{flow.flow} got {rate(flow.goodput_bps)} of the {rate(delivery.asked_bps)} that it asks for{whose}."
     )
 
 
-def _late(found: FlowExplanation, noun: str) -> list[str]:
-    by_cause = {share.cause: share for share in found.shares}
-    named = [by_cause[cause] for cause in found.named[:MOST_NAMED]]
+def _took(delivery: Delivery, noun: str) -> str:
+    if delivery.p50_us is None:
+        return f"None of its {noun} arrived."
+    jitter = f"; jitter {micros(delivery.jitter_us)}" if delivery.jitter_us is not None else ""
+    return (
+        f"Half of its {noun} took at most {micros(delivery.p50_us)}, 95 % at most {micros(delivery.p95_us)}, "
+        f"the slowest {micros(delivery.max_us)}; the best path alone takes {micros(delivery.base_us)}{jitter}."
+    )
+
+
+def _late(flow: FlowExplanation, noun: str) -> list[str]:
+    by_cause = {share.cause: share for share in flow.shares}
+    named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         return ["Nothing made more than single ones late."]
-    account = found.delivery
-    what = "late or lost" if account is not None and account.lost else "late"
-    said = [f"What made {noun} {what}{' most' if len(found.named) > 1 else ''}: {_sentence(named[0], noun)}"]
-    said += [f"Further: {_sentence(share, noun)}" for share in named[1:]]
+    delivery = flow.delivery
+    fate = "late or lost" if delivery is not None and delivery.lost else "late"
+    sentences = [
+        f"What made {noun} {fate}{' most' if len(flow.named) > 1 else ''}: {_sentence(named[0], noun)}"
+    ]
+    sentences += [f"Further: {_sentence(share, noun)}" for share in named[1:]]
     cause = named[0].cause
     remedy = CLAUSES[cause][1] if cause in CLAUSES else CAUSES[cause].remedy
-    return [*said, f"To try: {remedy}."] if remedy else said
+    return [*sentences, f"To try: {remedy}."] if remedy else sentences
 
 
 def _sentence(share: Share, noun: str) -> str:

@@ -35,12 +35,12 @@ def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dic
         assert sum(share.time for share in explained.shares) == pytest.approx(1, abs=1e-9)
         for path in explained.paths:
             assert sum(share.time for share in path.shares) == pytest.approx(1, abs=1e-9)
-        if explained.basis == "time" and explained.could_bps and explained.goodput_bps is not None:
+        if explained.basis == "time" and explained.capacity_bps and explained.goodput_bps is not None:
             # What was delivered and what each cause cost make up what could have been, but for rounding at a full link.
             cost = sum(share.cost_bps or 0 for share in explained.shares)
-            assert cost + explained.goodput_bps == pytest.approx(explained.could_bps, rel=0.12), one.scenario[
-                "title"
-            ]
+            assert cost + explained.goodput_bps == pytest.approx(explained.capacity_bps, rel=0.12), (
+                one.scenario["title"]
+            )
     return found
 
 
@@ -161,4 +161,4 @@ def test_connections_of_programs_are_explained_like_flows(run_trial: RunTrial) -
     assert (control.background, control.first) == (True, Cause.SENDER_IDLE)
     assert (data.background, data.first) == (False, Cause.RECEIVE_WINDOW)
     assert len(data.paths) == 2
-    assert data.could_bps == pytest.approx(30e6 * 1424 / 1514)
+    assert data.capacity_bps == pytest.approx(30e6 * 1424 / 1514)

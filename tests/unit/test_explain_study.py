@@ -41,7 +41,7 @@ def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> N
     assert "Not explained, because it failed" in shown
     printed = CliRunner().invoke(app, ["explain", str(folder), "--json"], standalone_mode=False).output
     data = json.loads(printed)
-    assert data["schema"] == 1
+    assert data["schema"] == 2
     for case in data["cases"]:
         for flow in case["flows"]:
             assert flow["sentences"][0].split(" got ")[0] == flow["flow"]

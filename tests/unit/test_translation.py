@@ -85,7 +85,7 @@ def test_what_a_server_samples_behind_translation_belongs_to_the_plans_paths(
     (found,) = explain_trial(plan, tables)
     assert [path.path for path in found.paths] == names
     assert [len(path.subflows) for path in found.paths] == [1] * len(names)
-    assert found.could_bps is not None
+    assert found.capacity_bps is not None
     assert Cause.SUBFLOW_NEVER not in [share.cause for share in found.shares]
     about = with_connections(plan, tables)
     shares = {

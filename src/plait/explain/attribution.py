@@ -10,7 +10,7 @@ import numpy as np
 from plait.analysis.metrics.ideal import payload_ratio
 from plait.analysis.metrics.programs import with_connections
 from plait.explain import evidence, missing
-from plait.explain.capacity import could_bps
+from plait.explain.capacity import capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.facts import PathFacts, flow_facts
 from plait.explain.flow_view import flow_view
@@ -79,7 +79,7 @@ def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> F
         return facts
     names = {path.name for path in facts.paths}
     extra = tuple(
-        PathFacts(path.name, path, could_bps(plan, path))
+        PathFacts(path.name, path, capacity_bps(plan, path))
         for path in further.paths
         if path.name not in names and not path.backup
     )
@@ -89,9 +89,9 @@ def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> F
 def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: UnrestrictedPaths) -> FlowExplanation:
     times = [attribute_time(facts, path) for path in facts.paths]
     weights = _weights(times)
-    limited = all(path_time.facts.could_bps for path_time in times)
+    limited = all(path_time.facts.capacity_bps for path_time in times)
     capacity = (
-        sum((path_time.facts.could_bps or 0) * facts.payload_ratio for path_time in times)
+        sum((path_time.facts.capacity_bps or 0) * facts.payload_ratio for path_time in times)
         if limited
         else None
     )
@@ -113,7 +113,7 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
         end_us=round(facts.end_us),
         completed=bool(facts.row.get("completed")),
         goodput_bps=goodput,
-        could_bps=capacity,
+        capacity_bps=capacity,
         first=named[0] if named else None,
         named=named,
         shares=shares,
@@ -135,7 +135,7 @@ def _missing_reason(facts: FlowFacts, path: PathFacts, further: UnrestrictedPath
 
 def _weights(times: Sequence[PathTime]) -> list[float]:
     """How much of the flow each path stands for: its part of what all could give; alike where that is not known."""
-    rates = [path_time.facts.could_bps for path_time in times]
+    rates = [path_time.facts.capacity_bps for path_time in times]
     if all(rates):
         total = sum(rate or 0 for rate in rates)
         return [(rate or 0) / total for rate in rates]
@@ -155,10 +155,10 @@ def _costs(facts: FlowFacts, path_time: PathTime) -> dict[Key, float]:
 
     What a slice did not carry is laid to its causes in proportion to their time in it.
     """
-    if not path_time.facts.could_bps:
+    if not path_time.facts.capacity_bps:
         return {}
     dt = np.diff(facts.edges)
-    rate = path_time.facts.could_bps * facts.payload_ratio
+    rate = path_time.facts.capacity_bps * facts.payload_ratio
     lost = rate * dt * np.maximum(1 - np.nan_to_num(path_time.utilization), 0)
     harmful = {key: us for key, us in path_time.time.items() if key[0] not in HARMLESS}
     total = np.sum(list(harmful.values()), axis=0) if harmful else np.zeros(len(dt))
@@ -178,12 +178,12 @@ def _account_for(
     shares = _merged(facts, [(path_time, 1.0)], costs, length, reasons)
     # What the receiver has acknowledged: what was sent may still wait in a queue, and would be more than links carry.
     payload = sum(float(np.nansum(subflow.growth("acked_bytes"))) for subflow in path_time.facts.subflows)
-    rate = path_time.facts.could_bps
+    rate = path_time.facts.capacity_bps
     return PathAccount(
         path=path_time.facts.name,
         subflows=tuple(subflow.number for subflow in path_time.facts.subflows),
-        gave_bps=payload * 8e6 / length,
-        could_bps=rate * facts.payload_ratio if rate else None,
+        goodput_bps=payload * 8e6 / length,
+        capacity_bps=rate * facts.payload_ratio if rate else None,
         shares=shares,
     )
 

@@ -118,7 +118,7 @@ class Network:
         return np.asarray(low[1:] & low[:-1])
 
 
-def could_bps(plan: Plan, path: Path) -> float | None:
+def capacity_bps(plan: Plan, path: Path) -> float | None:
     """The frame rate that a path's links have at first, in bit/s; None when none of them is limited."""
     rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
     limits = [rate for name in path.forward if (rate := rates.get(name)) is not None]

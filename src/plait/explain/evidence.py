@@ -69,11 +69,11 @@ def _window(facts: FlowFacts, _: Where) -> list[str]:
 
 
 def _needed_bytes(facts: FlowFacts) -> float | None:
-    paths = [path for path in facts.paths if path.subflows and path.could_bps and path.planned is not None]
+    paths = [path for path in facts.paths if path.subflows and path.capacity_bps and path.planned is not None]
     if not paths:
         return None
     longest = max(path.planned.base_rtt_us for path in paths if path.planned is not None)
-    return sum(path.could_bps or 0 for path in paths) * longest / 8e6
+    return sum(path.capacity_bps or 0 for path in paths) * longest / 8e6
 
 
 def _out_of_order(facts: FlowFacts, where: Where) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.paths import path_name
-from plait.explain.capacity import Network, could_bps
+from plait.explain.capacity import Network, capacity_bps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class PathFacts:
     name: str
     planned: Path | None
     """None: subflows between addresses that the plan joins by no path."""
-    could_bps: float | None
+    capacity_bps: float | None
     """Frame rate of its links alone, at first."""
     subflows: tuple[SubflowFacts, ...] = ()
 
@@ -234,7 +234,7 @@ def _paths(
     paths = []
     for name in dict.fromkeys([*names, *subflows]):
         path = planned.get(name)
-        rate = could_bps(plan, path) if path is not None else None
+        rate = capacity_bps(plan, path) if path is not None else None
         paths.append(PathFacts(name, path, rate, tuple(subflows.get(name, ()))))
     return tuple(paths)
 

@@ -45,12 +45,12 @@ def work_causes(
     used = np.nan_to_num(utilization)
     with_copies = used / np.maximum(1 - copied, 0.01)
     carried = np.where(full, work, np.minimum(work, with_copies * dt))
-    if path.could_bps:
+    if path.capacity_bps:
         yield from _on_full_link(facts, path, np.where(full, work, 0), with_copies, link)
         partly = np.where(full, 0, carried)
         yield Cause.DUPLICATES, (path.name,), partly * copied
         yield Cause.AT_CAPACITY, (path.name,), partly * (1 - copied)
-    left = work - carried if path.could_bps else work
+    left = work - carried if path.capacity_bps else work
     yield Cause.BUCKET_EMPTY, buckets, left * empty
     left = left * ~empty
     for (cause, where), mask in _window_history(facts, path, full).items():
@@ -110,12 +110,12 @@ def _on_full_link(
 ) -> Iterator[tuple[Cause, Where, Array]]:
     """Splits the time on a full link: its own part, what it lost to a lower rate, and what others took."""
     assert path.planned is not None
-    assert path.could_bps
+    assert path.capacity_bps
     copied = copies(facts)
     own_use = np.minimum(utilization, 1)
     lower = np.ones(facts.slices)
     for name in path.planned.forward:
-        lower = np.minimum(lower, np.minimum(facts.network.rate(name), path.could_bps) / path.could_bps)
+        lower = np.minimum(lower, np.minimum(facts.network.rate(name), path.capacity_bps) / path.capacity_bps)
     room = np.maximum(lower - own_use, 0)
     changed = 1 - lower
     own_share = 1 - np.minimum(room + changed, 1)

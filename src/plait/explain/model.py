@@ -39,9 +39,9 @@ class PathAccount(Record):
 
     path: str
     subflows: tuple[int, ...] = ()
-    gave_bps: float
+    goodput_bps: float
     """Payload that subflows on it delivered, without what was sent again, over the flow's time."""
-    could_bps: float | None
+    capacity_bps: float | None
     """What the links of the path alone allow; null when they have no rate."""
     shares: tuple[Share, ...]
 
@@ -129,7 +129,7 @@ class FlowExplanation(Record):
     end_us: int
     completed: bool
     goodput_bps: float | None
-    could_bps: float | None
+    capacity_bps: float | None
     """What its paths could give together, each on its own; null when a path has no limit."""
     first: Cause | None
     """What held it back most; null when nothing did that is worth naming."""
@@ -176,7 +176,7 @@ class TrialExplanation(Record):
 class StudyExplanation(Record):
     """What `plait explain --json` prints."""
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    schema_version: Literal[2] = Field(default=2, alias="schema")
     scenario: str
     cases: tuple[TrialExplanation, ...]
     failed: tuple[str, ...] = ()

@@ -60,7 +60,7 @@ class Suspect:
         """What fills the flow's paths: their rates together times the longest RTT."""
         flow = next(planned for planned in self.plan.flows if planned.id == self.flow.flow_id)
         longest = max((path.base_rtt_us for path in flow.paths), default=0.0)
-        return int((self.flow.could_bps or 0) * longest / 8e6)
+        return int((self.flow.capacity_bps or 0) * longest / 8e6)
 
 
 def remedy(suspect: Suspect) -> Remedy | None:

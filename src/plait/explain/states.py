@@ -88,7 +88,7 @@ def _attribute_to_memory_pressure(facts: FlowFacts, out: PathTime) -> None:
 
     Its receiver keeps the window small then, and drops what has arrived (RcvPruned): windows are full, paths idle.
     """
-    capacity = sum(path.could_bps or 0 for path in facts.paths) * facts.payload_ratio
+    capacity = sum(path.capacity_bps or 0 for path in facts.paths) * facts.payload_ratio
     if not facts.memory_pressures or not capacity:
         return
     delivered = np.nan_to_num(np.diff(facts.delivered)) * 8e6
@@ -118,12 +118,12 @@ def _balance(out: PathTime, dt: Array) -> None:
 
 
 def _utilization(facts: FlowFacts, path: PathFacts, dt: Array) -> Array:
-    if not path.could_bps:
+    if not path.capacity_bps:
         return np.full(len(dt), np.nan)
     payload = np.zeros(len(dt))
     for subflow in path.subflows:
         payload += np.nan_to_num(subflow.growth("sent_bytes") - subflow.growth("retransmitted_bytes"))
-    rate = path.could_bps * facts.payload_ratio / 8e6
+    rate = path.capacity_bps * facts.payload_ratio / 8e6
     return np.asarray(np.clip(payload * (1 - copies(facts)) / np.maximum(rate * dt, 1e-9), 0, None))
 
 
@@ -201,8 +201,8 @@ def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
     window = np.nan_to_num(facts.window, nan=np.inf)
     head_of_line = facts.out_of_order >= WAITING_SHARE * window
     others = [_rtt(other) for other in facts.paths if other is not path and other.subflows]
-    if others and path.could_bps and path.planned is not None:
-        enough = window >= path.could_bps * path.planned.base_rtt_us / 8e6
+    if others and path.capacity_bps and path.planned is not None:
+        enough = window >= path.capacity_bps * path.planned.base_rtt_us / 8e6
         far = np.nanmax(np.array(others), axis=0) >= FAR * _rtt(path)
         head_of_line |= enough & far & np.isfinite(window)
     return {Cause.HEAD_OF_LINE: head_of_line, Cause.RECEIVE_WINDOW: ~head_of_line}

@@ -26,14 +26,12 @@ def paragraph(flow: FlowExplanation, *, greedy: bool) -> tuple[str, ...]:
 
 def _total(flow: FlowExplanation) -> str:
     goodput = rate(flow.goodput_bps)
-    if flow.could_bps is None or flow.goodput_bps is None:
+    if flow.capacity_bps is None or flow.goodput_bps is None:
         return (
             f"{flow.flow} got {goodput}; not every path has a rate, so what it could have got is not known."
         )
-    share = percent(flow.goodput_bps / flow.could_bps, 3)
-    return (
-        f"{flow.flow} got {goodput}, {share} of the {rate(flow.could_bps)} that {together(flow)} could give."
-    )
+    share = percent(flow.goodput_bps / flow.capacity_bps, 3)
+    return f"{flow.flow} got {goodput}, {share} of the {rate(flow.capacity_bps)} that {together(flow)} could give."
 
 
 def together(flow: FlowExplanation) -> str:
@@ -54,9 +52,9 @@ def paths(flow: FlowExplanation) -> list[str]:
 def _path(account: PathAccount) -> str:
     if not account.subflows:
         return f"{account.path} gave nothing"
-    if account.could_bps is None:
-        return f"{account.path} gave {rate(account.gave_bps)}"
-    return f"{account.path} gave {rate(account.gave_bps)} of {rate(account.could_bps)}"
+    if account.capacity_bps is None:
+        return f"{account.path} gave {rate(account.goodput_bps)}"
+    return f"{account.path} gave {rate(account.goodput_bps)} of {rate(account.capacity_bps)}"
 
 
 def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
@@ -76,9 +74,9 @@ def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
 
 
 def _nothing(flow: FlowExplanation, *, greedy: bool) -> str:
-    if flow.could_bps is None or flow.goodput_bps is None:
+    if flow.capacity_bps is None or flow.goodput_bps is None:
         return "No cause took enough of its time to be named."
-    if flow.goodput_bps >= NEAR_CAPACITY * flow.could_bps:
+    if flow.goodput_bps >= NEAR_CAPACITY * flow.capacity_bps:
         return "Nothing held it back: its links are what limits it."
     if not greedy:
         return "It sent what it had to send."

@@ -12,7 +12,7 @@ import polars as pl
 
 from plait.analysis.metrics.paths import path_name
 from plait.explain import evidence
-from plait.explain.capacity import Network, could_bps
+from plait.explain.capacity import Network, capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.messages.late import LateMessages, PathUse
 from plait.explain.messages.timing import delivery, messages_of
@@ -154,15 +154,15 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
         end_us=round(end),
         completed=bool(rows[0]["completed"]),
         goodput_bps=goodput,
-        could_bps=_payload_could_bps(plan, path, messages, frames),
+        capacity_bps=_payload_capacity_bps(plan, path, messages, frames),
         first=None,
         named=(),
         shares=shares,
         paths=(
             PathAccount(
                 path=path.name,
-                gave_bps=goodput,
-                could_bps=_payload_could_bps(plan, path, messages, frames),
+                goodput_bps=goodput,
+                capacity_bps=_payload_capacity_bps(plan, path, messages, frames),
                 shares=shares,
             ),
         ),
@@ -178,7 +178,7 @@ def _edges(tables: Tables, start: float, end: float) -> Array:
     return np.concatenate(([start], times[(times > start) & (times < end)], [end]))
 
 
-def _payload_could_bps(plan: Plan, path: Path, messages: Messages, frames: Array) -> float | None:
+def _payload_capacity_bps(plan: Plan, path: Path, messages: Messages, frames: Array) -> float | None:
     """The payload that the path's links carry of packets of this size."""
-    rate = could_bps(plan, path)
+    rate = capacity_bps(plan, path)
     return None if rate is None else rate * float(np.sum(messages.size) / np.sum(frames))

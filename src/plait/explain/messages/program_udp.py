@@ -50,7 +50,7 @@ def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]
             end_us=span[1],
             completed=True,
             goodput_bps=sent * (1 - lost / packets) if sent is not None else None,
-            could_bps=None,
+            capacity_bps=None,
             first=named[0] if named else None,
             named=named,
             basis="messages",

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.catalogue import speaks_for
-from plait.explain.capacity import could_bps
+from plait.explain.capacity import capacity_bps
 from plait.explain.model import Delivery
 from plait.plan.model.applications import OnOff, Page, Request, Stream
 
@@ -110,7 +110,7 @@ def messages_of(plan: Plan, tables: Tables, flow: Flow) -> Messages | None:
 def _base_us(plan: Plan, flow: Flow, size: Array) -> Array:
     """The least that any path takes: its delay, its rate, and the round trips in which a window opens."""
     answers = isinstance(flow.application, Request | Page)
-    rates = [rate for path in flow.paths if (rate := could_bps(plan, path))]
+    rates = [rate for path in flow.paths if (rate := capacity_bps(plan, path))]
     leaving = size * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
     least = np.full(len(size), math.inf)
     rounds = np.zeros(len(size))

@@ -48,9 +48,13 @@ def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> s
         missing = f"; {delivery.lost} never came" if delivery.lost else ""
         return f"{flow.flow} got {delivery.messages - delivery.lost} {noun}{within}{missing}."
     if delivery.kept_pace:
-        of = f", of the {rate(flow.could_bps)} that {together(flow)} could give" if flow.could_bps else ""
+        of = (
+            f", of the {rate(flow.capacity_bps)} that {together(flow)} could give"
+            if flow.capacity_bps
+            else ""
+        )
         return f"{flow.flow} got all that it asked for: {rate(delivery.asked_bps)}{of}."
-    whose = f"; {together(flow)} could give {rate(flow.could_bps)}" if flow.could_bps else ""
+    whose = f"; {together(flow)} could give {rate(flow.capacity_bps)}" if flow.capacity_bps else ""
     return (
         f"{flow.flow} got {rate(flow.goodput_bps)} of the {rate(delivery.asked_bps)} that it asks for{whose}."
     )

@@ -24,7 +24,7 @@ def why(explained: Sequence[FlowExplanation]) -> str:
     explained = [flow for flow in explained if not flow.background] or explained
     if not explained:
         return ""
-    dear = sorted(explained, key=lambda flow: -(flow.could_bps or 0) + (flow.goodput_bps or 0))
+    dear = sorted(explained, key=lambda flow: -(flow.capacity_bps or 0) + (flow.goodput_bps or 0))
     shown = [flow for flow in explained if flow in dear[:MOST_FLOWS]]
     left = len(explained) - len(shown)
     more = (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plait.engine.uml.trial import VirtualEngine
 
 KNOWN_MISSES = {35: "head-of-line"}
-"""docs/reference/explain.md tells why: everything waited for what stood before the link as it became slower."""
+"""docs/reference/explain.md explains why: all data waited for the data in flight as the link became slower."""
 LEAST_RIGHT = 45
 SET = planted()
 
@@ -36,7 +36,7 @@ def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dic
         for path in explained.paths:
             assert sum(share.time for share in path.shares) == pytest.approx(1, abs=1e-9)
         if explained.basis == "time" and explained.capacity_bps and explained.goodput_bps is not None:
-            # What was delivered and what each cause cost make up what could have been, but for rounding at a full link.
+            # Goodput and costs add up to the capacity, except for rounding at a full link.
             cost = sum(share.cost_bps or 0 for share in explained.shares)
             assert cost + explained.goodput_bps == pytest.approx(explained.capacity_bps, rel=0.12), (
                 one.scenario["title"]
@@ -62,9 +62,7 @@ def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict
     assert all(row.named is None for row in rows.values() if row.planted.cause is None)
 
 
-def test_what_is_tried_is_told_only_where_it_exceeds_the_spread(
-    engine: VirtualEngine, tmp_path: Path
-) -> None:
+def test_an_effect_is_reported_only_if_it_exceeds_the_spread(engine: VirtualEngine, tmp_path: Path) -> None:
     """A larger buffer helps; a mark on the packets does not."""
     text = json.dumps(SET[3].scenario | {"transport": "tcp", "repeat": 1, "sample": "100ms"})
     (tmp_path / "tried.yaml").write_text(text, encoding="utf-8")
@@ -103,10 +101,12 @@ def test_every_cause_that_can_be_planted_is(rows: dict[int, PlantedRow]) -> None
 
 def test_the_table_in_the_docs_is_what_comes_out(rows: dict[int, PlantedRow]) -> None:
     text = (Path(__file__).parents[2] / "docs" / "reference" / "explain.md").read_text(encoding="utf-8")
-    told = text[text.index("planted:begin") : text.index("planted:end")]
+    documented = text[text.index("planted:begin") : text.index("planted:end")]
     for made in table(list(rows.values())).splitlines():
-        # Evidence has figures of one kernel; cause and verdict are what is promised.
-        assert "|".join(made.split("|")[:4]) in told, "print it anew: python -m plait.testing.planted"
+        # Evidence contains figures of one kernel; only cause and verdict are promised.
+        assert "|".join(made.split("|")[:4]) in documented, (
+            "replace the table: python -m plait.testing.planted"
+        )
 
 
 def test_large_buffers_collapse_where_tcp_has_little_memory_and_memory_is_named(run_trial: RunTrial) -> None:
@@ -138,7 +138,7 @@ def test_a_stream_waits_for_nagles_algorithm_and_not_without_it(run_trial: RunTr
     waits = run_trial(NAGLE)
     (found,) = explain_trial(waits.plan, waits.tables)
     assert (found.basis, found.first) == ("messages", Cause.NAGLE)
-    assert found.sentences[0].startswith("stream1 got all that it asked for: 2.00 Mbit/s")
+    assert found.sentences[0].startswith("stream1 kept its pace of 2.00 Mbit/s")
     quick = run_trial(NAGLE.replace("duration: 4s", "duration: 4s, nodelay: true"))
     (found,) = explain_trial(quick.plan, quick.tables)
     assert (found.first, found.delivery and found.delivery.late) == (None, 0)

@@ -1,4 +1,4 @@
-"""The shares of an explanation, held against what was captured on the wire at the sender."""
+"""The shares of an explanation, compared with captures at the sender."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Watch = Callable[..., Seen]
 
 @pytest.fixture
 def watch(engine: VirtualEngine, tmp_path: Path) -> Watch:
-    """Returns a function that runs a planted scenario with a capture at its sender, and explains it."""
+    """Return a function that runs a planted scenario with a capture at its sender, and explains it."""
 
     def run(number: int, **changes: Any) -> Seen:
         one = SET[number]
@@ -43,7 +43,7 @@ def watch(engine: VirtualEngine, tmp_path: Path) -> Watch:
         tables = convert(tmp_path / "data", tmp_path / "tables")
         found = explain_trial(plan, tables)[0]
         seen = connections(tmp_path / "pcap", {path.client_address for path in plan.flows[0].paths})
-        # Captures tell the time of day of the guest; the first SYN is sent when connect() is called, but for an ARP.
+        # Captures have the time of day of the guest; connect() sends the first SYN at once, except for an ARP.
         zero = min(one.syn_us for one in seen.values() if one.syn_us is not None) - found.start_us
         for one in seen.values():
             one.moved(zero)
@@ -57,7 +57,7 @@ def share(found: FlowExplanation, cause: Cause) -> float:
 
 
 def test_idle_time_is_the_time_with_nothing_in_flight(watch: Watch) -> None:
-    """An application that sends for 300 ms of each second: the kernel's idle time, and the share of sender-idle."""
+    """An application sends for 300 ms of each second: compare the kernel's idle time and the share of sender-idle."""
     found, seen, _ = watch(1)
     length = found.end_us - found.start_us
     idle = [share_of_time(one.in_flight, found.start_us, found.end_us, 0, 0) for one in seen.values()]
@@ -65,7 +65,7 @@ def test_idle_time_is_the_time_with_nothing_in_flight(watch: Watch) -> None:
     assert found.kernel is not None
     by_kernel = (found.kernel.lifetime_us - found.kernel.busy_us) / length / len(idle)
     assert by_kernel == pytest.approx(sum(idle) / len(idle), abs=0.03)
-    # Nothing to send is a little more than nothing in flight: the last bytes of a burst are on their way meanwhile.
+    # sender-idle is a little longer than the time with nothing in flight: the last bytes of a burst are in flight.
     pauses = [share_of_gaps(one.new, found.start_us, found.end_us, 100_000) for one in seen.values()]
     assert share(found, Cause.SENDER_IDLE) == pytest.approx(sum(pauses) / len(pauses), abs=0.06)
 
@@ -95,7 +95,7 @@ def test_a_late_subflow_is_as_late_as_its_handshake_on_the_wire(watch: Watch) ->
     first, second = sorted(one.established_us for one in seen.values() if one.established_us is not None)
     length = found.end_us - found.start_us
     late = share(found, Cause.SUBFLOW_LATE) * 2 * length
-    # A join may take 90 ms here (patience_us); what is beyond that is late.
+    # A join may take 90 ms here (patience_us); only the time beyond that is late.
     assert late == pytest.approx(second - first, abs=150_000)
     assert late > 1_000_000
 

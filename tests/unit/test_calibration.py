@@ -231,7 +231,7 @@ def test_a_refusal_names_case_setting_and_figures_as_people_read_them() -> None:
     )
     assert lines[2].endswith("its delay is 30.04 ms instead of 30 ms, 40 us too long, where 10 us is allowed")
     assert lines[3].endswith("its loss is 3.1 % of 2000 packets instead of 1 %; by chance it is 0.3 % to 2 %")
-    assert lines[4].endswith("its rate could not be measured, as only 0 packets arrived")
+    assert lines[4].endswith("its rate could not be measured, because only 0 packets arrived")
     assert "plait doctor" in lines[-1]
     assert "kernel build" not in str(refused.value)
     assert "e+" not in str(refused.value)

@@ -51,7 +51,7 @@ def test_a_stream_that_was_cut_short_is_named(arrow: Path, tmp_path: Path, kept:
     stream = arrow / "subflows.arrow"
     data = stream.read_bytes()
     stream.write_bytes(data[:kept])
-    with pytest.raises(DataError, match=r"subflows\.arrow: .* cut short"):
+    with pytest.raises(DataError, match=r"subflows\.arrow: .* truncated"):
         convert(arrow, tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""What an explanation promises without a kernel: no effect within the spread is told, every cause is documented."""
+"""Rules of an explanation without a kernel: no effect within the spread is reported, every cause is documented."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_an_effect_needs_to_exceed_the_spread_over_seeds() -> None:
     assert effect("it", (), None, {1: 1e6}, {2: 2e6}).verdict == "not measured"
 
 
-def test_chance_alone_is_rarely_told_as_an_effect() -> None:
-    """Both sides are draws of the same distribution: at most the 5 % of the interval alone would be."""
+def test_chance_alone_is_rarely_reported_as_an_effect() -> None:
+    """Both sides come from the same distribution: at most 5 % may be reported, as for the interval alone."""
     draw = random.Random(1)
-    told = sum(
+    reported = sum(
         judged([draw.gauss(10e6, 1e6) for _ in range(5)], [draw.gauss(10e6, 1e6) for _ in range(5)])
         != "no effect seen"
         for _ in range(1000)
     )
-    assert told <= 50
+    assert reported <= 50
 
 
-def test_every_cause_has_words_and_a_row_in_the_reference() -> None:
+def test_every_cause_has_a_text_and_a_row_in_the_reference() -> None:
     assert set(CAUSES) == set(Cause)
     text = REFERENCE.read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([a-z-]+)` \| ", text, flags=re.MULTILINE)) >= {
@@ -53,7 +53,7 @@ def test_every_cause_has_words_and_a_row_in_the_reference() -> None:
         assert f"**{cause}**" in text, "how it can mislead"
 
 
-def test_what_cannot_be_taken_away_is_what_has_no_remedy() -> None:
+def test_every_cause_that_can_be_removed_has_a_remedy() -> None:
     assert set(Cause) - set(_REMEDIES) == {Cause.AT_CAPACITY, Cause.ON_TIME, Cause.NOT_KNOWN}
 
 

@@ -1,4 +1,4 @@
-"""Explaining whole studies: failed trials are told and the others explained; wrong requests name what there is."""
+"""Explaining whole studies: failed trials are reported and the others explained; wrong requests list the choices."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """TCP, of which two of three trials failed, and MPTCP."""
+    """A study of TCP, with two of three trials failed, and MPTCP."""
     tcp, mptcp = two_paths()
     broken = FakeCase(tcp.name, tcp.settings, tcp.plan, failed={0: "the guest died", 2: "the guest died"})
     write_study(tmp_path, (broken, mptcp), repeat=3)
     return tmp_path
 
 
-def test_trials_that_failed_are_told_and_the_others_explained(folder: Path) -> None:
+def test_failed_trials_are_reported_and_the_others_explained(folder: Path) -> None:
     found = plait.open(folder).explain()
     assert [(one.case, one.trial, one.trials) for one in found.cases] == [
         ("transport=tcp", 1, 1),
@@ -44,7 +44,7 @@ def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> N
     assert data["schema"] == 2
     for case in data["cases"]:
         for flow in case["flows"]:
-            assert flow["sentences"][0].split(" got ")[0] == flow["flow"]
+            assert flow["sentences"][0].split(" reached ")[0] == flow["flow"]
             assert sum(share["time"] for share in flow["shares"]) == pytest.approx(1)
 
 
@@ -52,12 +52,12 @@ def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> N
     ("chosen", "says"),
     [
         ({"case": "transport=tpc"}, "transport=tcp"),
-        ({"flow": "nobody"}, "no completed trial has such a flow"),
+        ({"flow": "nobody"}, "no completed trial has a flow of this name"),
         ({"case": "transport=tcp", "trial": 0}, "the guest died"),
         ({"trial": 9}, "there is no completed trial"),
     ],
 )
-def test_what_is_not_there_is_refused_with_what_is(
+def test_a_wrong_request_is_refused_with_the_choices(
     folder: Path, chosen: dict[str, object], says: str
 ) -> None:
     with pytest.raises(RequestError, match=says):

@@ -56,7 +56,7 @@ def test_the_buffer_is_the_one_that_minitopo_makes() -> None:
 def test_what_is_not_carried_over_stands_in_the_scenario() -> None:
     text = minitopo.draft(TWO_PATHS, "topo").text()
     assert "#   - netemAt_c2r_0: 5,loss 5%" in text
-    assert "#   - leftSubnet 10.0.: plait gives addresses of its own" in text
+    assert "#   - leftSubnet 10.0.: plait assigns its own addresses" in text
 
 
 def test_mistakes_in_a_minitopo_file_are_all_told_with_their_lines() -> None:

@@ -1,8 +1,8 @@
-"""Calibration: each distinct setting of a link is measured in the engine that will run it, before the study.
+"""Calibration: measure each distinct link setting of a study in the engine that will run it, before the study.
 
-settings   which settings the plans of a study have (pure)
-probes     the plan that measures some of them side by side, with UDP packets (pure)
-verdict    what was measured against what is configured, and how far apart they may be (pure)
-words      a setting, and a figure out of its bounds, as a person reads them (pure)
-calibrate  running the probes, remembering their figures, refusing a link that is out of its bounds
+settings   the distinct link settings in the plans of a study
+probes     the plan that measures several settings side by side with UDP packets
+verdict    the comparison of measured and configured values, and its tolerances
+words      the text of a setting and of a value out of tolerance
+calibrate  run the probes, cache the figures, and refuse a link that is out of tolerance
 """

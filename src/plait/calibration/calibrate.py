@@ -1,6 +1,6 @@
-"""Measures the settings of a study that are not known yet, and refuses to go on where a link is not as it was meant.
+"""Measure the link settings of a study that are not in the cache, and refuse a link that is out of tolerance.
 
-What was found is kept below the user's cache by setting, kernel and agent: a setting is measured once on a machine.
+The user's cache keeps the figures by setting, kernel and agent, so that a machine measures each setting once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 METHOD = 2
-"""Counts up when settings are measured in another way: what was found before is measured again."""
+"""Increases when the method of measurement changes, so that cached figures are not used."""
 FILE = "calibration.json"
 _MAX_LINES = 8
 _MAX_LINKS = 3
@@ -45,16 +45,16 @@ _FIGURES = TypeAdapter(list[Figure])
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured of every setting of a study."""
+    """The measurements of every link setting of a study."""
 
     settings: dict[Setting, Users]
-    """With the directions and the cases that have it."""
+    """Each setting, with the link directions and the cases that use it."""
     figures: dict[Setting, list[Figure]]
     measured: int
-    """Settings that were measured now; the others were known."""
+    """The number of settings that were measured now; the others came from the cache."""
 
     def as_json(self) -> dict[str, Any]:
-        """The content of calibration.json."""
+        """Return the content of calibration.json."""
         settings = [
             {
                 "links": users.links,
@@ -75,7 +75,7 @@ class Calibration:
 
     @property
     def sentence(self) -> str:
-        """A line for the terminal."""
+        """The line for the terminal."""
         errors = verdict.worst(list(self.figures.values()))
         parts = [f"delay within {words.time(errors['delay_us'])}"] if "delay_us" in errors else []
         parts += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
@@ -90,7 +90,7 @@ class Calibration:
 
 
 def keep(calibration: Calibration | None, folder: Path) -> None:
-    """Writes calibration.json into a result folder; without a calibration there is none."""
+    """Write calibration.json to a result folder; without a calibration, remove it."""
     if calibration is None:
         if Folder(folder).has(FILE):
             Folder(folder).remove(FILE)
@@ -108,9 +108,19 @@ def calibrate(
     jobs: int,
     fresh: bool,
 ) -> Calibration:
-    """Measures what is not known yet of the settings of `plans`, which come with their case; all where `fresh`.
+    """Return the measurements of the link settings in `plans`; measure those that the cache does not have.
 
-    Raises MachineError with the figures where one is beyond its tolerance, TrialError when nothing could be measured.
+    Args:
+        plans: plans with the names of their cases.
+        engine: the engine that runs the measurement.
+        identity: the identity of engine, kernel and agent; part of the cache key.
+        cache: the cache directory.
+        jobs: how many guests run at once.
+        fresh: measure every setting, even if it is in the cache.
+
+    Raises:
+        MachineError: a figure is out of tolerance.
+        TrialError: a guest failed.
     """
     settings = settings_of(plans)
     cached = {} if fresh else {setting: _read_cached(cache, setting, identity) for setting in settings}
@@ -127,7 +137,7 @@ def calibrate(
 def _measure_all(
     settings: Sequence[Setting], engine: Engine, cache: Path, jobs: int
 ) -> Iterator[tuple[Setting, list[Figure]]]:
-    """Yields each setting with what was measured of it; an interrupt ends the guests (OSError: no room to work in)."""
+    """Yield each setting with its figures; an interrupt ends the guests. MachineError: no space to work in."""
     stop = threading.Event()
     batches = [settings[i : i + AT_ONCE] for i in range(0, len(settings), AT_ONCE)]
     with Workspace(cache / "exec", ".work-") as work, ThreadPoolExecutor(max(1, jobs)) as pool:
@@ -154,7 +164,7 @@ def _measure(
 
 
 def refuse(calibration: Calibration) -> None:
-    """MachineError where a figure is out of its bounds."""
+    """Raise MachineError if a figure is out of tolerance."""
     mistakes = [
         f"{_used(users)} ({words.setting(setting)}): {words.figure(figure)}"
         for setting, users in calibration.settings.items()
@@ -166,14 +176,14 @@ def refuse(calibration: Calibration) -> None:
     omitted = [f"and {len(mistakes) - _MAX_LINES} more"] if len(mistakes) > _MAX_LINES else []
     lines = "\n  ".join([*mistakes[:_MAX_LINES], *omitted])
     raise MachineError(
-        f"calibrating links: the kernel does not do what the scenario asks for:\n  {lines}\n"
+        f"calibrating links: the measured links differ from the scenario:\n  {lines}\n"
         "No trial ran. The scenario is valid; the fault is in the kernel or in plait. Check both with `plait doctor`, "
-        "and report these lines if it finds nothing; --no-calibration runs the study on these links as they are."
+        "and report these lines if it finds nothing. --no-calibration runs the study on these links as they are."
     )
 
 
 def _used(users: Users) -> str:
-    """The directions that have a setting, and the cases where a study has several."""
+    """Return the link directions that have a setting, and its cases if the study has several."""
     links = ", ".join(users.links[:_MAX_LINKS]) + (
         f" and {n} more" if (n := len(users.links) - _MAX_LINKS) > 0 else ""
     )
@@ -185,14 +195,14 @@ def _used(users: Users) -> str:
 
 
 def _cache_file(cache: Path, setting: Setting, identity: EngineIdentity) -> tuple[Folder, str]:
-    """The folder and the name of the file that has what was found of a setting."""
+    """Return the folder and the name of the cache file of a setting."""
     parts = (str(METHOD), setting.identity, identity.engine, identity.kernel, identity.agent_sha256)
     name = sha256("\0".join(parts).encode()).hexdigest()
     return Folder(cache) / "calibration" / name[:2], f"{name}.json"
 
 
 def _read_cached(cache: Path, setting: Setting, identity: EngineIdentity) -> list[Figure] | None:
-    """What was found before; None when nothing was, or when its file is damaged."""
+    """Return the cached figures; None if there are none, or if the file is damaged."""
     folder, name = _cache_file(cache, setting, identity)
     try:
         figures = _FIGURES.validate_json(folder.read(name))
@@ -205,9 +215,9 @@ def _read_cached(cache: Path, setting: Setting, identity: EngineIdentity) -> lis
 
 
 def _write_cache(cache: Path, setting: Setting, identity: EngineIdentity, figures: list[Figure]) -> None:
-    """Only what is good: what is not may be better next time."""
+    """Cache figures that are within tolerance; others are measured again next time."""
     if not all(figure.good for figure in figures):
         return
     folder, name = _cache_file(cache, setting, identity)
-    with contextlib.suppress(OSError):  # without a cache it is only measured again next time
+    with contextlib.suppress(OSError):  # without a cache, the setting is measured again next time
         folder.write(name, json.dumps([vars(figure) for figure in figures]).encode())

@@ -1,15 +1,15 @@
-"""The plan that measures settings: for each two pairs of hosts with a link each, and UDP packets across it. Pure.
+"""The plan that measures link settings with UDP packets, over two links between two pairs of hosts for each setting.
 
-    a few packets, so that both hosts know each other's addresses
-    probe: full packets at half the rate, which meet no queue: delay and loss, across the setting itself
-    saturate: full packets at five quarters of the rate, which keep the queue from being empty: the rate, across the
-        setting without what is random in it
+    warm-up: a few packets, so that both hosts learn each other's addresses
+    probe: full-size packets at half the rate, which meet no queue; they measure delay and loss of the setting itself
+    saturate: full-size packets at five quarters of the rate, which keep the queue non-empty; they measure the rate of
+        the setting without its random parts
 
-Jitter that keeps packets in order holds back those behind a late one, and a queue that runs empty meanwhile passes less
-than the rate: so does reordering or loss, less often. That is what such a link does, and no error of its rate; the
-rate limiter and its queue are therefore measured behind a constant delay.
+Jitter that preserves the packet order delays the packets behind a late one; if the queue runs empty meanwhile, the link
+passes less than its rate. Reordering and loss have the same effect, less often. Such a link behaves as configured, so
+the rate limiter and its queue are measured behind a constant delay.
 
-All settings of a plan are measured at once, each in namespaces of its own; their links do not touch.
+All settings of a plan are measured at once, each in its own namespaces; their links are separate.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from plait.plan.model.qdiscs import Netem, Qdisc
 
 AT_ONCE = 24
-"""Settings in one plan."""
+"""The number of settings in one plan."""
 PACKETS = 50
 JITTERED_PACKETS = 1000
 LOSSY_PACKETS = 2000
 SATURATING_PACKETS = 300
 MOST_SATURATING = 3000
 LONG_ENOUGH_NS = 4_000_000
-"""Saturation is measured for at least so long where that takes no more than `MOST_SATURATING` packets."""
+"""Saturation lasts at least this long, if that takes at most `MOST_SATURATING` packets."""
 WARM_UP_PACKETS = 8
 _UDP_IPV4_BYTES = 28
 _LEAST_GAP_NS = 20_000
@@ -45,16 +45,16 @@ _LEAST_GAP_NS = 20_000
 
 @dataclass(frozen=True)
 class Probe:
-    """How one setting is measured: the numbers of its flows in the plan."""
+    """The measurement of one setting: the indices of its flows in the plan."""
 
     setting: Setting
     probe: int
     saturate: int | None
-    """None: there is no rate to saturate."""
+    """None: the setting has no rate, or is not steady."""
 
 
 def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[Probe]]:
-    """The plan that measures the settings, at most `AT_ONCE`, and which of its flows measures what."""
+    """Return the plan that measures at most `AT_ONCE` settings, and the flows that measure each of them."""
     flows: list[_Packets] = []
     probes = [_add_probe(flows, i, setting) for i, setting in enumerate(settings)]
     chains = [chain for setting in settings for chain in (setting, setting.without_randomness())]
@@ -81,7 +81,7 @@ def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[Probe]]:
 
 @dataclass(frozen=True)
 class _Packets:
-    """Packets of full size from one host of a pair to the other."""
+    """Full-size packets from one host of a pair to the other."""
 
     pair: int
     start_us: int
@@ -89,13 +89,13 @@ class _Packets:
 
     @property
     def end_us(self) -> int:
-        """When the last may have arrived."""
+        """The time by which the last packet has arrived."""
         udp = self.application
         return self.start_us + ceil(udp.interval_ns * udp.count / 1000) + udp.drain_us
 
 
 def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> Probe:
-    """Adds the flows for the setting with the number `i`, over the pairs of hosts 2i and 2i + 1."""
+    """Add the flows for setting `i`, over the pairs of hosts 2i and 2i + 1."""
     netem, tbf = setting.netem, setting.tbf
     delay_ns, spread_ns = (netem.delay_ns, _spread_ns(netem)) if netem is not None else (0, 0)
     count = LOSSY_PACKETS if loss_ratio(setting) else JITTERED_PACKETS if spread_ns else PACKETS
@@ -126,12 +126,12 @@ def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> Probe:
 
 
 def _spread_ns(netem: Netem) -> int:
-    """So far apart, packets do not overtake each other (nor wait, where they stay in order)."""
+    """Return the gap at which packets neither overtake each other nor wait for each other."""
     return netem.jitter_ns * (2 if netem.distribution is None else 8)
 
 
 def loss_ratio(setting: Setting) -> float:
-    """The share of packets that the setting is meant to lose."""
+    """Return the configured share of lost packets."""
     netem = setting.netem
     if netem is None:
         return 0.0
@@ -141,11 +141,13 @@ def loss_ratio(setting: Setting) -> float:
     else:
         bad = model.p / (model.p + model.r) if model.p + model.r else 0.0
         drawn = bad * model.loss_bad + (1 - bad) * model.loss_good
-    return float(drawn * (1 - netem.duplicate_ratio))  # of a packet that is copied, a loss takes one
+    return float(
+        drawn * (1 - netem.duplicate_ratio)
+    )  # a loss takes one of the two copies of a duplicated packet
 
 
 def _shaped(plan: Plan, chains: Sequence[Setting]) -> Plan:
-    """The plan with these settings in the places of its links' forward directions."""
+    """Return the plan with these settings on the forward directions of its links."""
     qdiscs: list[Qdisc] = []
     indices = {link.directions[0].ifname: i for i, link in enumerate(plan.links)}
     for qdisc in plan.network.qdiscs:

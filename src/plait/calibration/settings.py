@@ -1,6 +1,6 @@
-"""Which settings of links a study has, and what each of them is meant to do. Pure.
+"""The distinct link settings of a study.
 
-A setting is the chain of qdiscs of one direction of a link, without its place and its seed, and the link's MTU. Plans
+A setting is the chain of qdiscs of one link direction, without its location and its seed, and the link's MTU. Plans
 that differ in names, seeds or traffic have the same settings.
 """
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 ETHERNET_BYTES = 14
 LEAST_DELAY_NS = 1000
-"""A netem with this delay is one that only takes packets over."""
+"""A netem with this delay has no configured delay; it only passes packets on."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What one direction of a link does."""
+    """The configuration of one link direction."""
 
     mtu: int
     qdiscs: tuple[Qdisc, ...]
-    """Each parent before its child; netns and ifname are empty, seeds are 0."""
+    """Parents come before children; netns and ifname are empty, and seeds are 0."""
 
     @property
     def identity(self) -> str:
-        """64 hexadecimal digits, the same for equal settings."""
+        """A hash of 64 hexadecimal digits; equal settings have equal hashes."""
         value = {"mtu": self.mtu, "qdiscs": [qdisc.model_dump(mode="json") for qdisc in self.qdiscs]}
         return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     @property
     def frame_bytes(self) -> int:
-        """The longest frame, counted as tc counts."""
+        """The length of the longest frame as tc counts it."""
         return self.mtu + ETHERNET_BYTES
 
     @property
     def netem(self) -> Netem | None:
-        """What happens to packets under way."""
+        """The options of its netem qdisc: delay, jitter, loss and more."""
         return next((q.options for q in self.qdiscs if isinstance(q.options, Netem)), None)
 
     @property
     def tbf(self) -> Tbf | None:
-        """The rate."""
+        """The options of its tbf qdisc: the rate."""
         return next((q.options for q in self.qdiscs if isinstance(q.options, Tbf)), None)
 
     def without_randomness(self) -> Setting:
@@ -76,27 +76,27 @@ class Setting:
 
     @property
     def settling_frames(self) -> int:
-        """Full frames at five quarters of the rate until its bucket is empty (it holds a fifth of them), and some."""
+        """Full frames at five quarters of the rate until the bucket (a fifth of them) is empty, and a margin."""
         return 0 if self.tbf is None else 10 + 6 * (self.tbf.burst_bytes // self.frame_bytes)
 
     @property
     def steady(self) -> bool:
-        """Whether it passes packets by the clock, and not by a recorded trace or out of a bucket that empties."""
+        """Whether its rate is constant: no recorded trace, and no token bucket with a peak rate."""
         kinds = {qdisc.options.kind for qdisc in self.qdiscs}
         return "plait_trace" not in kinds and (self.tbf is None or self.tbf.peak_bps is None)
 
 
 @dataclass
 class Users:
-    """Where a setting is used."""
+    """The users of a setting."""
 
     links: list[str] = dataclasses.field(default_factory=list)
-    """The directions that have it."""
+    """The link directions that have it."""
     cases: list[str] = dataclasses.field(default_factory=list)
 
 
 def settings_of(plans: Iterable[tuple[str, Plan]]) -> dict[Setting, Users]:
-    """The distinct settings of links, and of what events set, of plans with the names of their cases."""
+    """Return the distinct settings of links, and those that events set, from plans with the names of their cases."""
     users_by_setting: dict[Setting, Users] = {}
     for case, plan in plans:
         for name, setting in _settings_in(plan):

@@ -1,16 +1,16 @@
-"""Compares what was measured of a setting with what is configured, and says how far apart they may be. Pure.
+"""Compare the measured values of a setting with the configured ones, within tolerances.
 
-A study may have hundreds of settings, and a measurement gives the same result every time: it must not refuse a valid
-link for good. So each bound on something random holds for a valid link with a probability of 1 - `SURPRISE` (one in a
-million), for the number of packets that were measured.
+A study may have hundreds of settings, and a repeated measurement gives the same result, so a valid link must not fail
+by chance. Each bound on a random quantity therefore holds for a valid link with a probability of 1 - `FALSE_ALARM` (all
+but one in a million), for the number of packets that were measured.
 
-- Delay: 10 us. netem keeps one-way delays to the nanosecond, and the receiver stamps in microseconds; the rest is for
-  the kernel's timers. With jitter, the mean of n packets may be off by t more, from Bernstein's inequality
+- Delay: 10 us. netem keeps one-way delays to the nanosecond, and the receiver's timestamps are in microseconds; the
+  rest is for the kernel's timers. With jitter, the mean of n packets may be off by t more, from Bernstein's inequality
   (Boucheron, Lugosi, Massart, Concentration Inequalities, 2013, theorem 2.10): P(|mean - delay| > t) is at most
   2 exp(-n t^2 / (2 s^2 + 2 b t / 3)), with the standard deviation s of the configured jitter and its greatest
   distance b from the mean. It holds for heavy tails as well, where the sample's own standard error is too small.
-- Rate: 0.5 %, and two microseconds over the time measured, for the resolution of the receiver's stamps at both
-  ends. A token bucket in virtual time is exact. Jitter, loss and reordering do not enter: see probes.
+- Rate: 0.5 %, and two microseconds over the measured time, for the resolution of the receiver's timestamps at both
+  ends. A token bucket in virtual time is exact. Jitter, loss and reordering have no influence: see probes.
 - Loss: the number of lost packets has an exact distribution (`lost_between`), computed packet by packet from the
   states of the Gilbert-Elliott model; without states it is the binomial one.
 """
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 DELAY_TOLERANCE_US = 10.0
 RATE_TOLERANCE = 0.005
 RESOLUTION_US = 2.0
-"""Of the time between two stamps."""
+"""The resolution of the time between two timestamps."""
 FALSE_ALARM = 1e-6
-"""The probability with which a valid link would be outside of a bound on something random."""
+"""The probability that a valid link is outside a bound on a random quantity."""
 MAX_LOSS = 0.9
-"""A link that loses more may let nothing arrive whose delay could be measured."""
+"""If a link loses more, it may deliver too few packets to measure the delay."""
 NAMES = ("delay_us", "rate_bps", "loss_ratio")
-"""Of what is measured of a setting."""
+"""The names of the figures of a setting."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured quantity. `measured` is None where it could not be measured, `low` and `high` bound what passes."""
+    """One measured quantity. `measured` is None if it could not be measured; `low` and `high` are its bounds."""
 
     name: str
-    """`delay_us`, `rate_bps`, `loss_ratio`."""
+    """`delay_us`, `rate_bps` or `loss_ratio`."""
     configured: float | None
     measured: float | None
     low: float | None
@@ -60,13 +60,13 @@ class Figure:
 
     @property
     def good(self) -> bool:
-        """Whether it is as it was meant, or was not to be measured."""
+        """Whether it is within its bounds, or needs no measurement."""
         if self.measured is None or self.low is None or self.high is None:
             return self.configured is None
         return self.low <= self.measured <= self.high
 
     def as_json(self) -> dict[str, Any]:
-        """For the result folder."""
+        """Return the figure for calibration.json."""
         return {
             "meant": self.configured,
             "measured": self.measured,
@@ -77,7 +77,7 @@ class Figure:
 
 
 def figures(probe: Probe, messages: pl.DataFrame) -> list[Figure]:
-    """What the flows of one setting found, from the table `messages`."""
+    """Return the figures of one setting from the table `messages`."""
     probe_packets = messages.filter(pl.col("flow") == probe.probe).sort("index")
     saturating_packets = None if probe.saturate is None else messages.filter(pl.col("flow") == probe.saturate)
     setting = probe.setting
@@ -85,10 +85,10 @@ def figures(probe: Probe, messages: pl.DataFrame) -> list[Figure]:
 
 
 def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
-    """The one-way delay of packets that met no queue: the median, or with jitter the mean.
+    """Return the one-way delay of packets that met no queue: the median, or the mean with jitter.
 
-    (A packet that had to wait until its host had asked for an address again, as happens on lossy links, is no delay of
-    the link, and does not move the median.)
+    On lossy links a packet may wait until its host has resolved an address again. That is no delay of the link, and it
+    does not change the median.
     """
     netem = setting.netem
     arrived = (probe["received_us"] - probe["sent_us"]).drop_nulls()
@@ -107,7 +107,7 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
 
 
 def _mean_within_us(netem: Netem, packets: int) -> float:
-    """By how much the mean delay of so many packets may be off by chance: Bernstein's inequality, solved for t."""
+    """Return how far the mean delay of `packets` packets may be off by chance: Bernstein's inequality, solved for t."""
     if netem.distribution is None:
         deviation, furthest = netem.jitter_ns / sqrt(3), float(netem.jitter_ns)
     else:
@@ -119,7 +119,7 @@ def _mean_within_us(netem: Netem, packets: int) -> float:
 
 
 def _rate(setting: Setting, packets: pl.DataFrame | None) -> Figure:
-    """What came out of a queue that was never empty: bytes of frames by the time between the first and the last."""
+    """Return the output rate of a queue that was never empty: frame bytes over the time from first to last frame."""
     if packets is None or setting.tbf is None:
         return Figure("rate_bps", None, None, None, None, 0)
     configured = float(setting.tbf.rate_bps)
@@ -135,7 +135,7 @@ def _rate(setting: Setting, packets: pl.DataFrame | None) -> Figure:
 
 
 def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
-    """The share of the probe that did not arrive."""
+    """Return the share of the probe's packets that did not arrive."""
     sent, lost = len(probe), int(probe["received_us"].null_count())
     if not setting.steady or (setting.netem is not None and setting.netem.corrupt_ratio) or not sent:
         return Figure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
@@ -145,10 +145,11 @@ def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
 
 
 def lost_between(setting: Setting, sent: int) -> tuple[int, int]:
-    """Return between which counts a valid link loses packets of `sent`, but for a probability of `SURPRISE`.
+    """Return the least and the most of `sent` packets that a valid link loses, except with probability `FALSE_ALARM`.
 
-    Computed exactly: of both states of the model the probability of each count, packet by packet, from the good state
-    and after the packets before the probe. As in netem, the state in which a packet comes decides, then it changes.
+    The distribution is exact: it follows the probability of each count in both states of the model packet by packet,
+    from the good state on and including the warm-up packets. As in netem, the current state decides about a packet, and
+    then the state changes.
     """
     probability = _distribution(setting, sent)
     cumulative = np.cumsum(probability)
@@ -176,7 +177,7 @@ def _distribution(setting: Setting, sent: int) -> np.ndarray:
 
 
 def describe(setting: Setting) -> dict[str, Any]:
-    """The setting in few words, for people who read the figures."""
+    """Return the main parameters of a setting for calibration.json."""
     netem, tbf = setting.netem, setting.tbf
     return {
         "mtu": setting.mtu,
@@ -189,7 +190,7 @@ def describe(setting: Setting) -> dict[str, Any]:
 
 
 def worst(results: Mapping[str, list[Figure]] | list[list[Figure]]) -> dict[str, float]:
-    """The greatest errors: `delay_us` and, as a share of what was meant, `rate`."""
+    """Return the greatest errors: `delay_us`, and `rate` as a share of the configured rate."""
     lists = list(results.values()) if not isinstance(results, list) else results
     errors: dict[str, float] = {}
     for figure in (figure for figures_ in lists for figure in figures_):

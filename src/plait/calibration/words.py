@@ -1,4 +1,4 @@
-"""Puts a setting of a link, and a figure that is out of its bounds, into words. Pure."""
+"""The text of a link setting, and of a figure that is out of tolerance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(link: Setting) -> str:
-    """Return what one direction of a link does: `50 Mbit/s, 30 ms, jitter 5 ms`."""
+    """Return the conditions of one link direction as text: `50 Mbit/s, 30 ms, jitter 5 ms`."""
     netem, tbf = link.netem, link.tbf
     parts = [] if tbf is None else [rate(tbf.rate_bps)]
     if netem is not None:
@@ -31,9 +31,11 @@ def setting(link: Setting) -> str:
 
 
 def figure(result: Figure) -> str:
-    """Return what is wrong with a figure that is out of its bounds, with the bounds."""
+    """Return how a figure is out of tolerance, with its bounds."""
     if result.measured is None or result.configured is None or result.low is None or result.high is None:
-        return f"its {_NAMES[result.name]} could not be measured, as only {result.packets} packets arrived"
+        return (
+            f"its {_NAMES[result.name]} could not be measured, because only {result.packets} packets arrived"
+        )
     show = {"delay_us": time, "rate_bps": rate, "loss_ratio": percent}[result.name]
     error, tolerance = abs(result.measured - result.configured), result.high - result.configured
     if result.name == "loss_ratio":
@@ -62,7 +64,7 @@ def rate(bps: float) -> str:
 
 
 def time(us: float) -> str:
-    """Return microseconds as `5.04 ms`, to the microsecond as far as six digits go."""
+    """Return microseconds as `5.04 ms`, with at most six digits."""
     return f"{us / 1000:.6g} ms" if us >= 1000 else f"{us:.3g} us"
 
 
@@ -72,5 +74,5 @@ def percent(ratio: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Return at most three digits, and no exponent."""
+    """Return a value with at most three significant digits below 100, without an exponent."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What was seen: the tables of one trial. See `plait.dataset.model` for their columns."""
+"""The data of a trial: tables, provenance and digest. `plait.dataset.model` defines the columns."""
 
 from plait.dataset.convert import convert
 from plait.dataset.digest import study_digest, trial_digest

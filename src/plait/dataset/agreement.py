@@ -1,4 +1,4 @@
-"""Whether two trials measured the same, apart from the numbers that every kernel draws for itself."""
+"""Compare what two trials measured, without the random numbers that each kernel draws."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 DRAWN = ("token", "local_port", "remote_port")
-"""Columns of ports, and of tokens that follow from random keys."""
+"""Columns with ports, and with tokens that follow from random keys."""
 
 
 def measured_digest(tables: Mapping[str, pl.DataFrame]) -> str:
-    """Return the digest of a trial's tables without the columns that differ from seed to seed in any trial."""
+    """Return the digest of a trial's tables without the columns that differ between seeds in any trial."""
     return trial_digest({name: frame.drop(DRAWN, strict=False) for name, frame in tables.items()})

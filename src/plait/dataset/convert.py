@@ -1,7 +1,7 @@
-"""From the agent's Arrow streams to the Parquet tables of a trial.
+"""Convert the agent's Arrow streams to the Parquet tables of a trial.
 
-The agent flushes Arrow IPC *streams* as they grow, so that a crash loses little; plait keeps Parquet, which
-is smaller and which everything reads.
+The agent flushes Arrow IPC *streams* while they grow, so that a crash loses little. plait keeps Parquet, which is
+smaller and which common tools read.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ CUT_SHORT = "the guest was stopped before it finished; see the trial's logs for 
 
 
 def convert(arrow_dir: Path, out_dir: Path) -> dict[str, pl.DataFrame]:
-    """Turn every `TABLE.arrow` of `arrow_dir` into `TABLE.parquet` in `out_dir`, and return the tables.
+    """Convert every `TABLE.arrow` in `arrow_dir` to `TABLE.parquet` in `out_dir`, and return the tables.
 
-    All tables are read and checked before the first one is written. Those of monitors are there when the plan asked
-    for them. `out_dir` is made when it is missing.
+    plait reads and checks all tables before it writes the first one. A monitor's table exists only if the plan has the
+    monitor. `out_dir` is created if it is missing.
 
     Raises:
-        DataError: a table is missing, cut short, damaged, or has other columns than the contract.
+        DataError: a table is missing, truncated or damaged, or its columns differ from the contract.
     """
     monitors = [table for table in MONITOR_TABLES if (arrow_dir / f"{table}.arrow").exists()]
     frames = {table: read_stream(arrow_dir / f"{table}.arrow", table) for table in (*TABLES, *monitors)}
@@ -44,7 +44,7 @@ def read_stream(path: Path, table: str) -> pl.DataFrame:
     """Return the table in one Arrow IPC stream.
 
     Raises:
-        DataError: the stream is missing, has no end, is damaged, or has other columns than the contract.
+        DataError: the stream is missing, truncated or damaged, or its columns differ from the contract.
     """
     try:
         data = path.read_bytes()
@@ -52,9 +52,9 @@ def read_stream(path: Path, table: str) -> pl.DataFrame:
         raise DataError(f"{path}: the table `{table}` is missing; {CUT_SHORT}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot read the table `{table}`: {error.strerror}") from error
-    # A reader takes a stream that stops between two batches for complete: only its end tells.
+    # A reader accepts a stream that stops between two batches; only the end marker shows that it is complete.
     if not data.endswith(END_OF_STREAM):
-        raise DataError(f"{path}: the stream of table `{table}` is cut short; {CUT_SHORT}")
+        raise DataError(f"{path}: the stream of table `{table}` is truncated; {CUT_SHORT}")
     try:
         frame = pl.read_ipc_stream(data)
     except READ_ERRORS as error:

@@ -1,7 +1,7 @@
-r"""Digests of what was measured: the same data give the same digest on every machine.
+r"""Digests of measured data: equal data has equal digests on every machine.
 
-The digest covers content only (table and column names, types, values and nulls, in order), in an encoding of
-its own; it does not depend on the bytes of a Parquet file, its compression, or the version of any library.
+The digest covers only content (table and column names, types, values and nulls, in order) in the encoding below. It
+does not depend on the bytes of a Parquet file, its compression, or the version of a library.
 
     trial   = SHA-256 of, for every table by name: header, then every column
     header  = "plait-table 1\n" name "\n" rows "\n"
@@ -31,13 +31,13 @@ def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
     """Return "sha256:..." over the content of a trial's tables.
 
     Raises:
-        TypeError: a column is neither Int64, String nor Boolean; the contract has no others.
+        TypeError: a column has a type other than Int64, String and Boolean, the types of the contract.
     """
     digest = hashlib.sha256()
     for name in sorted(tables):
         frame = tables[name]
         digest.update(f"plait-table 1\n{name}\n{frame.height}\n".encode())
-        # All columns at once: polars spends more on each call than on these few rows.
+        # All columns at once, because a polars call costs more than these few rows.
         filled = frame.with_columns(
             cs.by_dtype(pl.Int64).fill_null(0),
             cs.by_dtype(pl.Boolean).fill_null(value=False),
@@ -59,7 +59,7 @@ def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
 
 
 def study_digest(trials: Iterable[tuple[str, int, str]]) -> str:
-    """Return "sha256:..." over (case, index, trial digest) of every completed trial, whatever their order."""
+    """Return "sha256:..." over (case, index, trial digest) of every completed trial, in sorted order."""
     digest = hashlib.sha256(b"plait-study 1\n")
     for case, index, trial in sorted(trials):
         digest.update(json.dumps([case, index, trial]).encode() + b"\n")
@@ -67,7 +67,7 @@ def study_digest(trials: Iterable[tuple[str, int, str]]) -> str:
 
 
 def _header(column: pl.Series) -> bytes:
-    """Return the name and type that go before a column's content."""
+    """Return the name and type that precede a column's content."""
     kind = _KINDS.get(column.dtype)
     if kind is None:
         raise TypeError(f"column {column.name}: no canonical form for {column.dtype}")

@@ -1,7 +1,4 @@
-"""Reading and writing the tables of one trial as Parquet, with errors that name the file and the remedy.
-
-Knows of files and columns only; what the columns mean is `plait.dataset.model`.
-"""
+"""Read and write the tables of a trial as Parquet, with errors that name the file and the remedy."""
 
 from __future__ import annotations
 
@@ -22,20 +19,20 @@ if TYPE_CHECKING:
 
 MOST_TABLE_BYTES = 1 << 30
 MOST_CELLS = 1 << 29
-"""Rows times columns of one table: 4 GiB in memory. Some kilobytes of Parquet can claim any number of rows."""
+"""Rows times columns of one table: 4 GiB in memory. A Parquet file of some kilobytes can claim any number of rows."""
 
-# polars reports damage as its own errors, as OSError, and now and then as a panic of its Rust core.
+# polars reports damage as its own errors, as OSError, and sometimes as a panic of its Rust core.
 READ_ERRORS = (PolarsError, PanicException, OSError, ValueError)
 RERUN = "delete the trial's folder and run the study again (finished trials are not run twice)"
 
 
 def check_columns(frame: pl.DataFrame, table: str, path: Path) -> None:
-    """Raise DataError unless `frame` has exactly the columns that the contract gives to `table`.
+    """Raise DataError unless `frame` has exactly the columns of `table` in the contract.
 
     Args:
-        frame: the table as it was read.
+        frame: the content of the table.
         table: its name, a key of `ALL_TABLES`.
-        path: the file it came from, for the message.
+        path: its file, for the message.
     """
     _check_schema(frame.schema, table, path)
 
@@ -46,18 +43,18 @@ def _check_schema(columns: Mapping[str, object], table: str, path: Path) -> None
         if column not in columns:
             raise DataError(
                 f"{path}: column `{column}` of table `{table}` is missing; "
-                "the agent and plait are of different versions: build both from the same source"
+                "the agent and plait have different versions: build both from the same source"
             )
         if columns[column] != dtype:
             raise DataError(
                 f"{path}: column `{column}` of table `{table}` is {columns[column]}, expected {dtype}; "
-                "the agent and plait are of different versions: build both from the same source"
+                "the agent and plait have different versions: build both from the same source"
             )
     for column in columns:
         if column not in expected:
             raise DataError(
                 f"{path}: column `{column}` does not belong to table `{table}`; "
-                "the agent and plait are of different versions: build both from the same source"
+                "the agent and plait have different versions: build both from the same source"
             )
     if list(columns) != list(expected):
         raise DataError(
@@ -70,13 +67,13 @@ def read_table(folder: Folder, table: str) -> pl.DataFrame:
     """Return one table of the trial in `folder`, checked against the contract.
 
     Raises:
-        DataError: the file is missing, damaged, has other columns, or is larger than any trial of plait makes.
+        DataError: the file is missing or damaged, its columns differ, or it is larger than plait writes.
     """
     path = folder.path / f"{table}.parquet"
     try:
         content = folder.read(path.name, MOST_TABLE_BYTES)
         _check_schema(pl.read_parquet_schema(io.BytesIO(content)), table, path)
-        # From bytes it takes half the time: of a path, polars asks more than these small files are worth.
+        # Reading from bytes takes half the time of reading from a path, as these files are small.
         frame = pl.read_parquet(content, use_statistics=False, n_rows=most_rows(table) + 1)
     except FileNotFoundError as error:
         raise DataError(f"{path}: the table `{table}` is missing; {RERUN}") from error
@@ -92,13 +89,13 @@ def _check_height(frame: pl.DataFrame, table: str, path: Path) -> None:
     most = most_rows(table)
     if frame.height > most:
         raise DataError(
-            f"{path}: the table `{table}` has more than {most} rows, which is as many as plait reads; "
+            f"{path}: the table `{table}` has more than {most} rows, the most that plait reads; "
             "make the trial shorter, or sample less often"
         )
 
 
 def most_rows(table: str) -> int:
-    """Return how many rows of a table plait writes and reads."""
+    """Return the most rows of a table that plait writes and reads."""
     return MOST_CELLS // len(ALL_TABLES[table])
 
 
@@ -106,13 +103,13 @@ def write_table(frame: pl.DataFrame, folder: Path, table: str) -> None:
     """Write one table of a trial to `folder`/TABLE.parquet.
 
     Raises:
-        DataError: the columns are not those of the contract, there are too many rows, or the file cannot be written.
+        DataError: the columns differ from the contract, there are too many rows, or the file cannot be written.
     """
     path = folder / f"{table}.parquet"
     check_columns(frame, table, path)
     _check_height(frame, table, path)
     try:
-        # Statistics serve queries over many files; these are small and read whole.
+        # Statistics help queries over many files; plait reads these small files completely.
         frame.write_parquet(path, compression="zstd", compression_level=3, statistics=False)
     except READ_ERRORS as error:
         raise DataError(
@@ -121,7 +118,7 @@ def write_table(frame: pl.DataFrame, folder: Path, table: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text: the readers below add pages of context."""
+    """Return the first line of an error's text, because polars adds pages of context."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).splitlines()[0] if str(error) else type(error).__name__

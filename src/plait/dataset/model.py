@@ -1,11 +1,11 @@
-"""The tables that a trial leaves behind: their columns, types and meaning.
+"""The tables of a trial: their columns, types and meaning.
 
-The agent writes each table as an Arrow IPC stream with exactly these columns in this order; plait keeps them
-as Parquet. A value that could not be measured is null. `*_us` is virtual time in microseconds; `t_us` counts
-from the trial's zero. Counters are the kernel's, cumulative since the socket or interface was made.
+The agent writes each table as an Arrow IPC stream with exactly these columns in this order, and plait keeps it as
+Parquet. A value that could not be measured is null. `*_us` is virtual time in microseconds; `t_us` counts from the
+trial's zero. Counters are the kernel's and count from the creation of the socket or interface.
 
-`side` is "client" or "server". `subflow` numbers the subflows of one side of a flow in order of appearance,
-0 being the initial one; it stays with the subflow when others close.
+`side` is "client" or "server". `subflow` numbers the subflows of one side of a flow in order of appearance, from 0 for
+the initial one; the number does not change when other subflows close.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FLOWS = pl.Schema(
         "flow": _I,  # Plan.flows[].id, or that of program_flows; one row per flow, written when the trial ends
         "name": _S,
         "kind": _S,  # bulk, transfer, stream, on_off, request, page, page_connection, udp, program
-        "transport": _S,  # as asked: tcp, mptcp, udp
+        "transport": _S,  # as requested: tcp, mptcp, udp
         "congestion_control": _S,  # as the sender's socket reports it at the end
         "start_us": _I,  # connect() was called
         "connected_us": _I,  # connect() returned
@@ -33,7 +33,7 @@ FLOWS = pl.Schema(
         "fallback": _B,  # mptcp only: the connection fell back to TCP; null for tcp
         "sent_sha256": _S,  # transfers of a file
         "received_sha256": _S,
-        "error": _S,  # what failed, with the kernel's words; null when nothing did
+        "error": _S,  # what failed, with the kernel's error text; null if nothing failed
     }
 )
 
@@ -53,9 +53,9 @@ CONNECTIONS = pl.Schema(
         "receive_window_bytes": _I,
         "send_buffer_bytes": _I,  # SO_SNDBUF, SO_RCVBUF as the kernel reports them now
         "receive_buffer_bytes": _I,
-        "unsent_bytes": _I,  # handed to the socket and given to no subflow yet; for tcp not sent yet
-        "send_memory_bytes": _I,  # of the send buffer, taken by what is not acknowledged (sk_wmem_queued)
-        "receive_memory_bytes": _I,  # of the receive buffer, taken (sk_rmem_alloc), also by what is out of order
+        "unsent_bytes": _I,  # written to the socket, and not yet assigned to a subflow; for tcp not sent yet
+        "send_memory_bytes": _I,  # send buffer in use by unacknowledged data (sk_wmem_queued)
+        "receive_memory_bytes": _I,  # receive buffer in use (sk_rmem_alloc), out-of-order data included
     }
 )
 
@@ -101,14 +101,14 @@ SUBFLOWS = pl.Schema(
 
 LINKS = pl.Schema(
     {
-        # one row per direction of a link and sample: what left through it, and what it holds
+        # one row per link direction and sample: what it sent, and what its queue holds
         "t_us": _I,
         "link": _S,  # name of the direction, "h1->s1"
         "sent_bytes": _I,  # frames on the wire, Ethernet header included, FCS not
         "sent_packets": _I,
-        "dropped_packets": _I,  # overflow of the queue, queue management and random loss together
-        "overflow_packets": _I,  # overflow of the queue alone; null when the link has no queue
-        "queue_bytes": _I,  # waiting for the rate (not those in flight under the delay); null when unlimited
+        "dropped_packets": _I,  # by queue overflow, queue management and random loss together
+        "overflow_packets": _I,  # by queue overflow alone; null if the link has no queue
+        "queue_bytes": _I,  # waiting for the rate, without packets in flight in the delay; null if there is no rate
         "queue_packets": _I,
     }
 )
@@ -120,11 +120,11 @@ EVENTS = pl.Schema(
         "node": _S,
         "event": _S,  # kernel: created, established, closed, announced, removed, sub_established, sub_closed,
         # sub_priority, listener_created, listener_closed; agent: flow_start, flow_connected, flow_end,
-        # join_failed (a subflow that plait was to open, see subflows_per_path, and the kernel refused),
+        # join_failed (the kernel refused a subflow that plait opens, see subflows_per_path),
         # fallback (the first sample that shows a side of an MPTCP flow as plain TCP)
-        # of events: link_down, link_cut, link_up, link_set, with the link or direction in the column node
+        # scenario events: link_down, link_cut, link_up, link_set, with the link or direction in the column node
         # program_start, program_end (`error` is the exit code), program_failed (it could not be started)
-        "flow": _I,  # null when it belongs to none that plait opened
+        "flow": _I,  # null if it belongs to no flow that plait opened
         "token": _I,
         "local_id": _I,
         "remote_id": _I,
@@ -140,9 +140,9 @@ EVENTS = pl.Schema(
 
 COUNTERS = pl.Schema(
     {
-        # one row per namespace (wire excluded) and counter of /proc/net/snmp and netstat that is not zero
+        # one row per namespace (without `wire`) and non-zero counter of /proc/net/snmp and netstat
         "node": _S,
-        "counter": _S,  # "TcpRetransSegs", "MPTcpExtMPJoinSynRx": the group's name, then the field's
+        "counter": _S,  # "TcpRetransSegs", "MPTcpExtMPJoinSynRx": group name and field name
         "before": _I,  # at the trial's zero
         "after": _I,
     }
@@ -154,28 +154,28 @@ INTERFACES = pl.Schema(
         "t_us": _I,
         "node": _S,
         "interface": _S,
-        "sent_bytes": _I,  # what left the node here: frames, Ethernet header included
+        "sent_bytes": _I,  # what the node sent here: frames, Ethernet header included
         "sent_packets": _I,
         "received_bytes": _I,
         "received_packets": _I,
-        "dropped_packets": _I,  # both ways
+        "dropped_packets": _I,  # in both directions
     }
 )
 
 PROBES = pl.Schema(
     {
         # one row per echo request (monitors.ping), in the order in which they were sent
-        "t_us": _I,  # it was sent
+        "t_us": _I,  # when it was sent
         "path": _S,  # the first path that joins the two addresses
         "source": _S,
         "destination": _S,
-        "rtt_us": _I,  # null: no answer came before the trial ended
+        "rtt_us": _I,  # null: no reply arrived before the trial ended
     }
 )
 
 COUNTER_SERIES = pl.Schema(
     {
-        # one row per counter that changed since the reading before (monitors.counters), by namespace
+        # one row per counter that changed since the previous reading (monitors.counters), by namespace
         "t_us": _I,
         "node": _S,
         "counter": _S,
@@ -185,20 +185,20 @@ COUNTER_SERIES = pl.Schema(
 
 QUEUES = pl.Schema(
     {
-        # one row per managed queue (a link direction with an aqm), or shared token bucket, and sample; there when the
-        # network has some. Counts are from the beginning of the trial
+        # one row per managed queue (a link direction with an aqm) or shared token bucket, and sample; the table exists
+        # if the network has any. Counts start at the beginning of the trial
         "t_us": _I,
         "queue": _S,  # the link direction, "h1->s1", or node and side of a bucket, "h1 out"
         "kind": _S,  # red, plait_red, codel, fq_codel; bucket
         "sent_bytes": _I,  # what left the queue
         "sent_packets": _I,
-        "managed_packets": _I,  # dropped by the queue management before the queue was full; null of a bucket
-        "marked_packets": _I,  # marked as having met congestion (ECN) instead; null of a bucket
+        "managed_packets": _I,  # dropped by the queue management before the queue was full; null for a bucket
+        "marked_packets": _I,  # marked with ECN CE instead; null for a bucket
         "overflow_packets": _I,  # dropped because the queue was full
         "queue_bytes": _I,  # waiting
         "queue_packets": _I,
-        "average_millipackets": _I,  # plait_red: its average queue as of the last arrival, in 1/1000 packet
-        "delay_us": _I,  # codel: how long the packet that left last had waited
+        "average_millipackets": _I,  # plait_red: its average queue at the last arrival, in 1/1000 packet
+        "delay_us": _I,  # codel: queueing delay of the packet that left last
     }
 )
 
@@ -210,37 +210,37 @@ TABLES: dict[str, pl.Schema] = {
     "events": EVENTS,
     "counters": COUNTERS,
 }
-"""The tables that every trial has, by the name of the file."""
+"""The tables that every trial has, by file name."""
 
 MESSAGES = pl.Schema(
     {
-        # one row per message of a stream, answer to a request, object of a page, UDP packet; there when such flows are
+        # one row per message of a stream, response, object of a page, UDP packet; the table exists if such flows exist
         "flow": _I,
         "index": _I,  # from 0, in the order in which they were due
-        "sent_us": _I,  # when the application had it to send; of requests and objects, when it asked. A message that
-        # found its socket full was sent later: it waits in the application, and that is part of its delay
-        "received_us": _I,  # the receiver had its last byte; null when that did not happen
-        "bytes": _I,  # application bytes of the message, of the answer, of the object, of the packet
-        "copies": _I,  # udp: how often it arrived, 0 when it was lost; null for others
+        "sent_us": _I,  # when the application had it ready; for responses and objects, when the client requested it. A
+        # message that meets a full socket waits in the application, and this wait is part of its delay
+        "received_us": _I,  # when the receiver had its last byte; null if it never had
+        "bytes": _I,  # application bytes of the message, response, object or packet
+        "copies": _I,  # udp: how often it arrived, 0 if it was lost; null for others
     }
 )
 
 PROGRAMS = pl.Schema(
     {
-        # one row per program of the scenario; there when it has programs
+        # one row per program of the scenario; the table exists if the scenario has programs
         "program": _S,
         "node": _S,
         "start_us": _I,  # null: it was never started
-        "ready_us": _I,  # null: it was not, or says nothing of it
+        "ready_us": _I,  # null: it was never ready, or has no `ready`
         "end_us": _I,  # null: it was killed at the end of the trial
-        "exit_code": _I,  # 128 more than the number of a signal that ended it
-        "stopped": _B,  # it was told to end
+        "exit_code": _I,  # 128 + the signal number if a signal ended it
+        "stopped": _B,  # plait stopped it
     }
 )
 
 PROGRAM_FIGURES = pl.Schema(
     {
-        # one row per figure that a program tells of itself (`result`); there when the scenario has programs
+        # one row per figure that a program reports (`result`); the table exists if the scenario has programs
         "program": _S,
         "figure": _S,  # iperf3_sent_bps, ..
         "value": _I,
@@ -249,18 +249,18 @@ PROGRAM_FIGURES = pl.Schema(
 
 PROGRAM_FLOWS = pl.Schema(
     {
-        # one row per connection between nodes that programs made; there when the scenario has programs. The same
-        # numbers stand in the tables flows, connections and subflows, after those of the plan's own flows
+        # one row per connection between nodes that programs made; the table exists if the scenario has programs. The
+        # tables flows, connections and subflows use the same numbers, after those of the plan's flows
         "flow": _I,
-        "program": _S,  # the one that connected; null: not known
+        "program": _S,  # the program that connected; null: unknown
         "server_program": _S,
-        "client": _S,  # the node; null: it was not seen there
-        "client_address": _S,  # as the side that was seen has it: behind a translating router there are two
+        "client": _S,  # the node; null: the connection was not seen there
+        "client_address": _S,  # on the side where it was seen: behind address translation there are two
         "client_port": _I,
         "server": _S,
         "server_address": _S,
         "server_port": _I,
-        "sender": _S,  # client or server: who sent more
+        "sender": _S,  # client or server: the side that sent more
     }
 )
 
@@ -274,6 +274,6 @@ MONITOR_TABLES: dict[str, pl.Schema] = {
     "program_figures": PROGRAM_FIGURES,
     "program_flows": PROGRAM_FLOWS,
 }
-"""The tables of what is measured only when it is asked for; a trial without has no such file."""
+"""The optional tables, of monitors and of some traffic; a trial without them has no such files."""
 
 ALL_TABLES: dict[str, pl.Schema] = {**TABLES, **MONITOR_TABLES}

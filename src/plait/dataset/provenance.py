@@ -1,4 +1,4 @@
-"""Where a trial's data come from: the record that lies beside its tables as provenance.json."""
+"""The origin of a trial's data: the record in provenance.json, beside the tables."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ FILE = "provenance.json"
 
 
 class Provenance(BaseModel):
-    """What ran, with what, and how it ended. Nothing here enters the digest of the data."""
+    """What ran, on which kernel and agent, and how it ended. The digest of the data does not cover it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     status: Literal["ok", "failed"]
     error: str | None = None
-    """Why it failed, for a person; null when it did not."""
+    """Why the trial failed, as text; null if it succeeded."""
     seed: int
     identity: str
-    """Hash of everything that decides the outcome: plan, kernel, agent."""
+    """Hash of everything that determines the outcome: plan, kernel and agent."""
     digest: str | None = None
-    """`trial_digest` of the tables when they were made; null when there are none."""
+    """`trial_digest` of the tables at the time of the trial; null if there are none."""
     engine: str = "virtual"
     kernel_identity: str | None = None
     """Hash of the kernel's source, patches and configuration."""
     kernel_version: str | None = None
-    """As the kernel reports it: "6.12.117"."""
+    """The version that the kernel reports: "6.12.117"."""
     agent_sha256: str | None = None
     plait_version: str
     wall_s: float | None = None
@@ -41,14 +41,14 @@ class Provenance(BaseModel):
     virtual_s: float | None = None
     """Seconds of virtual time in the guest."""
     host: dict[str, str | int | float | None] = Field(default_factory=dict)
-    """Facts about the machine that ran it, for a person to read."""
+    """Facts about the machine that ran the trial, for information."""
 
 
 def read_provenance(folder: Folder | Path) -> Provenance:
     """Return the provenance of the trial in `folder`.
 
     Raises:
-        DataError: the file is missing or is not what it should be.
+        DataError: the file is missing or invalid.
     """
     place = Folder.of(folder)
     path = place.path / FILE
@@ -63,7 +63,7 @@ def read_provenance(folder: Folder | Path) -> Provenance:
 
 
 def explain(error: ValidationError) -> str:
-    """Return the first mistake of a failed validation in one line: where it is, what is wrong, and what may help."""
+    """Return the first mistake of a failed validation in one line, with its location and a remedy."""
     mistakes = error.errors(include_url=False)
     wrong_schema = next(
         (

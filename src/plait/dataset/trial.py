@@ -1,7 +1,7 @@
-"""One trial as it lies in a result folder: its plan, its tables (read when asked for) and its provenance.
+"""One trial in a result folder: its plan, its tables and its provenance.
 
-Only this module knows the layout `OUT/trials/CASE/NNN`. Result folders may come from a stranger: reading never leaves
-them (`plait.files`), and what makes no sense becomes a DataError with its place.
+Only this module knows the layout `OUT/trials/CASE/NNN`. Result folders may come from a stranger: reads never leave the
+folder (`plait.files`), and inconsistent content raises DataError with its location.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _NUMBER = re.compile(r"[0-9]{3}|[1-9][0-9]{3,8}")
 
 
 class Tables(Mapping[str, "pl.DataFrame"]):
-    """The tables of one trial by name; each is read from its file at the first use and then kept.
+    """The tables of one trial by name; each is read from its file on first use and then cached.
 
-    Those of monitors are there when the plan asked for them: `tables.get(name)`.
+    A table of `MONITOR_TABLES` may be missing: use `tables.get(name)`.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -66,7 +66,7 @@ class Tables(Mapping[str, "pl.DataFrame"]):
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial. `plan` and `tables` raise DataError when used, should their files be missing or damaged."""
+    """One trial. `plan` and `tables` raise DataError on use if their files are missing or damaged."""
 
     folder: Folder
     provenance: Provenance
@@ -74,12 +74,12 @@ class Trial:
 
     @property
     def path(self) -> Path:
-        """Where it lies, for messages."""
+        """The path of its folder, for messages."""
         return self.folder.path
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan that was run."""
+        """The plan that ran."""
         path = self.path / "plan.json"
         try:
             return Plan.model_validate_json(self.folder.read("plan.json"))
@@ -90,12 +90,12 @@ class Trial:
 
 
 def trial_folder(out: Path, case: str, number: int) -> Folder:
-    """Return where trial `number` of `case` lies in the result folder `out`."""
+    """Return the folder of trial `number` of `case` in the result folder `out`."""
     return Folder(out) / TRIALS / case / f"{number:03d}"
 
 
 def trial_numbers(out: Path, case: str) -> list[int]:
-    """Return the numbers of the trials of `case` that are there, ascending (DataError where a link is in the way)."""
+    """Return the numbers of the existing trials of `case` in ascending order; DataError if a link is in the way."""
     folder = Folder(out) / TRIALS / case
     try:
         return sorted(int(name) for name in folder.folders() if _NUMBER.fullmatch(name))
@@ -109,7 +109,7 @@ def read_trial(folder: Folder | Path) -> Trial:
     """Return the trial in `folder` (`OUT/trials/CASE/NNN`); a failed one may have no tables.
 
     Raises:
-        DataError: there is no provenance, or it is not what it should be.
+        DataError: the provenance is missing or invalid.
     """
     place = Folder.of(folder)
     return Trial(folder=place, provenance=read_provenance(place), tables=Tables(place))
@@ -117,14 +117,14 @@ def read_trial(folder: Folder | Path) -> Trial:
 
 @contextmanager
 def making_sense(place: Folder | Path) -> Iterator[None]:
-    """Turn whatever computing with the data in `place` raises into a DataError that names the place.
+    """Convert any error of a computation with the data in `place` to a DataError that names the place.
 
-    Each file in it is checked by itself when it is read. Files that contradict one another, such as a plan without the
-    flow that a table has, are noticed only by the computation that stumbles over them.
+    plait checks each file alone when it reads it. If files contradict one another, such as a plan without a flow that a
+    table has, only the computation fails.
     """
     try:
         yield
-    except (PlaitError, MemoryError, OSError, ImportError):  # of the machine, not of the data
+    except (PlaitError, MemoryError, OSError, ImportError):  # errors of the machine, not of the data
         raise
     except (Exception, PanicException) as error:
         reason = f"{type(error).__name__}: {first_line(error)[:200]}"

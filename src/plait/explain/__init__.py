@@ -1,13 +1,14 @@
-"""Why a flow was not faster: from a plan and its tables to shares of time, causes and evidence. Pure.
+"""Explain from a plan and its tables why a flow was not faster: shares of time, causes and evidence.
 
-    facts       what the samples say of a flow, path by path, brought to one grid of time
-    states      what each path waited for in each slice of that time
-    missing     why a subflow came late, or never
-    account     the slices summed up: shares that add up to one, and what each cause cost
-    wording     the same in words
-    remedies    what would be tried to see whether a cause is the cause
+    facts        the samples of a flow, path by path, on one time grid
+    states       what each path waited for in each slice of the grid
+    missing      why a subflow was established late, or never
+    attribution  shares of time that add up to one, and the cost of each cause
+    messages     why messages were late or lost
+    wording      the explanation in sentences
+    remedies     scenario changes that test whether a cause is the real one
 
-`docs/reference/explain.md` tells every cause, its thresholds and how it can mislead.
+`docs/reference/explain.md` describes every cause, its thresholds and how it can mislead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums a flow's slices up: shares of time that add up to one, what each cause cost, and which one is named first."""
+"""Attribute a flow's time to causes: shares that add up to one, the cost of each cause, and the named causes."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pl.DataFrame]
 
 WORTH_NAMING = 0.10
-"""A cause is named when it cost so much of what the paths could have given. Below are the beginning of any transfer,
-the sawtooth of any congestion control and the grain of samples."""
+"""A cause is named when its cost is at least this share of the paths' capacity. Smaller costs come from the start of
+any transfer, the sawtooth of any congestion control and the resolution of the samples."""
 WORTH_NAMING_TIME = 0.20
-"""Where links have no rate, so that no cost is known: when it took so much of the time."""
+"""If a link has no rate, the cost is unknown; a cause is then named when it takes at least this share of the time."""
 
 Key = tuple[Cause, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class UnrestrictedPaths:
-    """What a flow could have had if nobody had restricted it: further paths, and what the plan lacks for them."""
+    """The further paths of a flow without `limits` and `endpoints`, and why the plan does not have them."""
 
     paths: tuple[Path, ...] = ()
     reason: Reason | None = None
@@ -53,9 +53,9 @@ class UnrestrictedPaths:
 def explain_trial(
     plan: Plan, tables: Tables, unrestricted: Mapping[int, UnrestrictedPaths] | None = None
 ) -> tuple[FlowExplanation, ...]:
-    """Returns an explanation of every flow that was sampled, foreign ones included; a page is one flow.
+    """Return an explanation of every sampled flow, including connections of programs; a page is one flow.
 
-    `possible` holds by a flow's number what `plan` leaves out of it.
+    `unrestricted` maps the ID of a flow to the paths that `plan` leaves out.
     """
     plan = with_tunnels(with_connections(plan, tables), tables)
     explanations: list[FlowExplanation] = []
@@ -74,7 +74,7 @@ def explain_trial(
 
 
 def _with_missing(plan: Plan, facts: FlowFacts, further: UnrestrictedPaths) -> FlowFacts:
-    """The facts with the paths that the plan leaves out; an MPTCP flow could have used them."""
+    """Return the facts with the paths that the plan leaves out, because an MPTCP flow could have used them."""
     if facts.view.transport != "mptcp":
         return facts
     names = {path.name for path in facts.paths}
@@ -128,13 +128,13 @@ def _explain(plan: Plan, tables: Tables, facts: FlowFacts, further: Unrestricted
 
 
 def _missing_reason(facts: FlowFacts, path: PathFacts, further: UnrestrictedPaths) -> Reason | None:
-    """What the plan lacks, of a path that the plan does not have."""
+    """Return why the plan does not have this path; None when it has the path."""
     planned = {planned_path.name for planned_path in facts.view.paths}
     return further.reason if path.name not in planned else None
 
 
 def _weights(times: Sequence[PathTime]) -> list[float]:
-    """How much of the flow each path stands for: its part of what all could give; alike where that is not known."""
+    """Return the weight of each path: its share of the total capacity, or equal weights if a capacity is unknown."""
     rates = [path_time.facts.capacity_bps for path_time in times]
     if all(rates):
         total = sum(rate or 0 for rate in rates)
@@ -151,9 +151,9 @@ def _goodput(facts: FlowFacts) -> float | None:
 
 
 def _costs(facts: FlowFacts, path_time: PathTime) -> dict[Key, float]:
-    """What each cause cost of this path's payload, in bit/s over the flow's time.
+    """Return the payload that each cause cost on this path, in bit/s averaged over the flow's time.
 
-    What a slice did not carry is laid to its causes in proportion to their time in it.
+    When several causes share a slice, its lost payload is split among them by time.
     """
     if not path_time.facts.capacity_bps:
         return {}
@@ -163,7 +163,7 @@ def _costs(facts: FlowFacts, path_time: PathTime) -> dict[Key, float]:
     harmful = {key: us for key, us in path_time.time.items() if key[0] not in HARMLESS}
     total = np.sum(list(harmful.values()), axis=0) if harmful else np.zeros(len(dt))
     length = facts.end_us - facts.start_us
-    # A slice that was at capacity but for a moment lost nothing to that moment that others would not lose.
+    # A cause costs at most what the link carries in the cause's time.
     attributed = np.minimum(lost, rate * np.maximum(total, 0))
     return {
         key: float(np.sum(attributed * us / np.maximum(total, 1e-9)) / length) for key, us in harmful.items()
@@ -176,7 +176,7 @@ def _account_for(
     length = facts.end_us - facts.start_us
     costs = _costs(facts, path_time)
     shares = _merged(facts, [(path_time, 1.0)], costs, length, reasons)
-    # What the receiver has acknowledged: what was sent may still wait in a queue, and would be more than links carry.
+    # Count acknowledged bytes: sent bytes may still wait in a queue and can exceed what the links carry.
     payload = sum(float(np.nansum(subflow.growth("acked_bytes"))) for subflow in path_time.facts.subflows)
     rate = path_time.facts.capacity_bps
     return PathAccount(
@@ -211,7 +211,7 @@ def _merged(
     length: float,
     reasons: Mapping[str, tuple[str, tuple[str, ...]]],
 ) -> tuple[Share, ...]:
-    """One share for each cause, the dearest first; where it happened, worst place first."""
+    """Return one share for each cause, the most costly first; the places of each cause are sorted by cost as well."""
     spent: dict[Key, float] = {}
     first_seen: dict[Cause, float] = {}
     for path_time, weight in parts:
@@ -254,7 +254,7 @@ def _reason(
 
 
 def _named(shares: Sequence[Share], capacity: float | None) -> tuple[Cause, ...]:
-    """The causes that are worth naming, the dearest first."""
+    """Return the causes that are large enough to be named, the most costly first."""
     harmful = [share for share in shares if share.cause not in HARMLESS]
     if capacity is not None:
         costly = [share for share in harmful if (share.cost_bps or 0) >= WORTH_NAMING * capacity]

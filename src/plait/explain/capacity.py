@@ -1,4 +1,4 @@
-"""What links can carry at a time: their rates as events change them, whether they are down, and what buckets hold."""
+"""What links can carry over time: their rates after events, when they are down, and the levels of token buckets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 EMPTY_SHARE = 0.02
-"""A bucket is called empty when it holds less than this part of what it can hold."""
+"""A bucket counts as empty below this share of its burst .."""
 EMPTY_FRAMES = 4
-"""Or less than so many of the longest frames."""
+""".. or below this many of the longest frames."""
 
 
 class Network:
-    """The links of a plan over a grid of times (`edges`, in us): n + 1 edges, n slices."""
+    """The links of a plan over a time grid: `edges` in us, n + 1 edges around n slices."""
 
     def __init__(self, plan: Plan, links: pl.DataFrame, edges: Array) -> None:
         self.edges = edges
@@ -40,7 +40,7 @@ class Network:
         self.buckets = dict(_buckets(plan))
 
     def counter(self, direction: str, column: str) -> Array | None:
-        """A column of the table `links` at the edges; None when it was not measured."""
+        """Return a column of the table `links`, interpolated at the edges; None if it was not measured."""
         key = (direction, column)
         if key not in self._counters:
             if self._parts is None:
@@ -58,15 +58,15 @@ class Network:
         return self._counters[key]
 
     def sent(self, direction: str) -> Array | None:
-        """Frame bytes that left through a direction in each slice."""
+        """Return the frame bytes that a link direction sent in each slice."""
         return self._growth(direction, "sent_bytes")
 
     def overflowed(self, direction: str) -> Array:
-        """Packets that a full queue dropped, in each slice; zeros where there is no queue."""
+        """Return the packets that a full queue dropped in each slice; zeros if there is no queue."""
         return _or_zeros(self._growth(direction, "overflow_packets"), self.edges)
 
     def dropped(self, direction: str) -> Array:
-        """Packets that were dropped for whatever reason, in each slice."""
+        """Return the packets that were dropped in each slice, for any reason."""
         return _or_zeros(self._growth(direction, "dropped_packets"), self.edges)
 
     def _growth(self, direction: str, column: str) -> Array | None:
@@ -74,7 +74,7 @@ class Network:
         return None if counts is None else np.diff(counts)
 
     def rate(self, direction: str) -> Array:
-        """Bits a second in each slice, as events leave it; inf where there is no limit."""
+        """Return the rate in each slice in bit/s, with the changes that events made; inf without a limit."""
         first = self.directions[direction].rate_bps
         times, rates = [0.0], [float(first) if first else np.inf]
         for t_us, rate in self._changes.get(direction, ()):
@@ -83,7 +83,7 @@ class Network:
         return _means(np.array(times), np.array(rates), self.edges)
 
     def down(self, path: Iterable[str]) -> Array:
-        """The part of each slice in which a link of the path was down or cut."""
+        """Return the share of each slice in which a link of the path was down or cut."""
         names = set(path)
         out = np.zeros(len(self.edges) - 1)
         for direction, begin, end in self._down:
@@ -92,7 +92,7 @@ class Network:
         return out
 
     def empty_buckets(self, path: Sequence[str]) -> dict[str, Array]:
-        """By the name of a bucket that the path takes from, the slices in which it was empty."""
+        """Return, for each token bucket on the path, the slices in which it was empty."""
         empty = {}
         for name, (members, baseline, burst) in self.buckets.items():
             crossing = [direction for direction in path if direction in members]
@@ -101,7 +101,7 @@ class Network:
         return empty
 
     def _bucket_is_empty(self, members: Sequence[str], baseline: float, burst: float) -> Array:
-        """Follow a bucket's level from what passed it, from the trial's zero on (tbf does not tell its level)."""
+        """Compute a bucket's level from the bytes that passed since the trial began: tbf does not report it."""
         samples = self._links.filter(pl.col("link").is_in(list(members)))
         total = samples.group_by("t_us").agg(pl.col("sent_bytes").sum()).sort("t_us")
         times, passed = total["t_us"].to_numpy().astype(float), total["sent_bytes"].to_numpy().astype(float)
@@ -119,7 +119,7 @@ class Network:
 
 
 def capacity_bps(plan: Plan, path: Path) -> float | None:
-    """The frame rate that a path's links have at first, in bit/s; None when none of them is limited."""
+    """Return the initial frame rate of a path's slowest link in bit/s; None if no link has a rate."""
     rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
     limits = [rate for name in path.forward if (rate := rates.get(name)) is not None]
     limits += [bucket.peak_bps for bucket in plan.buckets if set(bucket.directions) & set(path.forward)]
@@ -157,7 +157,7 @@ def _rate_changes(
 
 
 def _down_times(plan: Plan) -> list[tuple[str, float, float]]:
-    """(direction, from, to) of every time in which a link is down or cut."""
+    """Return (direction, from, to) for every interval in which a link is down or cut."""
     members = {link.name: [direction.name for direction in link.directions] for link in plan.links}
     down_since: dict[str, float] = {}
     intervals = []
@@ -176,7 +176,7 @@ def _overlap(edges: Array, begin: float, end: float) -> Array:
 
 
 def _means(times: Array, rates: Array, edges: Array) -> Array:
-    """The mean of a step function over each slice."""
+    """Return the mean of a step function over each slice."""
     if len(times) == 1:
         return np.full(len(edges) - 1, rates[0])
     out = np.zeros(len(edges) - 1)

@@ -1,4 +1,4 @@
-"""The causes by their stable names: what each means in a few words, and whether it is one at all.
+"""The causes by their stable names, with the text and the remedy of each.
 
 The names are a contract: scripts and `docs/reference/explain.md` use them.
 """
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Where a flow's time goes."""
+    """What a flow spends its time on."""
 
     AT_CAPACITY = "at-capacity"
     ON_TIME = "on-time"
@@ -42,48 +42,48 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class CauseText:
-    """What there is to say of a cause."""
+    """The text of a cause."""
 
     title: str
-    """In a table."""
+    """A short label, for tables and figures."""
     clause: str
-    """In a sentence after "it was held back because ..."."""
+    """A main clause that completes "The cause is NAME: ..."."""
     remedy: str
-    """What to do about it, in a line."""
+    """What to do about it, as an imperative without a full stop; empty if there is nothing to do."""
 
 
 CAUSES: dict[Cause, CauseText] = {
-    Cause.AT_CAPACITY: CauseText("at capacity", "its links carried what they can", ""),
-    Cause.ON_TIME: CauseText("on time", "its messages took what the network takes", ""),
+    Cause.AT_CAPACITY: CauseText("at capacity", "the links were full", ""),
+    Cause.ON_TIME: CauseText("on time", "the messages were as fast as the network allows", ""),
     Cause.SENDER_IDLE: CauseText(
         "nothing to send",
         "the application had nothing to send",
-        "look at the application: its pace, its pauses, its reads of disk or peer",
+        "look at the application: its pace, its pauses, and what it waits for (disk, peer)",
     ),
     Cause.RECEIVE_WINDOW: CauseText(
         "receive window",
-        "the receiver's window was full",
-        "raise tcp.receive_buffer_max (tcp_rmem), or the socket's SO_RCVBUF",
+        "the receive window was full",
+        "raise tcp.receive_buffer_max (tcp_rmem) or the socket's SO_RCVBUF",
     ),
     Cause.SEND_BUFFER: CauseText(
         "send buffer",
-        "the send buffer held too little",
-        "raise tcp.send_buffer_max (tcp_wmem), or the socket's SO_SNDBUF",
+        "the send buffer was full of unacknowledged data",
+        "raise tcp.send_buffer_max (tcp_wmem) or the socket's SO_SNDBUF",
     ),
     Cause.HEAD_OF_LINE: CauseText(
-        "head-of-line waiting",
-        "the window was full of data that waited at the receiver for the slower path",
-        "raise the receive buffer, level the paths' delays, or leave the slow path out",
+        "head-of-line blocking",
+        "the receive window was full of data that waited for a slower path",
+        "raise the receive buffer, make the paths' delays more equal, or leave the slow path out",
     ),
     Cause.MEMORY_PRESSURE: CauseText(
         "memory pressure",
-        "the memory for all of TCP was used up: windows were kept small, and data that had arrived were dropped",
-        "allow smaller buffers, or more memory (net.ipv4.tcp_mem); see docs/explanation/large-buffers.md",
+        "TCP used up its memory on a host, so the kernel kept windows small and dropped received data",
+        "reduce the buffers, or give TCP more memory (net.ipv4.tcp_mem); see docs/explanation/large-buffers.md",
     ),
     Cause.LOSS_RECOVERY: CauseText(
         "loss",
-        "packets were lost on the way, and the congestion window stayed small",
-        "mend the lossy link, or choose a congestion control that tells loss from congestion (bbr)",
+        "packet loss kept the congestion window small",
+        "repair the lossy link, or choose a congestion control that distinguishes loss from congestion (bbr)",
     ),
     Cause.QUEUE_FULL: CauseText(
         "queue too short",
@@ -91,81 +91,85 @@ CAUSES: dict[Cause, CauseText] = {
         "give that link a longer queue (one bandwidth-delay product)",
     ),
     Cause.TOO_SHORT: CauseText(
-        "beginning",
-        "it was still beginning: handshake, and a window that had yet to grow",
-        "send more over one connection; a longer transfer gains more",
+        "start-up",
+        "the connection was still starting (handshake, growing congestion window)",
+        "send more data over one connection; the start weighs less in a longer transfer",
     ),
     Cause.LAST_BYTES: CauseText(
         "last bytes",
-        "everything was sent, and the last bytes were still on their way on another path",
-        "a scheduler that knows delays (ecf, blest), or a longer transfer",
+        "all data was sent, and the last bytes were in flight on another path",
+        "use a scheduler that considers delays (ecf, blest), or a longer transfer",
     ),
     Cause.INITIAL_PATH_POOR: CauseText(
-        "poor initial path",
-        "further subflows had to wait for the handshake on a far slower initial path",
+        "slow initial path",
+        "connection and subflows waited for handshakes on an initial path with a far higher RTT",
         "start on the other path (`via`)",
     ),
     Cause.SUBFLOW_LATE: CauseText(
-        "subflow late",
-        "a subflow came late",
-        "look at the events around its handshake: a lost SYN waits a second and more",
+        "late subflow",
+        "a subflow was established late",
+        "look at the events during its handshake: TCP sends a lost SYN again after a second or more",
     ),
     Cause.SUBFLOW_NEVER: CauseText(
-        "subflow missing",
-        "a subflow never came",
-        "see the reason; `plait lint` tells what the plan lacks",
+        "missing subflow",
+        "a subflow was never established",
+        "see the reason; `plait lint` reports what the plan lacks",
     ),
     Cause.SUBFLOW_CLOSED: CauseText(
-        "subflow closed",
+        "closed subflow",
         "a subflow closed before the end",
-        "see error and reset_reason of its events",
+        "see `error` and `reset_reason` of its events",
     ),
     Cause.SCHEDULER_IDLE_PATH: CauseText(
         "scheduler",
-        "the scheduler left a path idle although data waited",
+        "the scheduler left a path idle although data was waiting",
         "choose another mptcp.scheduler",
     ),
     Cause.DUPLICATES: CauseText(
-        "copies",
-        "links carried copies of data that others carried as well",
+        "duplicates",
+        "a path carried copies of data that another path carried as well",
         "choose a scheduler that sends no copies",
     ),
     Cause.SHARED_BOTTLENECK: CauseText(
         "shared bottleneck",
-        "its paths share a link that is full",
-        "give the paths links of their own; a further subflow over the same link brings nothing",
+        "the flow's own paths share a full link",
+        "give each path its own links; a further subflow over the same link gains nothing",
     ),
     Cause.COMPETING_TRAFFIC: CauseText(
-        "other traffic",
-        "other flows took their part of a full link",
+        "competing traffic",
+        "other flows used a part of a full link",
         "look at what else crosses that link",
     ),
     Cause.BUCKET_EMPTY: CauseText(
-        "bucket empty",
-        "a token bucket was empty, and only its baseline flowed",
-        "wait until it is full again, or buy a higher baseline",
+        "empty token bucket",
+        "a token bucket was empty and passed only its baseline",
+        "wait until the bucket is full again, or raise its baseline",
     ),
-    Cause.PATH_DOWN: CauseText("path down", "a link of the path was down", "see the events"),
+    Cause.PATH_DOWN: CauseText(
+        "path down",
+        "a link of the path was down, or the congestion window was small because it had been",
+        "see the events",
+    ),
     Cause.RATE_CHANGED: CauseText(
-        "slower link", "a link had become slower than it was at first", "see the events"
+        "slower link", "a full link had become slower than it was at first", "see the events"
     ),
     Cause.RATE_TOO_HIGH: CauseText(
         "rate too high",
-        "it sends more than a link of its path carries",
+        "the source sends more than a link of its path carries",
         "send less, or give that link a higher rate",
     ),
     Cause.JITTER: CauseText(
         "jitter",
         "the delay of a link varies",
-        "less jitter there, or a receiver that waits for it (a jitter buffer)",
+        "reduce the jitter, or use a receiver that absorbs it (a jitter buffer)",
     ),
     Cause.NAGLE: CauseText(
-        "Nagle", "the last part of a message waited for an acknowledgement (Nagle's algorithm)", "set nodelay"
+        "Nagle", "the last segment of a message waited for an ACK (Nagle's algorithm)", "set nodelay"
     ),
     Cause.NOT_KNOWN: CauseText(
-        "not known", "the evidence does not decide why", "capture packets, sample finer"
+        "unknown", "the samples do not show why", "capture packets, or sample more often"
     ),
 }
 
 HARMLESS = frozenset({Cause.AT_CAPACITY, Cause.ON_TIME})
-"""No reason to be slower."""
+"""Causes that make no flow slower."""

@@ -1,4 +1,4 @@
-"""What a change did, over several seeds; nothing is claimed that is smaller than the spread over them. Pure."""
+"""The effect of a scenario change over several seeds; an effect within the spread over the seeds is not reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MANY_TIMES = 3.0
 LEAST_CHANGE = 0.01
-"""A change of less than this is not told as one, however narrow the spread: a network without chance has none."""
+"""The least relative change that is reported; a network without random events has no spread that would bound it."""
 
 
 def effect(
@@ -31,10 +31,10 @@ def effect(
     *,
     metric: str = "goodput_bps",
 ) -> Effect:
-    """Returns what a change did to a metric, by seed."""
+    """Return the effect of a change on a metric; `before` and `after` map each seed to a value."""
     shared = [seed for seed in before if seed in after]
     if not shared:
-        sentence = f"With {description} no trial completed."
+        sentence = f"With {description}: no trial completed."
         return Effect(
             what=description, fields=tuple(fields), cause=cause, pairs=0, before_bps=None, after_bps=None,
             verdict="not measured", sentence=sentence, metric=metric,
@@ -73,7 +73,7 @@ def _verdict(
     *,
     more_is_better: bool,
 ) -> Verdict:
-    """An effect is told when its interval leaves out zero, and it exceeds the spread and a least change."""
+    """Return an effect only if its interval excludes zero and it exceeds both the spread and the least change."""
     if spread is None or abs(value) <= max(spread, LEAST_CHANGE * before):
         return "no effect seen"
     if ci95 is not None and ci95[0] <= 0 <= ci95[1]:
@@ -82,7 +82,7 @@ def _verdict(
 
 
 def _ratio_text(ratio: float) -> str:
-    """A change as people say it: in percent, or, where it is large, how many times as much."""
+    """Return a change in percent, or as a factor if it is large."""
     return change(ratio) if ratio < MANY_TIMES else f"{ratio:.3g} times as much"
 
 
@@ -100,7 +100,7 @@ def _sentence(
     if verdict == "no effect seen":
         if spread is None:
             became = f"{show(metric, before)} became {show(metric, after)}"
-            return f"With {description}: {noun}{became} with one seed; more are needed to judge it."
+            return f"With {description}: {noun}{became} with one seed; judging it takes more seeds."
         return (
             f"With {description}: no effect beyond the spread over {pairs} seeds ({noun}{show(metric, before)} before, "
             f"{show(metric, after)} after, spread {show(metric, spread)})."

@@ -1,4 +1,4 @@
-"""The figures behind each cause in short sentences, and the moments worth a mark in a figure."""
+"""The evidence of each cause in short sentences, and the moments to mark in figures over time."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ MARKED = (
     Cause.SUBFLOW_CLOSED,
     Cause.COMPETING_TRAFFIC,
 )
-"""Causes that begin at some moment, so that a mark in a figure over time helps."""
+"""Causes that begin at a certain time, so that figures over time mark it."""
 
 
 def for_cause(facts: FlowFacts, cause: Cause, where: Where) -> tuple[str, ...]:
-    """Returns what the data say in support of a cause, a sentence each."""
+    """Return the evidence of a cause, one sentence each."""
     write = _WRITERS.get(cause)
     return tuple(write(facts, where)) if write is not None else ()
 
 
 def moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[Cause]) -> tuple[Moment, ...]:
-    """Returns when named causes began, and when subflows came."""
+    """Return when named causes began; if a late subflow is named, also when the subflows were established."""
     marks = [
         Moment(t_us=share.since_us, cause=share.cause, text=CAUSES[share.cause].title)
         for share in shares
@@ -51,7 +51,7 @@ def moments(facts: FlowFacts, shares: Sequence[Share], named: Sequence[Cause]) -
     for path in facts.paths:
         for subflow in path.subflows:
             if subflow.number and Cause.SUBFLOW_LATE in named:
-                text = f"subflow on {path.name} comes"
+                text = f"subflow on {path.name} established"
                 marks.append(Moment(t_us=round(subflow.established_us), cause=Cause.SUBFLOW_LATE, text=text))
     return tuple(sorted(marks, key=lambda mark: mark.t_us))
 
@@ -60,11 +60,9 @@ def _window(facts: FlowFacts, _: Where) -> list[str]:
     window = float(np.nanmax(facts.window)) if np.isfinite(facts.window).any() else 0.0
     in_flight = float(np.nanmax(facts.in_flight)) if np.isfinite(facts.in_flight).any() else 0.0
     needed = _needed_bytes(facts)
-    sentences = [f"At most {size(in_flight)} were in flight, in a window of {size(window)}."]
+    sentences = [f"At most {size(in_flight)} were in flight, and the window was at most {size(window)}."]
     if needed is not None:
-        sentences.append(
-            f"To fill the paths takes {size(needed)} (their rates together times the longest RTT)."
-        )
+        sentences.append(f"Filling the paths takes {size(needed)} (their total rate times the longest RTT).")
     return sentences
 
 
@@ -85,12 +83,12 @@ def _send_buffer(facts: FlowFacts, _: Where) -> list[str]:
     known = np.isfinite(facts.send_buffer)
     if not known.any():
         return []
-    return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))}; nothing waited unsent in it."]
+    return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))} and held no unsent data."]
 
 
 def _nothing_unsent(facts: FlowFacts, _: Where) -> list[str]:
     empty = float(np.mean(np.nan_to_num(facts.unsent) == 0))
-    return [f"Nothing waited to be sent at {percent(empty, 2)} of the samples."]
+    return [f"No data waited to be sent in {percent(empty, 2)} of the samples."]
 
 
 def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
@@ -100,27 +98,27 @@ def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
     ]
     if facts.pruned_segments:
         sentences.append(
-            f"It dropped {facts.pruned_segments} segments that its subflows had acknowledged (MPTcpExtRcvPruned)."
+            f"MPTCP dropped {facts.pruned_segments} segments that subflows had acknowledged (MPTcpExtRcvPruned)."
         )
     return sentences
 
 
 def for_links(network: Network, cause: Cause, where: Where) -> tuple[str, ...]:
-    """Returns what links alone say in support of a cause."""
+    """Return the evidence of a cause that the counters of the links alone provide."""
     return jitter_sentences(network, where) if cause is Cause.JITTER else drop_sentences(network, where)
 
 
 def jitter_sentences(network: Network, where: Where) -> tuple[str, ...]:
-    """Returns by how much the delay of links varies."""
+    """Return the configured delay and jitter of links."""
     links = [network.directions[name] for name in where[:MAX_PLACES] if name in network.directions]
     return tuple(
-        f"{link.name} delays by {micros(link.delay_ns / 1e3)}, with a jitter of {micros(link.jitter_ns / 1e3)}."
+        f"{link.name} has a delay of {micros(link.delay_ns / 1e3)} with a jitter of {micros(link.jitter_ns / 1e3)}."
         for link in links
     )
 
 
 def drop_sentences(network: Network, where: Where) -> tuple[str, ...]:
-    """Returns what links dropped."""
+    """Return how many packets links dropped, and how many of them by overflow."""
     sentences = []
     for name in where[:MAX_PLACES]:
         if name not in network.directions:
@@ -130,9 +128,9 @@ def drop_sentences(network: Network, where: Where) -> tuple[str, ...]:
             continue
         overflowed = float(network.overflowed(name).sum())
         direction = network.directions[name]
-        limit = f" of {direction.queue_packets} packets" if direction.queue_packets else ""
+        limit = f" ({direction.queue_packets} packets)" if direction.queue_packets else ""
         sentences.append(
-            f"{name} dropped {dropped:.0f} packets, {overflowed:.0f} of them from its full queue{limit}."
+            f"{name} dropped {dropped:.0f} packets, {overflowed:.0f} of them because its queue{limit} was full."
         )
     return tuple(sentences)
 
@@ -141,7 +139,7 @@ def _drops(facts: FlowFacts, where: Where) -> list[str]:
     retransmitted = sum(
         subflow.totals["retransmitted_bytes"] for path in facts.paths for subflow in path.subflows
     )
-    return [*drop_sentences(facts.network, where), f"{size(retransmitted)} were sent again by TCP."]
+    return [*drop_sentences(facts.network, where), f"TCP retransmitted {size(retransmitted)}."]
 
 
 def _late_subflows(facts: FlowFacts, _: Where) -> list[str]:
@@ -152,7 +150,8 @@ def _late_subflows(facts: FlowFacts, _: Where) -> list[str]:
         if subflow.number
     ]
     return [
-        f"The subflow on {name} came {seconds((established_us - facts.connected_us) / 1e6)} after the connection."
+        f"The subflow on {name} was established {seconds((established_us - facts.connected_us) / 1e6)} after the "
+        "connection."
         for name, established_us in joins[:MAX_PLACES]
     ]
 
@@ -167,7 +166,7 @@ def _initial_path(facts: FlowFacts, _: Where) -> list[str]:
 def _duration(facts: FlowFacts, _: Where) -> list[str]:
     longest = max((path.base_rtt_us for path in facts.view.paths), default=0)
     length = facts.end_us - facts.start_us
-    sentences = f"It lasted {seconds(length / 1e6)}"
+    sentences = f"The flow lasted {seconds(length / 1e6)}"
     return [
         f"{sentences}, {length / longest:.0f} round trips of its longest path."
         if longest
@@ -179,7 +178,7 @@ def _bucket(facts: FlowFacts, where: Where) -> list[str]:
     sentences = []
     for name in where[:MAX_PLACES]:
         _, baseline, burst = facts.network.buckets[name]
-        sentences.append(f"The bucket {name} holds {size(burst)} and fills at {rate(baseline)}.")
+        sentences.append(f"The token bucket {name} holds {size(burst)} and refills at {rate(baseline)}.")
     return sentences
 
 
@@ -191,7 +190,7 @@ def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
         crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
         rate_bps = facts.network.directions[name].rate_bps
         capacity = f" ({rate(rate_bps)})" if rate_bps else ""
-        sentences.append(f"{name}{capacity} is crossed by {', '.join(crossing)}.")
+        sentences.append(f"{name}{capacity} carries the paths {', '.join(crossing)}.")
     return sentences
 
 
@@ -215,17 +214,19 @@ def _competing(facts: FlowFacts, where: Where) -> list[str]:
         others_share = max(0.0, 1 - own_bytes / facts.payload_ratio / float(total.sum()))
         more = f" and {len(others) - MAX_PLACES} more" if len(others) > MAX_PLACES else ""
         names = ", ".join(others[:MAX_PLACES])
-        sentences.append(f"Of what {name} carried, {percent(others_share, 2)} was others' ({names}{more}).")
+        sentences.append(
+            f"Other flows ({names}{more}) took {percent(others_share, 2)} of what {name} carried."
+        )
     return sentences
 
 
 def _reinjected(facts: FlowFacts, _: Where) -> list[str]:
-    return [f"{size(float(facts.reinjected[-1]))} were sent a second time over another path."]
+    return [f"MPTCP sent {size(float(facts.reinjected[-1]))} again over another path."]
 
 
 def _unsent_data(facts: FlowFacts, _: Where) -> list[str]:
     waits = np.nan_to_num(facts.unsent)
-    return [f"Up to {size(float(waits.max()))} waited in the connection, and its window was not full."]
+    return [f"Up to {size(float(waits.max()))} waited in the connection, although its window was not full."]
 
 
 def _partial_segments(facts: FlowFacts, _: Where) -> list[str]:
@@ -239,7 +240,9 @@ def _partial_segments(facts: FlowFacts, _: Where) -> list[str]:
         for path in facts.paths
         for subflow in path.subflows
     ]
-    return [f"At {percent(max(parts, default=0.0), 2)} of the samples less than a segment waited to be sent."]
+    return [
+        f"In {percent(max(parts, default=0.0), 2)} of the samples, less than one segment waited to be sent."
+    ]
 
 
 def _events(facts: FlowFacts, _: Where) -> list[str]:

@@ -1,7 +1,7 @@
-"""What the samples say of one flow, brought to one grid of times: the moments at which its sender was sampled.
+"""The samples of one flow on one time grid, whose edges are the times at which its sender was sampled.
 
-A quantity at the grid's edges is an array of n + 1, one of a slice between two edges is an array of n. Counters are
-interpolated, states are those of the latest sample. NaN: not known, or the subflow was not there.
+A quantity at the edges is an array of n + 1 values; a quantity of the slices between them is an array of n. Counters
+are interpolated; a state is that of the latest sample. NaN means unknown, or that the subflow did not exist.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ STATES = (
 
 @dataclass(frozen=True)
 class SubflowFacts:
-    """One subflow at its sender."""
+    """One subflow as its sender sees it."""
 
     number: int
     established_us: float
-    """When its handshake was done, or the time before its first sample."""
+    """The end of its handshake; without such an event, one sample interval before its first sample."""
     closed_us: float
-    """When it closed; infinite while it lived."""
+    """When it closed; infinite if it stayed open."""
     samples: Mapping[str, Array]
     """COUNTERS and STATES at the edges."""
     totals: Mapping[str, float]
-    """Its last counters."""
+    """The final values of its COUNTERS."""
 
     def growth(self, counter: str) -> Array:
-        """By how much a counter grew in each slice; NaN where it is not known."""
+        """Return the growth of a counter in each slice; NaN where it is unknown."""
         return np.diff(self.samples[counter])
 
 
 @dataclass(frozen=True)
 class PathFacts:
-    """One path of the flow, and the subflows on it."""
+    """One path of the flow and the subflows on it."""
 
     name: str
     planned: Path | None
-    """None: subflows between addresses that the plan joins by no path."""
+    """None: the subflows connect addresses between which the plan has no path."""
     capacity_bps: float | None
-    """Frame rate of its links alone, at first."""
+    """The initial frame rate of its slowest link; None without a rate."""
     subflows: tuple[SubflowFacts, ...] = ()
 
 
@@ -87,37 +87,37 @@ class FlowFacts:
     network: Network
     paths: tuple[PathFacts, ...]
     unsent: Array
-    """Bytes that wait in the connection for a subflow (TCP: to be sent)."""
+    """Bytes in the connection that no subflow has taken yet (TCP: that are not sent yet)."""
     in_flight: Array
-    """Bytes at the data level that were sent and not acknowledged."""
+    """Bytes at the data level that are sent and not yet acknowledged."""
     window: Array
-    """Bytes that the receiver lets be in flight at the data level."""
+    """The receive window at the data level, in bytes."""
     send_memory: Array
     send_buffer: Array
     out_of_order: Array
-    """Bytes at the receiver that wait for bytes before them."""
+    """Bytes at the receiver that wait for earlier bytes."""
     delivered: Array
-    """Bytes in order at the receiver, a counter."""
+    """Bytes that arrived in order at the receiver, a counter."""
     receive_memory: Array
     receive_buffer: Array
     reinjected: Array
-    """Bytes sent again at the data level, a counter."""
+    """Bytes that were sent again at the data level, a counter."""
     events: pl.DataFrame = field(repr=False)
     memory_pressures: Mapping[str, int]
-    """By node, how often TCP of an end of the flow came to use more memory than it should (TCPMemoryPressures)."""
+    """How often TCP came under memory pressure (TCPMemoryPressures), by end node of the flow."""
     pruned_segments: int = 0
-    """Segments that the receiver's MPTCP dropped for want of memory (RcvPruned)."""
+    """Segments that MPTCP dropped at the receiver because it had no memory for them (RcvPruned)."""
     payload_ratio: float = 1.0
-    """Payload per frame byte of a full segment."""
+    """Payload bytes per frame byte of a full segment."""
 
     @property
     def slices(self) -> int:
-        """How many there are."""
+        """The number of slices."""
         return len(self.edges) - 1
 
 
 def flow_facts(plan: Plan, tables: Tables, view: FlowView, payload_ratio: float) -> FlowFacts | None:
-    """Returns the facts of one flow; None when it was never sampled at its sender."""
+    """Return the facts of one flow; None if its sender was never sampled."""
     row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == view.flow_id), {})
     of_carrier = pl.col("flow") == view.carrier
     connections = tables["connections"].filter(of_carrier)
@@ -177,7 +177,7 @@ def _counter(frame: pl.DataFrame, column: str, edges: Array) -> Array:
 
 
 def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
-    """The latest value at each edge; the first one before it is known, so that a flow's beginning has one."""
+    """Return the latest value at each edge; edges before the first sample get its value."""
     samples = frame.select("t_us", column).drop_nulls()
     if samples.is_empty():
         return np.full(len(edges), np.nan)
@@ -187,7 +187,7 @@ def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
 
 
 def _counter_growth(counters: pl.DataFrame, view: FlowView, name: str) -> dict[str, int]:
-    """By how much a counter of the flow's two ends grew, by node; only those that did."""
+    """Return the growth of a counter at each end node of the flow where it grew."""
     rows = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
     return {
         node: after - before
@@ -197,7 +197,7 @@ def _counter_growth(counters: pl.DataFrame, view: FlowView, name: str) -> dict[s
 
 
 def _window(sender_subflows: pl.DataFrame, edges: Array) -> Array:
-    """The widest window that any live subflow shows: it is the connection's, told on each of them."""
+    """Return the largest window that any established subflow shows: each shows the window of the connection."""
     windows = (
         sender_subflows.filter(pl.col("state") == "ESTABLISHED")
         .group_by("t_us")
@@ -209,10 +209,10 @@ def _window(sender_subflows: pl.DataFrame, edges: Array) -> Array:
 def _out_of_order(
     receiver_samples: pl.DataFrame, receiver_subflows: pl.DataFrame, reinjected: Array, edges: Array
 ) -> Array:
-    """Return what subflows have brought and the stream has not taken, without copies.
+    """Return the bytes that arrived on subflows and are not yet in order at the data level, without copies.
 
-    Copies are at most what the sender has reinjected, and at most the least excess that is seen later: as
-    `out_of_order_max_bytes` of the metrics.
+    Copies are at most the bytes that the sender has reinjected, and at most the least excess of any later sample. The
+    metric `out_of_order_max_bytes` uses the same bound.
     """
     parts = receiver_subflows.sort("t_us").partition_by("subflow")
     if receiver_samples.is_empty() or len(parts) < 2:
@@ -226,10 +226,10 @@ def _out_of_order(
 def _paths(
     plan: Plan, view: FlowView, subflows: Mapping[str, Sequence[SubflowFacts]]
 ) -> tuple[PathFacts, ...]:
-    """The flow's paths in the order of the plan, then what subflows there are beside them."""
+    """Return the flow's paths in the order of the plan, then those that only subflows show."""
     planned = {path.name: path for path in view.paths}
     usable = view.paths if view.transport == "mptcp" else view.paths[:1]
-    # A backup that was never needed is no path that could have given anything.
+    # An unused backup path does not count as capacity.
     names = [path.name for path in usable if not path.backup or path.name in subflows]
     paths = []
     for name in dict.fromkeys([*names, *subflows]):
@@ -242,7 +242,7 @@ def _paths(
 def _subflows_by_path(
     view: FlowView, sender_subflows: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
 ) -> dict[str, list[SubflowFacts]]:
-    """The subflows by the name of their path."""
+    """Return the subflows by the name of their path."""
     by_path: dict[str, list[SubflowFacts]] = {}
     for part in sender_subflows.sort("t_us").partition_by("subflow", maintain_order=True):
         first = part.row(0, named=True)
@@ -256,7 +256,7 @@ def _subflows_by_path(
 
 
 def _was_never_established(part: pl.DataFrame, first: Mapping[str, object], events: pl.DataFrame) -> bool:
-    """Whether it was never more than an attempt: no data either way, and no event that it was established."""
+    """Return whether the subflow never carried data and has no event that it was established."""
     if first["subflow"] == 0 or (part["sent_bytes"].max() or 0) or (part["received_bytes"].max() or 0):
         return False
     return events.filter((pl.col("event") == "sub_established") & _same_ends(first)).is_empty()
@@ -290,7 +290,7 @@ def _subflow_facts(
         times_us = samples["t_us"].to_numpy().astype(float)
         counts = samples[name].to_numpy().astype(float)
         if len(times_us) and times_us[0] > established_us:
-            # Before its first sample it was there from its birth on, with nothing counted yet.
+            # The counter is 0 when the subflow is established.
             times_us, counts = np.concatenate(([established_us], times_us)), np.concatenate(([0.0], counts))
         values[name] = np.interp(edges, times_us, counts) if len(times_us) else np.full(len(edges), np.nan)
     for name in STATES:

@@ -1,4 +1,4 @@
-"""A flow to explain, and what an explanation needs to know of it."""
+"""The properties of a flow that its explanation uses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FlowView:
-    """A flow as an explanation sees it."""
+    """The properties of a flow that its explanation uses."""
 
     flow_id: int
     carrier: int
-    """The flow under whose number its connection is sampled."""
+    """The ID of the flow under which its connection is sampled."""
     name: str
     transport: str
     sender: str
@@ -26,12 +26,12 @@ class FlowView:
     """The nodes."""
     paths: tuple[Path, ...]
     greedy: bool
-    """It sends as fast as it can, until it ends."""
+    """It sends as fast as possible until it ends."""
     flow: Flow
 
 
 def flow_view(flow: Flow) -> FlowView:
-    """Returns a flow as an explanation sees it."""
+    """Return the view of a flow."""
     return FlowView(
         flow_id=flow.id,
         carrier=flow.carrier,

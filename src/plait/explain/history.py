@@ -1,7 +1,7 @@
-"""What a path that had data to send was limited by: a full link and who filled it, or a congestion window and why.
+"""What limited a path that had data to send: a full link and who filled it, or the congestion window and why.
 
-A congestion window remembers: it is small because of the last loss, however long ago. So the slices are gone through
-in order, and a loss is the reason from its slice on, until the next one.
+The congestion window has a history: it is small because of the last loss, however long ago that was. So the slices are
+examined in order, and a loss remains the reason until the next loss.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ Array = np.ndarray
 Where = tuple[str, ...]
 
 SATURATED = 0.9
-"""A link is full in a slice when it carried so much of its rate; .."""
+"""A link is full in a slice when it carried at least this share of its rate .."""
 SATURATED_QUEUE = 0.8
-""".. or so much, and packets waited at both ends of the slice."""
+""".. or at least this share, and packets waited at both ends of the slice."""
 LOOK_BACK = 3
-"""Slices: a loss is noticed, and sent again, a round trip or more after the drop."""
+"""In slices: TCP detects a loss, and retransmits, a round trip or more after the drop."""
 GROWTH = 1.02
-"""A window that grows by less than this in the time of GROWTH_SLICES does not grow."""
+"""A window that grows by less than this factor over GROWTH_SLICES does not count as growing."""
 GROWTH_SLICES = 10
 FEW_COPIES = 0.02
-"""Fewer copies than this are those of ordinary recovery."""
+"""A smaller share of copies comes from ordinary loss recovery."""
 
 
 def work_causes(
     facts: FlowFacts, path: PathFacts, work: Array, utilization: Array
 ) -> Iterator[tuple[Cause, Where, Array]]:
-    """Yields the time in which the path had data to send, by cause and place."""
+    """Yield the time in which the path had data to send, by cause and place."""
     dt = np.diff(facts.edges)
     copied = copies(facts)
     full, link = _full_link(facts, path)
@@ -58,7 +58,7 @@ def work_causes(
 
 
 def copies(facts: FlowFacts) -> Array:
-    """The share of what all subflows sent in each slice that were copies, by the scheduler or reinjected."""
+    """Return the share of copies in what all subflows sent in each slice: the scheduler's and reinjections."""
     sent = np.sum(
         [np.nan_to_num(subflow.growth("sent_bytes")) for path in facts.paths for subflow in path.subflows],
         axis=0,
@@ -70,7 +70,7 @@ def copies(facts: FlowFacts) -> Array:
 
 
 def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
-    """Whether a link of the path was full in each slice, and which one: the fullest."""
+    """Return whether a link of the path was full in each slice, and the name of the fullest link."""
     n = facts.slices
     names = path.planned.forward if path.planned is not None else ()
     dt = np.diff(facts.edges)
@@ -90,7 +90,7 @@ def _full_link(facts: FlowFacts, path: PathFacts) -> tuple[Array, list[str]]:
 
 
 def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str, ...]]:
-    """Whether a token bucket of the path was empty in each slice and let no more pass, and which ones there are."""
+    """Return whether an empty token bucket limited the path in each slice, and the names of its buckets."""
     names = path.planned.forward if path.planned is not None else ()
     out = np.zeros(facts.slices, dtype=bool)
     dt = np.diff(facts.edges)
@@ -108,7 +108,7 @@ def _empty_buckets(facts: FlowFacts, path: PathFacts) -> tuple[Array, tuple[str,
 def _on_full_link(
     facts: FlowFacts, path: PathFacts, work: Array, utilization: Array, link: list[str]
 ) -> Iterator[tuple[Cause, Where, Array]]:
-    """Splits the time on a full link: its own part, what it lost to a lower rate, and what others took."""
+    """Split the time on a full link: used by the path itself, lost to a lower rate, and taken by others."""
     assert path.planned is not None
     assert path.capacity_bps
     copied = copies(facts)
@@ -134,7 +134,7 @@ def _on_full_link(
 
 
 def _others(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]:
-    """Frame bytes that the flow's own other paths, and that others, put on a link in each slice."""
+    """Return the frame bytes that the flow's other paths, and other traffic, sent over a link in each slice."""
     sibling_bytes, own_bytes = np.zeros(facts.slices), np.zeros(facts.slices)
     for other in facts.paths:
         if other.planned is None or link not in other.planned.forward:
@@ -147,13 +147,13 @@ def _others(facts: FlowFacts, path: PathFacts, link: str) -> tuple[Array, Array]
     if total is None or not _shared_with_others(facts, link):
         return sibling_bytes, np.zeros(facts.slices)
     other_bytes = np.maximum(total - own_bytes - sibling_bytes, 0)
-    # Headers, retransmissions and acknowledgements of its own are no strangers.
+    # The flow's own headers, retransmissions and ACKs are not other traffic.
     other_bytes = np.where(other_bytes > 0.05 * (own_bytes + sibling_bytes), other_bytes, 0)
     return sibling_bytes, other_bytes
 
 
 def _shared_with_others(facts: FlowFacts, link: str) -> bool:
-    """Whether anything but this flow's data may cross a link: another flow, or a program."""
+    """Return whether another flow or a program may use a link."""
     plan = facts.network.plan
     return bool(plan.programs) or any(
         flow.id != facts.view.flow_id and any(link in (*path.forward, *path.backward) for path in flow.paths)
@@ -162,7 +162,7 @@ def _shared_with_others(facts: FlowFacts, link: str) -> bool:
 
 
 def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tuple[Cause, Where], Array]:
-    """Why the congestion window was as small as it was, in each slice."""
+    """Return what limited the congestion window, as a mask of slices for each cause and place."""
     names = path.planned.forward if path.planned is not None else ()
     retransmitted = np.sum(
         [np.nan_to_num(subflow.growth("retransmitted_bytes")) for subflow in path.subflows], axis=0
@@ -190,7 +190,7 @@ def _window_history(facts: FlowFacts, path: PathFacts, full: Array) -> dict[tupl
 
 
 def _loss(overflow: dict[str, Array], dropped: dict[str, Array], i: int) -> tuple[Cause, Where] | None:
-    """Which link dropped lately, and whether its queue was full; None when no link of the path dropped anything."""
+    """Return which link dropped recently and whether its queue was full; None if no link of the path dropped."""
     recent = slice(max(0, i - LOOK_BACK), i + 1)
     lost = {name: float(drops[recent].sum()) for name, drops in dropped.items()}
     worst = max(lost, key=lambda name: lost[name], default=None)

@@ -1,4 +1,4 @@
-"""Why a subflow never came, and how late is late. From the plan and what the kernel and its counters said."""
+"""Why a subflow was never established, and how long a join may take, from the plan, kernel events and counters."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ REASONS = {
     Reason.WRONG_SIDE: "no-endpoint",
 }
 REASON_TEXTS = {
-    "limit": "a limit of the path manager did not let it be opened",
-    "no-route": "no packets travel both ways between its addresses",
+    "limit": "a limit of the path manager prevented it",
+    "no-route": "packets cannot travel both ways between its addresses",
     "no-add-addr": "the server never announced the address (no ADD_ADDR)",
-    "no-endpoint": "the client has no endpoint of the kind `subflow` for it",
-    "join-refused": "the join was refused",
+    "no-endpoint": "the client has no `subflow` endpoint for it",
+    "join-refused": "its join was refused",
     "fallback": "the connection had fallen back to TCP",
     "mptcp-off": "MPTCP was off",
     "no-answer": "its handshake was not answered",
-    "too-late": "the connection ended before it could come up",
+    "too-late": "the connection ended before it could be established",
 }
 JOIN_ROUND_TRIPS = 3
-"""A further subflow is at work after so many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""
+"""A further subflow sends data after this many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""
 GRACE_US = 20_000
-"""And so much more is no lateness: what timers and a first ARP take."""
+"""A join may take this much longer without being late, because of timers and a first ARP."""
 POOR = 2.0
-"""An initial path is poor for a join when its RTT is so many times that of the path to be joined."""
+"""An initial path is poor for a join when its RTT is at least this many times that of the joined path."""
 
 
 def patience_us(initial: Path | None, path: Path | None) -> float:
-    """How long after the connection's handshake a further subflow may take to be no surprise."""
+    """Return how long after the connection's handshake a further subflow may be established without being late."""
     initial_rtt = initial.base_rtt_us if initial is not None else 0.0
     own_rtt = path.base_rtt_us if path is not None else 0.0
     return 2 * initial_rtt + JOIN_ROUND_TRIPS * own_rtt + GRACE_US
 
 
 def poor_initial(initial: Path | None, path: Path | None) -> bool:
-    """Whether the initial path's RTT alone makes a join over `path` wait long."""
+    """Return whether the initial path's RTT alone delays a join over `path`."""
     if initial is None or path is None:
         return False
     return initial.base_rtt_us >= max(POOR * path.base_rtt_us, 2 * GRACE_US)
@@ -61,9 +61,9 @@ def poor_initial(initial: Path | None, path: Path | None) -> bool:
 def why_never(
     plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts, plan_reason: Reason | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Returns the reason (a stable name) and its evidence.
+    """Return the reason (a stable name) and its evidence.
 
-    `lacking` is what the plan says that it lacks, if it does.
+    `plan_reason` is the reason that follows from the plan, if there is one.
     """
     view = facts.view
     if facts.row.get("fallback"):
@@ -88,14 +88,14 @@ def why_never(
     if path.planned is not None and facts.end_us - facts.connected_us < patience_us(
         view.paths[0] if view.paths else None, path.planned
     ):
-        return "too-late", ("The connection was over before a join could be.",)
+        return "too-late", ("The connection ended before a join could complete.",)
     if unannounced := _unannounced(plan, facts, path):
         return "no-add-addr", unannounced
-    return "no-answer", ("No event tells of it: its SYN was not answered, or never sent.",)
+    return "no-answer", ("No event mentions the subflow: its SYN was not answered, or never sent.",)
 
 
 def _unannounced(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
-    """What was announced instead of the path's address at the server; nothing where the client knew that address."""
+    """Return what the server announced instead of the path's address; empty if the client knew it."""
     view = facts.view
     if path.planned is None or not view.paths:
         return ()
@@ -117,14 +117,14 @@ def _unannounced(plan: Plan, facts: FlowFacts, path: PathFacts) -> tuple[str, ..
         and sum({"subflow", "signal"} <= set(endpoint.flags) for endpoint in endpoints) > 1
     ):
         sentences.append(
-            "Where endpoints are both `subflow` and `signal`, Linux announces one: the others count as used once this "
-            "side has tried subflows of its own from them."
+            "If endpoints are both `subflow` and `signal`, Linux announces only one of them: it marks the others as "
+            "used as soon as this side tries to open subflows from them."
         )
     return tuple(sentences)
 
 
 def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> tuple[str, ...]:
-    """What the kernel said of joins between the addresses of a path."""
+    """Return what the kernel reported about joins between the addresses of a path."""
     if path.planned is None:
         return ()
     ends = {path.planned.client_address, path.planned.server_address}
@@ -142,10 +142,10 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
         (pl.col("event") == "sub_closed")
         & (pl.col("local_address") == path.planned.client_address)
         & (pl.col("remote_address") == path.planned.server_address)
-        # What the end of the connection closed was not refused.
+        # The end of the connection closes subflows, too; that is no refusal.
         & (pl.col("t_us") < facts.end_us)
     )
-    return ("The kernel closed it before it was established.",) if len(closed) else ()
+    return ("The kernel closed the subflow before it was established.",) if len(closed) else ()
 
 
 def _sentence(what: str, reasons: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What an explanation says: the records that `plait explain --json` prints. A contract that scripts depend on."""
+"""The records that `plait explain --json` prints. They are a contract: scripts depend on them."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ class Record(BaseModel):
 
 
 class Share(Record):
-    """One cause: its share of the time, and what it cost."""
+    """One cause: its share of the time, and its cost."""
 
     cause: Cause
     time: float
-    """Share of the flow's time, 0 to 1; the shares of a flow, and of a path, add up to 1."""
+    """Share of the flow's or path's time, or of the messages, 0 to 1; the shares add up to 1."""
     cost_bps: float | None = None
-    """How much more goodput there would have been in this time at the rate of the links; null: no link has a rate."""
+    """Goodput that this time lacks at the rate of the links; null: a path has no rate, or the basis is messages."""
     where: tuple[str, ...] = ()
-    """Link directions, paths or hosts that it is about, the most affected first."""
+    """The link directions, paths or hosts that the cause affects, the most affected first."""
     reason: str | None = None
-    """Of `subflow-never`: limit, no-endpoint, no-add-addr, no-route, join-refused, fallback, no-answer, mptcp-off."""
+    """Of `subflow-never`: a key of `missing.REASON_TEXTS`."""
     since_us: int | None = None
-    """When it was first seen."""
+    """The start of the first slice with this cause."""
     evidence: tuple[str, ...] = ()
-    """What says so, a sentence each."""
+    """The evidence, one sentence each."""
 
 
 class PathAccount(Record):
-    """What one path gave, of what it could have given, and where its time went."""
+    """Goodput and capacity of one path, and the causes that took its time."""
 
     path: str
     subflows: tuple[int, ...] = ()
     goodput_bps: float
-    """Payload that subflows on it delivered, without what was sent again, over the flow's time."""
+    """Payload that its subflows delivered, without retransmissions, averaged over the flow's time."""
     capacity_bps: float | None
-    """What the links of the path alone allow; null when they have no rate."""
+    """Payload rate of its slowest link; null if no link has a rate."""
     shares: tuple[Share, ...]
 
 
 class KernelTimes(Record):
-    """The kernel's own accounting, summed over the sender's subflows and their lives (tcp_info), in us."""
+    """The kernel's accounting (tcp_info), summed over the sender's subflows and their lifetimes, in us."""
 
     lifetime_us: int
     busy_us: int
@@ -56,31 +56,31 @@ class KernelTimes(Record):
 
 
 class Delivery(Record):
-    """What became of the messages of a flow that has a pace or asks for answers; percentiles as in summary.json."""
+    """The fate of the messages of a stream, requests, a page or UDP; percentiles as in summary.json."""
 
     metric: str
-    """The metric that speaks for this kind of traffic."""
+    """The primary metric of this kind of traffic."""
     messages: int
     lost: int
     late: int
-    """They took half as long again as the network alone takes, and at least 10 ms more."""
+    """Messages that took more than 1.5 times as long as the network alone takes, and more than 10 ms longer."""
     p50_us: float | None
     p95_us: float | None
     max_us: float | None
     jitter_us: float | None = None
-    """Of UDP packets."""
+    """Jitter of UDP packets."""
     load_us: float | None = None
-    """Of a page, from its first connect() until its last object was there."""
+    """Load time of a page, from its first connect() until its last object arrived."""
     base_us: float
-    """What the network alone takes for a message, in the median."""
+    """Median of the time that the network alone takes for a message."""
     asked_bps: float | None
-    """What the source would send while it sends; null where it waits for answers."""
+    """The rate that the source offers while it sends; null if it waits for responses."""
     kept_pace: bool
-    """False: it sends more than was carried, and its messages waited ever longer."""
+    """False: it offers more than the paths carried, and its messages waited longer and longer."""
 
 
 class Moment(Record):
-    """Something to mark in a figure."""
+    """A time to mark in figures."""
 
     t_us: int
     cause: Cause
@@ -91,67 +91,67 @@ Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
 
 
 class Effect(Record):
-    """What one change did to one flow, by the metric that speaks for it."""
+    """The effect of one change on the primary metric of one flow."""
 
     what: str
     fields: tuple[str, ...]
-    """As `--set` takes them."""
+    """The changed fields in the form of `--set`."""
     cause: Cause | None
-    """The cause that it was to take away; null for a what-if."""
+    """The cause that the change should remove; null for a what-if."""
     pairs: int
-    """Seeds with which both completed."""
+    """Seeds with which both trials completed."""
     metric: str = "goodput_bps"
     before: float | None = None
-    """Of the metric, in its unit; the fields that end in `_bps` say the same of goodput."""
+    """Mean of the metric in its unit; the fields that end in `_bps` are the same for goodput."""
     after: float | None = None
     before_bps: float | None
     after_bps: float | None
     difference_bps: float | None = None
     ci95: tuple[float, float] | None = None
-    """Of the mean difference over pairs; null with one pair, and when all pairs differ by the same."""
+    """Interval of the mean difference over pairs; null with one pair, or if all pairs differ by the same amount."""
     spread_bps: float | None = None
-    """The greater standard deviation over seeds, of before and after."""
+    """The greater of the standard deviations over seeds, before and after."""
     verdict: Verdict
     sentence: str
     then: Cause | None = None
-    """What holds the changed flow back most, in the first of its trials."""
+    """The first named cause of the changed flow, in the first of its trials."""
 
 
 class FlowExplanation(Record):
-    """Why one flow was as fast as it was."""
+    """Why one flow was not faster."""
 
     flow: str
     flow_id: int
     transport: str
     background: bool = False
-    """No part of the trial's figures: as the scenario says; of a program's connections, a small one."""
+    """The flow does not count in the trial's metrics: as the scenario says, or a small connection of a program."""
     start_us: int
     end_us: int
     completed: bool
     goodput_bps: float | None
     capacity_bps: float | None
-    """What its paths could give together, each on its own; null when a path has no limit."""
+    """Sum of the capacities of its paths, each alone; null if a path has no rate."""
     first: Cause | None
-    """What held it back most; null when nothing did that is worth naming."""
+    """The most costly named cause; null if none is large enough to be named."""
     named: tuple[Cause, ...]
-    """All causes worth naming, the dearest first."""
+    """All causes that are large enough to be named, the most costly first."""
     shares: tuple[Share, ...]
-    """The dearest first; their times add up to 1."""
+    """The most costly first; their times add up to 1."""
     basis: Literal["time", "messages"] = "time"
-    """What the shares are of: the flow's time, or its messages (those in time are `on-time`)."""
+    """Whether `time` of a share is a share of the flow's time or of its messages."""
     delivery: Delivery | None = None
-    """Of streams, requests, pages and UDP; null for what sends as fast as it can."""
+    """Of streams, requests, pages and UDP; null for a flow that sends as fast as possible."""
     paths: tuple[PathAccount, ...]
     kernel: KernelTimes | None
     moments: tuple[Moment, ...] = ()
     sentences: tuple[str, ...] = ()
-    """The paragraph."""
+    """The explanation in sentences."""
     tried: tuple[Effect, ...] = ()
-    """What `--verify` and `--what-if` changed."""
+    """The effects that `--verify` and `--what-if` measured."""
 
     @property
     def primary_metric(self) -> tuple[str, float | None]:
-        """The metric that speaks for the flow, and its value."""
+        """The primary metric of the flow and its value."""
         delivery = self.delivery
         if self.basis == "time" or delivery is None:
             return "goodput_bps", self.goodput_bps
@@ -169,8 +169,9 @@ class TrialExplanation(Record):
     seed: int
     flows: tuple[FlowExplanation, ...]
     agree: int | None = None
-    """In how many completed trials of the case the first flow has the same cause first, this one included."""
+    """Number of examined trials whose first flow has the same main cause, including this trial."""
     trials: int | None = None
+    """Number of examined trials of the case."""
 
 
 class StudyExplanation(Record):
@@ -180,10 +181,10 @@ class StudyExplanation(Record):
     scenario: str
     cases: tuple[TrialExplanation, ...]
     failed: tuple[str, ...] = ()
-    """Trials that failed and cannot be explained, with their reason."""
+    """Failed trials, which cannot be explained, with their reasons."""
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the paragraph of each flow, case by case."""
+        """Return the HTML that a notebook shows: the sentences of each flow, case by case."""
         return "".join(
             f"<h4>{escape(case.case)}</h4>"
             + "".join(

@@ -1,4 +1,4 @@
-"""What would be changed in a scenario to see whether a cause is the cause: the case without the suspect. Pure."""
+"""Scenario changes that test whether a cause is the real one: each removes one cause from a case."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
 
 LONGER = 10
-"""A transfer that may have been too short is made so many times as long."""
+"""A transfer that may have been too short becomes this many times as long."""
 BUFFER = 4
-"""A buffer is raised to so many times what fills the paths: half of it is overhead, and losses take as much again."""
+"""A buffer becomes this many times what fills the paths: half of it is overhead, and losses need as much again."""
 LEAST_BUFFER = 2**20
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """One change to try: fields by their path, as `--set` takes them, and in words."""
+    """One change to try: a description, and fields by their path in the form of `--set`."""
 
     description: str
     fields: tuple[tuple[str, Any], ...]
@@ -32,24 +32,24 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A cause of one flow, and everything that a remedy may need to know."""
+    """A cause of one flow, and everything that a remedy depends on."""
 
     scenario: Scenario
-    """The case's own, with nothing left to vary."""
+    """The scenario of the case; nothing in it varies."""
     plan: Plan
     flow: FlowExplanation
     share: Share
 
     @property
     def entry(self) -> tuple[int, str] | None:
-        """The entry of the traffic that the flow comes from: its number and its kind. None: a program opened it."""
+        """The number and the kind of the `traffic` entry of the flow; None if a program opened the flow."""
         for slot, flow in zip(slots(self.scenario), self.plan.flows, strict=False):
             if flow.id == self.flow.flow_id:
                 return slot.entry, self.scenario.traffic[slot.entry].kind
         return None
 
     def links(self) -> list[str]:
-        """The links of the directions that the cause is about."""
+        """Return the links of the directions that the cause affects."""
         return [
             link.name
             for link in self.plan.links
@@ -57,14 +57,14 @@ class Suspect:
         ]
 
     def fill_bytes(self) -> int:
-        """What fills the flow's paths: their rates together times the longest RTT."""
+        """Return how many bytes fill the flow's paths: their total rate times the longest RTT."""
         flow = next(planned for planned in self.plan.flows if planned.id == self.flow.flow_id)
         longest = max((path.base_rtt_us for path in flow.paths), default=0.0)
         return int((self.flow.capacity_bps or 0) * longest / 8e6)
 
 
 def remedy(suspect: Suspect) -> Remedy | None:
-    """Returns what to change to take a cause away; None where nothing would."""
+    """Return the change that removes a cause; None if there is none."""
     make = _REMEDIES.get(suspect.share.cause)
     if make is None or not any(flow.id == suspect.flow.flow_id for flow in suspect.plan.flows):
         return None
@@ -81,7 +81,7 @@ def _receive_buffer(suspect: Suspect) -> Remedy:
 
 
 def _without_socket_buffer(suspect: Suspect, field: str) -> list[tuple[str, Any]]:
-    """What takes a socket option away that the flow asks for."""
+    """Return the fields that remove a socket buffer size from the flow's traffic entry."""
     if suspect.entry is None:
         return []
     number, kind = suspect.entry
@@ -105,7 +105,7 @@ def _send_buffer(suspect: Suspect) -> Remedy:
 
 
 def _for_links(field: str, value: Any, description: str) -> Callable[[Suspect], Remedy | None]:
-    """The same condition for every link that the cause is about, both ways."""
+    """Return a remedy that sets a condition on every affected link, in both directions."""
 
     def make(suspect: Suspect) -> Remedy | None:
         fields: list[tuple[str, Any]] = []
@@ -144,12 +144,12 @@ def _longer_transfer(suspect: Suspect) -> Remedy | None:
     size, duration = getattr(spec, "bytes", None), getattr(spec, "duration", None)
     if size is not None:
         return Remedy(
-            f"{LONGER} times as much to transfer",
+            f"a transfer {LONGER} times as large",
             ((f"traffic.{number}.{kind}.bytes", f"{int(size) * LONGER}B"),),
         )
     if duration is not None:
         longer = f"{int(duration) * LONGER}ns"
-        return Remedy(f"{LONGER} times as long", ((f"traffic.{number}.{kind}.duration", longer),))
+        return Remedy(f"a duration {LONGER} times as long", ((f"traffic.{number}.{kind}.duration", longer),))
     return None
 
 
@@ -159,7 +159,7 @@ def _subflow(suspect: Suspect) -> Remedy | None:
         fields: list[tuple[str, Any]] = [
             (f"mptcp.{name}", {}) for name in ("limits", "endpoints") if getattr(mptcp, name)
         ]
-        return Remedy("limits and endpoints as they are derived", tuple(fields)) if fields else None
+        return Remedy("the limits and endpoints that plait derives", tuple(fields)) if fields else None
     boxes = [name for name, link in suspect.scenario.network.links.items() if link.middlebox is not None]
     if not boxes:
         return None
@@ -189,7 +189,7 @@ def _without_nagle(suspect: Suspect) -> Remedy | None:
     if suspect.entry is None:
         return None
     number, kind = suspect.entry
-    return Remedy("no Nagle's algorithm (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
+    return Remedy("Nagle's algorithm off (nodelay)", ((f"traffic.{number}.{kind}.nodelay", True),))
 
 
 def _start_on_best_path(suspect: Suspect) -> Remedy | None:
@@ -207,7 +207,7 @@ def _start_on_best_path(suspect: Suspect) -> Remedy | None:
     if name is None or best is flow.paths[0] or suspect.entry is None:
         return None
     number, kind = suspect.entry
-    return Remedy(f"a start on {best.name}", ((f"traffic.{number}.{kind}.via", name),))
+    return Remedy(f"{best.name} as the initial path", ((f"traffic.{number}.{kind}.via", name),))
 
 
 def _without_other_traffic(suspect: Suspect) -> Remedy | None:
@@ -225,7 +225,7 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.MEMORY_PRESSURE: _smaller_buffers,
     Cause.LOSS_RECOVERY: _for_links("loss", "0%", "no random loss on {links}"),
     Cause.QUEUE_FULL: _for_links("queue", "2bdp", "a queue of two bandwidth-delay products on {links}"),
-    Cause.SHARED_BOTTLENECK: _for_links("rate", None, "no limit on {links}"),
+    Cause.SHARED_BOTTLENECK: _for_links("rate", None, "no rate limit on {links}"),
     Cause.BUCKET_EMPTY: _bucket,
     Cause.SCHEDULER_IDLE_PATH: _scheduler,
     Cause.DUPLICATES: _scheduler,
@@ -236,7 +236,7 @@ _REMEDIES: dict[Cause, Callable[[Suspect], Remedy | None]] = {
     Cause.SUBFLOW_CLOSED: _without_events,
     Cause.PATH_DOWN: _without_events,
     Cause.NAGLE: _without_nagle,
-    Cause.RATE_TOO_HIGH: _for_links("rate", None, "no limit on {links}"),
+    Cause.RATE_TOO_HIGH: _for_links("rate", None, "no rate limit on {links}"),
     Cause.JITTER: _for_links("jitter", "0ms", "no jitter on {links}"),
     Cause.RATE_CHANGED: _without_events,
     Cause.SENDER_IDLE: _always_sending,

@@ -1,12 +1,12 @@
-"""What each path of a flow waited for, slice by slice of its time: every microsecond gets exactly one cause.
+"""What each path of a flow waited for in each slice: every microsecond has exactly one cause.
 
-The kernel's accounting comes first. Of each slice it tells how long a subflow had data (busy), and how much of that it
-waited for the receiver's window (rwnd-limited) or had nothing left while its application waited for room
-(sndbuf-limited). The rest is told apart by the states at the two ends of the slice, each of which stands for a half.
+The kernel's accounting comes first. For each slice it reports how long a subflow had data (busy), and for how much of
+that time it waited for the receive window (rwnd-limited) or had no data left while its application waited for buffer
+space (sndbuf-limited). The states at the two ends of the slice classify the rest; each end accounts for one half.
 
-MPTCP keeps window and send buffer in the connection, and its subflows cannot see them. Linux calls a subflow
-sndbuf-limited whenever it has nothing left while the *connection's* application waits for room, also when what keeps
-the data back is the connection's window or the scheduler. So this time is told apart like idle time.
+MPTCP keeps the window and the send buffer in the connection, and its subflows cannot see them. Linux counts a subflow
+as sndbuf-limited whenever it has no data left while the *connection's* application waits for buffer space, even if the
+connection's window or the scheduler holds the data back. So this time is classified like idle time.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ Array = np.ndarray
 Where = tuple[str, ...]
 
 FULL_WINDOW = 0.85
-"""The connection's window counts as full when so much of it is in flight; of most windows a burst is left then."""
+"""The connection's window counts as full when at least this share of it is in flight; the rest is about one burst."""
 WAITING_SHARE = 0.25
-"""What waits out of order at the receiver is to blame for a full window from this part of the window on."""
+"""Out-of-order data at the receiver explains a full window from this share of the window on."""
 CWND_USED = 0.9
-"""A subflow uses its congestion window when so much of it is in flight."""
+"""A subflow uses its congestion window when at least this share of it is in flight."""
 STALLED = 0.1
-"""A flow is stalled in a slice when less than this part of what its paths could give arrived in order."""
+"""A flow is stalled in a slice when less than this share of its capacity arrived in order."""
 FOLLOW_FROM_MEMORY = frozenset(
     {Cause.RECEIVE_WINDOW, Cause.HEAD_OF_LINE, Cause.SCHEDULER_IDLE_PATH, Cause.SEND_BUFFER, Cause.NOT_KNOWN}
 )
-"""What a flow without memory looks like from its sender."""
+"""The causes that a receiver without memory seems to have from the sender's side."""
 FAR = 2.0
-"""A path is far from another one whose round trips take so many times as long."""
+"""Another path is far when its RTT is at least this many times as long."""
 FULL_BUFFER = 0.6
-"""An application that waits for room wakes when a third of its buffer is free; so a full one holds two thirds."""
+"""A send buffer counts as full from this share on: a blocked writer wakes up when a third of the buffer is free."""
 
 
 @dataclass
 class PathTime:
-    """Where the time of one path went: microseconds by cause and place in each slice, and what was delivered."""
+    """The time of one path: microseconds in each slice by cause and place, and the utilization."""
 
     facts: PathFacts
     utilization: Array
-    """The share of the path's rate that new payload took in each slice; NaN without a rate."""
+    """The share of the path's rate that new payload used in each slice; NaN without a rate."""
     time: dict[tuple[Cause, Where], Array] = field(default_factory=dict)
 
     def add(self, cause: Cause, us: Array, where: Where = ()) -> None:
-        """Adds time to a cause."""
+        """Add time to a cause."""
         if np.any(us > 0):
             key = (cause, where)
             self.time[key] = self.time.get(key, np.zeros(len(us))) + np.maximum(us, 0)
 
 
 def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
-    """Returns where the time of one path went; its causes sum to the length of each slice."""
+    """Return the time of one path by cause; the causes add up to the length of each slice."""
     dt = np.diff(facts.edges)
     out = PathTime(path, _utilization(facts, path, dt))
     before = _overlap(facts.edges, facts.start_us, facts.connected_us)
@@ -84,9 +84,10 @@ def attribute_time(facts: FlowFacts, path: PathFacts) -> PathTime:
 
 
 def _attribute_to_memory_pressure(facts: FlowFacts, out: PathTime) -> None:
-    """Lays what held a stalled flow back to memory, where a host had used up what it gives to TCP.
+    """Attribute the stalls of a flow to memory pressure if TCP used up its memory on one of the flow's hosts.
 
-    Its receiver keeps the window small then, and drops what has arrived (RcvPruned): windows are full, paths idle.
+    The receiver then keeps the window small and drops data that has arrived (RcvPruned), so that windows are full and
+    paths idle.
     """
     capacity = sum(path.capacity_bps or 0 for path in facts.paths) * facts.payload_ratio
     if not facts.memory_pressures or not capacity:
@@ -100,7 +101,7 @@ def _attribute_to_memory_pressure(facts: FlowFacts, out: PathTime) -> None:
 
 
 def _add_handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
-    """The time until the connection is there; an initial path far longer than another one is to blame for it."""
+    """Attribute the time before the connection: to the initial path if its RTT is far higher, else to the start."""
     initial = facts.view.paths[0] if facts.view.paths else None
     if facts.view.transport == "mptcp" and any(poor_initial(initial, path.planned) for path in facts.paths):
         out.add(Cause.INITIAL_PATH_POOR, before, (initial.name if initial is not None else "",))
@@ -109,7 +110,7 @@ def _add_handshake(facts: FlowFacts, before: Array, out: PathTime) -> None:
 
 
 def _balance(out: PathTime, dt: Array) -> None:
-    """Rounding of the kernel's jiffies and of samples is taken off, or added to what is not known."""
+    """Scale the causes to the length of each slice, and add what is missing to `not-known`; both come from rounding."""
     total = np.sum(list(out.time.values()), axis=0) if out.time else np.zeros(len(dt))
     scale = np.where(total > dt, dt / np.maximum(total, 1e-9), 1.0)
     for key in out.time:
@@ -134,7 +135,7 @@ def _overlap(edges: Array, begin: float, end: float) -> Array:
 def _subflow_time(
     facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out: PathTime, rest: Array
 ) -> Array:
-    """Adds the time in which one subflow was not there or had nothing to do; returns that in which it worked."""
+    """Add the time in which one subflow did not exist or was idle; return the time in which it had data to send."""
     edges = facts.edges
     alive = np.minimum(
         _overlap(edges, max(subflow.established_us, facts.connected_us), min(subflow.closed_us, edges[-1])),
@@ -166,14 +167,14 @@ def _subflow_time(
         queued_work += work / 2 * has_work[edge]
         loose = work / 2 * ~has_work[edge] + idle / 2
         for cause, mask in reasons.items():
-            # Where one end has work for the path and the other has not, idle time is explained by the other.
+            # If only one end of the slice has work for the path, the state at the other end explains the idle time.
             chosen = np.where(has_work[edge] & ~has_work[other_edge], mask[other_edge], mask[edge])
             out.add(cause, loose * chosen, where)
     return queued_work
 
 
 def _kernel_times(subflow: SubflowFacts, alive: Array) -> tuple[Array, Array, Array]:
-    """The kernel's busy, rwnd-limited and sndbuf-limited time in each slice, within what there is."""
+    """Return the kernel's busy, rwnd-limited and sndbuf-limited time in each slice, clipped to the lifetime."""
     busy = subflow.growth("busy_us")
     busy = np.where(np.isnan(busy), alive, np.clip(busy, 0, alive))
     window = np.clip(np.nan_to_num(subflow.growth("rwnd_limited_us")), 0, busy)
@@ -182,10 +183,10 @@ def _kernel_times(subflow: SubflowFacts, alive: Array) -> tuple[Array, Array, Ar
 
 
 def _has_work(subflow: SubflowFacts) -> Array:
-    """Whether data wait in the subflow for its congestion window, at each edge.
+    """Return, for each edge, whether data in the subflow waits for the congestion window.
 
-    Less than a segment waits for acknowledgements instead (Nagle), unless the window is full as well. A full window
-    alone says nothing: where an application is slow, the kernel lets it grow no further.
+    Less than a segment waits for ACKs instead (Nagle), unless the congestion window is full as well. A full window
+    alone proves nothing, because the kernel stops growing the window when the application is slow.
     """
     not_sent = subflow.samples["notsent_bytes"]
     cwnd_full = subflow.samples["unacked_segments"] >= CWND_USED * subflow.samples["cwnd_segments"]
@@ -193,10 +194,10 @@ def _has_work(subflow: SubflowFacts) -> Array:
 
 
 def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
-    """Whether a full window is full of what belongs to farther paths, at each edge.
+    """Return, for each edge, whether a full receive window is due to head-of-line blocking or to its size.
 
-    Either much of it waits at the receiver for bytes before it; or it would do for this path alone, and another path
-    takes far longer.
+    It is head-of-line blocking if a large part of the window waits at the receiver for earlier bytes, or if the window
+    would suffice for this path alone and another path has a far higher RTT.
     """
     window = np.nan_to_num(facts.window, nan=np.inf)
     head_of_line = facts.out_of_order >= WAITING_SHARE * window
@@ -209,14 +210,14 @@ def _window_cause(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
 
 
 def _rtt(path: PathFacts) -> Array:
-    """The smoothed round-trip time at each edge, of the quickest subflow of a path; its base RTT until it is known."""
+    """Return the smoothed RTT of a path's fastest subflow at each edge; the base RTT before the first sample."""
     base = path.planned.base_rtt_us if path.planned is not None else np.inf
     rtts = np.array([subflow.samples["rtt_us"] for subflow in path.subflows])
     return np.asarray(np.nan_to_num(np.min(rtts, axis=0), nan=base)) if len(rtts) else np.array([base])
 
 
 def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
-    """At each edge, why a subflow that could send has nothing to send. Exactly one is true."""
+    """Return, for each edge, why a subflow has nothing to send; exactly one reason is true."""
     mptcp = facts.view.transport == "mptcp" and not facts.row.get("fallback")
     unsent = np.nan_to_num(facts.unsent) > 0
     window_full = facts.in_flight >= FULL_WINDOW * np.nan_to_num(facts.window, nan=np.inf)
@@ -239,7 +240,7 @@ def _idle_reasons(facts: FlowFacts, path: PathFacts) -> dict[Cause, Array]:
 
 
 def _all_written(facts: FlowFacts) -> Array:
-    """Whether the application had handed over its last byte, at each edge."""
+    """Return, for each edge, whether every byte of a transfer was sent at least once."""
     flow = facts.view.flow
     size = facts.row.get("sent_bytes")
     none = np.zeros(len(facts.edges), dtype=bool)
@@ -257,7 +258,7 @@ def _all_written(facts: FlowFacts) -> Array:
 
 
 def _add_join_time(facts: FlowFacts, path: PathFacts, subflow: SubflowFacts, out: PathTime) -> None:
-    """The time from the connection's handshake to the subflow's: as long as it takes, or longer."""
+    """Attribute the time between the handshakes of connection and subflow: the usual part, and what exceeds it."""
     initial = facts.view.paths[0] if facts.view.paths else None
     usual = facts.connected_us + patience_us(initial, path.planned)
     poor = poor_initial(initial, path.planned)

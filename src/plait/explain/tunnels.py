@@ -1,7 +1,7 @@
-"""Connections inside tunnels: over which of the network's paths each of their subflows goes. Pure.
+"""Paths of connections inside tunnels.
 
-A tunnel has addresses of its own, which the plan does not know. What its links carried tells: the path between the two
-hosts whose first link carried as much as a subflow sent, when it sent it.
+The plan does not know the addresses of a tunnel. The counters of the links show the path: it is the one between the two
+hosts whose first link carried as much as the subflow sent, at the same time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Tables = Mapping[str, pl.DataFrame]
 
 CARRIED = 0.9
-"""A link that carried less than this part of what a subflow sent does not carry it."""
+"""A link that carried less than this share of a subflow's bytes does not carry the subflow."""
 
 
 def with_tunnels(plan: Plan, tables: Tables) -> Plan:
-    """Returns the plan with paths for the connections that have none of it; as it is, without such."""
+    """Return the plan with paths for the connections that have none; the same plan if every connection has paths."""
     if not any(_is_in_tunnel(flow) for flow in plan.flows):
         return plan
     flows = tuple(
@@ -63,7 +63,7 @@ def _with_paths_below(plan: Plan, tables: Tables, flow: Flow) -> Flow:
 
 
 def _path_below(part: pl.DataFrame, links: pl.DataFrame, paths: Sequence[Path]) -> Path | None:
-    """The path whose first link carried what a subflow sent, best in step with it."""
+    """Return the path whose first link correlates best with a subflow's bytes, among those that carried enough."""
     sent = part.select("t_us", "sent_bytes").drop_nulls()
     if sent.height < 2:
         return None

@@ -1,4 +1,4 @@
-"""What a flow could have had if neither limits nor endpoints were given: the paths that the plan leaves out."""
+"""The paths that a flow would have without `limits` and `endpoints`, and that its plan leaves out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def unrestricted_paths_of_case(scenario: object, case: str, plan: Plan) -> dict[int, UnrestrictedPaths]:
-    """Returns the same for a case of a scenario as study.json keeps it; empty where nothing is restricted.
+    """Return `unrestricted_paths` for a case of the scenario in study.json; empty if nothing is restricted.
 
-    Raises pydantic's ValidationError when this version does not take the scenario.
+    Raises:
+        pydantic.ValidationError: this version of plait does not accept the scenario.
     """
     if not isinstance(scenario, dict):
         return {}
@@ -31,10 +32,17 @@ def unrestricted_paths_of_case(scenario: object, case: str, plan: Plan) -> dict[
 
 
 def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, UnrestrictedPaths]:
-    """Returns by a flow's number what the path manager was kept from; `scenario` is one case, `plan` its plan.
+    """Return the paths, by flow ID, that limits and endpoints keep the path manager from using.
 
-    Empty where nothing is restricted. No file that the scenario names is needed: a result folder has none of them.
-    Raises ScenarioError when the scenario cannot be planned any more.
+    The result is empty if nothing is restricted. The files that the scenario names are not needed, because a result
+    folder does not contain them.
+
+    Args:
+        scenario: the scenario of one case.
+        plan: the plan of the case.
+
+    Raises:
+        ScenarioError: this version of plait cannot plan the scenario.
     """
     if not (scenario.mptcp.limits or scenario.mptcp.endpoints):
         return {}

@@ -1,4 +1,4 @@
-"""An explanation in plain words: what each path gave, what held the flow back, and what would be worth trying."""
+"""The sentences of an explanation: goodput and capacity, what each path carried, the causes, and what to do next."""
 
 from __future__ import annotations
 
@@ -13,35 +13,42 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 3
 MAX_PATHS = 6
+MAX_PLACES = 3
 NEAR_CAPACITY = 0.9
-"""A flow that reached so much of what its paths could give is not held back by anything worth a name."""
+"""A flow that reached this share of its capacity is limited by its links alone if no cause is named."""
 
 
 def paragraph(flow: FlowExplanation, *, greedy: bool) -> tuple[str, ...]:
-    """Returns the paragraph of a flow, sentence by sentence."""
+    """Return the sentences about a flow that is explained by its time."""
     return tuple(
         sentence for sentence in (_total(flow), *paths(flow), *causes(flow, greedy=greedy)) if sentence
     )
 
 
 def _total(flow: FlowExplanation) -> str:
-    goodput = rate(flow.goodput_bps)
-    if flow.capacity_bps is None or flow.goodput_bps is None:
+    if flow.goodput_bps is None:
+        return f"The goodput of {flow.flow} was not measured."
+    if flow.capacity_bps is None:
         return (
-            f"{flow.flow} got {goodput}; not every path has a rate, so what it could have got is not known."
+            f"{flow.flow} reached {rate(flow.goodput_bps)}; its capacity is unknown, as a path has no rate."
         )
     share = percent(flow.goodput_bps / flow.capacity_bps, 3)
-    return f"{flow.flow} got {goodput}, {share} of the {rate(flow.capacity_bps)} that {together(flow)} could give."
+    capacity = f"{capacity_noun(flow)} ({rate(flow.capacity_bps)})"
+    return f"{flow.flow} reached {rate(flow.goodput_bps)}, {share} of {capacity}."
 
 
-def together(flow: FlowExplanation) -> str:
-    """Returns "its path", "its two paths together"."""
+def capacity_noun(flow: FlowExplanation) -> str:
+    """Return "the capacity of its path", or "the combined capacity of its two paths"."""
     count = len(flow.paths)
-    return "its path" if count == 1 else f"its {number_word(count)} paths together"
+    return (
+        "the capacity of its path"
+        if count == 1
+        else f"the combined capacity of its {number_word(count)} paths"
+    )
 
 
 def paths(flow: FlowExplanation) -> list[str]:
-    """Returns what each of several paths gave."""
+    """Return a sentence about what each path carried; none for a single path."""
     if len(flow.paths) < 2:
         return []
     clauses = [_path(path) for path in flow.paths[:MAX_PATHS]]
@@ -51,47 +58,53 @@ def paths(flow: FlowExplanation) -> list[str]:
 
 def _path(account: PathAccount) -> str:
     if not account.subflows:
-        return f"{account.path} gave nothing"
+        return f"{account.path} carried nothing"
     if account.capacity_bps is None:
-        return f"{account.path} gave {rate(account.goodput_bps)}"
-    return f"{account.path} gave {rate(account.goodput_bps)} of {rate(account.capacity_bps)}"
+        return f"{account.path} carried {rate(account.goodput_bps)}"
+    return f"{account.path} carried {rate(account.goodput_bps)} of {rate(account.capacity_bps)}"
 
 
 def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
-    """Returns what held a flow back, the dearest first, and what to try."""
+    """Return the named causes, the most costly first, and what to do about the first one."""
     by_cause = {share.cause: share for share in flow.shares}
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         return [_nothing(flow, greedy=greedy)]
-    sentences = [
-        f"What held it back {'most' if len(flow.named) > 1 else 'was this'}: {cause_sentence(named[0])}"
-    ]
-    sentences += [f"Further: {cause_sentence(share)}" for share in named[1:]]
+    sentences = [f"The {'main ' if len(flow.named) > 1 else ''}cause is {_cause_text(named[0])}"]
+    sentences += [f"A further cause is {_cause_text(share)}" for share in named[1:]]
     remedy = CAUSES[named[0].cause].remedy
     if remedy:
-        sentences.append(f"To try: {remedy}.")
+        sentences.append(f"Next step: {remedy}.")
     return sentences
 
 
 def _nothing(flow: FlowExplanation, *, greedy: bool) -> str:
     if flow.capacity_bps is None or flow.goodput_bps is None:
-        return "No cause took enough of its time to be named."
+        return "No cause took enough time to be named."
     if flow.goodput_bps >= NEAR_CAPACITY * flow.capacity_bps:
-        return "Nothing held it back: its links are what limits it."
+        return "The links are the bottleneck; nothing else limited it."
     if not greedy:
-        return "It sent what it had to send."
+        return "It sent what its application offered."
     return "No single cause cost enough to be named; see the shares."
 
 
-def cause_sentence(share: Share) -> str:
-    """Returns one cause with its place, its time and its cost."""
+def _cause_text(share: Share) -> str:
+    """Return one cause with its clause, its time, its cost and its places."""
     clause = CAUSES[share.cause].clause
     if share.cause is Cause.SUBFLOW_NEVER and share.reason is not None:
-        clause = f"the subflow on {share.where[0]} never came, because {REASON_TEXTS[share.reason]}"
-    elif share.where and share.cause is not Cause.TOO_SHORT:
-        clause = f"{clause} ({', '.join(share.where[:3])})"
-    since = ""
+        clause = (
+            f"the subflow on {share.where[0]} was never established, because {REASON_TEXTS[share.reason]}"
+        )
     if share.cause is Cause.BUCKET_EMPTY and share.since_us is not None:
-        since = f" since {seconds(share.since_us / 1e6)}"
-    cost = f", which cost {rate(share.cost_bps)}" if share.cost_bps else ""
-    return f"{clause}{since}, {percent(share.time, 2)} of the time{cost}."
+        clause = f"{clause}, first at {seconds(share.since_us / 1e6)}"
+    cost = f" and cost {rate(share.cost_bps)}" if share.cost_bps else ""
+    places = "" if share.cause in (Cause.SUBFLOW_NEVER, Cause.TOO_SHORT) else places_text(share)
+    return f"{share.cause}: {clause}. It took {percent(share.time, 2)} of the time{cost}{places}."
+
+
+def places_text(share: Share) -> str:
+    """Return " (on a->b, b->c and 2 more)"; empty for a cause without a place."""
+    if not share.where:
+        return ""
+    more = len(share.where) - MAX_PLACES
+    return f" (on {', '.join(share.where[:MAX_PLACES])}{f' and {more} more' if more > 0 else ''})"

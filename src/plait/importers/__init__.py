@@ -1,1 +1,1 @@
-"""Topologies that others have described, as scenarios: what could not be carried over stands in them as a comment."""
+"""Convert topologies of Mininet and minitopo to scenarios; comments list what could not be carried over."""

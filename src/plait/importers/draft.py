@@ -1,4 +1,4 @@
-"""A scenario in the making, and how it is written. Pure."""
+"""A scenario under construction, and the text of its file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DURATION = "10s"
 
 @dataclass
 class Draft:
-    """What was found of a topology."""
+    """The parts of an imported topology."""
 
     title: str
     hosts: list[str] = field(default_factory=list)
@@ -23,16 +23,16 @@ class Draft:
     remarks: list[str] = field(default_factory=list)
     """What could not be carried over."""
     backups: list[tuple[str, str]] = field(default_factory=list)
-    """(host, link) whose subflows are for when the others fail."""
+    """(host, link) of backup subflows."""
     events: list[dict[str, str]] = field(default_factory=list)
 
     def link_name(self, node: str, peer: str) -> str:
-        """Returns the name of the next link between two nodes: `a-b`, then `a-b#2`."""
+        """Return the name of the next link between two nodes: `a-b`, then `a-b#2`."""
         earlier = sum({node, peer} == {a, b} for a, b, _, _ in self.links)
         return f"{node}-{peer}" if not earlier else f"{node}-{peer}#{earlier + 1}"
 
     def text(self) -> str:
-        """Returns the scenario file."""
+        """Return the text of the scenario file."""
         lines = [f"title: {self.title}"]
         if self.remarks:
             lines += ["# Not carried over:", *(f"#   - {remark}" for remark in dict.fromkeys(self.remarks))]
@@ -59,18 +59,18 @@ class Draft:
                 ]
                 lines.append(f"    {host}: [{', '.join(links)}]")
         if len(self.hosts) > 1:
-            lines.append("traffic:  # what is to be measured is yours to say")
+            lines.append("traffic:  # replace this with the traffic to measure")
             lines.append(f"  - bulk: {{from: {self.hosts[0]}, to: {self.hosts[-1]}, duration: {DURATION}}}")
             lines.append("vary:\n  transport: [tcp, mptcp]")
         return "\n".join(lines) + "\n"
 
 
 def node_name(name: str) -> str:
-    """Returns `name` as plait allows it."""
+    """Return `name` as a valid node name."""
     clean = re.sub(r"[^A-Za-z0-9_-]", "-", name)[:NODE_NAME_MAX]
     return clean if clean[:1].isalpha() else f"n{clean}"[:NODE_NAME_MAX]
 
 
 def number(value: float) -> str:
-    """Returns a number without needless zeros."""
+    """Return a number without trailing zeros."""
     return f"{value:.9g}"

@@ -1,4 +1,4 @@
-"""A Mininet topology, as `recorder.py` tells it, as a scenario. Pure."""
+"""Convert a Mininet topology, as `recorder.py` prints it, to a scenario."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _UNITS = {"": "us", "usec": "us", "usecs": "us", "msec": "ms", "msecs": "ms", "s
 
 
 def looks_like(text: str) -> bool:
-    """Whether `text` is a Python file that speaks of Mininet."""
+    """Return whether `text` is a Python file that imports Mininet."""
     return re.search(r"^\s*(from|import)\s+mininet", text, re.MULTILINE) is not None
 
 
 def draft(recorded: Mapping[str, Any], source: str) -> Draft:
-    """Returns the topology as a scenario."""
+    """Return the topology as a scenario."""
     topology = Draft(f"{source}, imported from Mininet")
     names = {}
     for name, is_switch, options in recorded["nodes"]:
         names[name] = node_name(name)
         (topology.switches if is_switch else topology.hosts).append(names[name])
         if names[name] != name:
-            topology.remarks.append(f"the name {name}, which is {names[name]} here")
+            topology.remarks.append(f"the name {name}: the node is called {names[name]}")
         for option, value in options.items():
             if option not in _SILENT and value is not None:
                 topology.remarks.append(f"{name}: {option}={value}")
@@ -36,12 +36,12 @@ def draft(recorded: Mapping[str, Any], source: str) -> Draft:
         conditions, rest = _conditions(options)
         topology.links.append((names[node], names[peer], conditions, ""))
         topology.remarks.extend(f"link {node}-{peer}: {text}" for text in rest)
-    topology.remarks.append("addresses (plait gives addresses of its own, a subnet to each segment)")
+    topology.remarks.append("addresses: plait assigns its own, one subnet for each segment")
     return topology
 
 
 def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """The conditions of a TCLink, and what of it has no place."""
+    """Return the conditions of a TCLink, and its unsupported options."""
     conditions: dict[str, str] = {}
     unsupported = []
     for option, value in options.items():
@@ -60,6 +60,6 @@ def _conditions(options: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
             unsupported.append(f"{option}={value}")
     if "queue" in conditions and "rate" not in conditions:
         unsupported.append(
-            f"max_queue_size={conditions.pop('queue')[:-3]} (a link without bw has no queue here)"
+            f"max_queue_size={conditions.pop('queue')[:-3]} (a link without bw has no queue in plait)"
         )
     return conditions, unsupported

@@ -1,7 +1,7 @@
-"""minitopo's topology files: `path_c2r_0:10,50,5` says a path's one-way delay in ms, its queue in packets, its Mbit/s.
+"""Convert minitopo topology files: `path_c2r_0:10,50,5` is a path's one-way delay in ms, queue in packets and Mbit/s.
 
-The format: qdeconinck/minitopo, core/topo.py. Client and server are joined by a router, with a link for each path
-between client and router (`c2r`), and between router and server (`r2s`).
+The format is that of core/topo.py in qdeconinck/minitopo. A router connects client and server. Each path has a link
+between client and router (`c2r`) or between router and server (`r2s`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _ENDS = {"c2r": ("Client", "Router"), "r2s": ("Router", "Server")}
 
 
 def looks_like(text: str) -> bool:
-    """Whether `text` is a minitopo topology file."""
+    """Return whether `text` is a minitopo topology file."""
     return re.search(r"^\s*(topoType\s*:|path_\S+\s*:)", text, re.MULTILINE) is not None
 
 
 def draft(text: str, source: str) -> Draft:
-    """Returns the topology as a scenario (ScenarioError with all mistakes, located)."""
+    """Return the topology as a scenario; ScenarioError with all mistakes and their locations."""
     topology = Draft(f"{source}, imported from minitopo")
     mistakes: list[Mistake] = []
     paths: list[tuple[str, int, dict[str, float]]] = []
@@ -38,7 +38,7 @@ def draft(text: str, source: str) -> Draft:
         except ValueError as error:
             mistakes.append(Mistake(source, line_number, 1, key, str(error)))
     if not paths and not mistakes:
-        mistakes.append(Mistake(source, None, None, "", "there is no path in it, such as path_c2r_0:10,50,5"))
+        mistakes.append(Mistake(source, None, None, "", "the file has no path, such as path_c2r_0:10,50,5"))
     if mistakes:
         raise ScenarioError(mistakes)
     _build(topology, paths)
@@ -49,27 +49,27 @@ def _read(
     key: str, value: str | None, topology: Draft, paths: list[tuple[str, int, dict[str, float]]]
 ) -> None:
     if value is None:
-        raise ValueError("a line is KEY:VALUE")
+        raise ValueError("write the line as KEY:VALUE")
     path = _PATH.fullmatch(key)
     if path:
         kind = path["type"] or "c2r"
         if kind not in _ENDS:
-            topology.remarks.append(f"{key}: links of the type {kind} (there are c2r and r2s here)")
+            topology.remarks.append(f"{key}: links of type {kind}; only c2r and r2s are supported")
             return
         paths.append((kind, int(path["id"]), _characteristics(value)))
     elif key == "topoType":
         if value not in _TOPOLOGIES:
-            raise ValueError(f"{value} is not carried over; {', '.join(_TOPOLOGIES)} is")
+            raise ValueError(f"topology {value} is not supported; supported: {', '.join(_TOPOLOGIES)}")
     elif key in {"leftSubnet", "rightSubnet"}:
-        topology.remarks.append(f"{key} {value}: plait gives addresses of its own")
+        topology.remarks.append(f"{key} {value}: plait assigns its own addresses")
     elif key.startswith("netemAt_"):
-        topology.remarks.append(f"{key}: {value} (write it as `events:`)")
+        topology.remarks.append(f"{key}: {value} (write it under `events:`)")
     elif key != "changeNetem":
         topology.remarks.append(f"{key}: {value}")
 
 
 def _characteristics(value: str) -> dict[str, float]:
-    """Reads `delay,queueSize,bandwidth[,loss[,backup]]` or `delay,bandwidth`."""
+    """Read `delay,queueSize,bandwidth[,loss[,backup]]` or `delay,bandwidth`."""
     try:
         numbers = [float(part) for part in value.split(",")]
     except ValueError:
@@ -103,7 +103,7 @@ def _build(topology: Draft, paths: list[tuple[str, int, dict[str, float]]]) -> N
 
 
 def _buffer_bytes(path: dict[str, float]) -> int:
-    """Returns minitopo's own buffer: a bandwidth-delay product and what waits for so many whole ms."""
+    """Return minitopo's buffer: a bandwidth-delay product, and queueSize packets as whole ms at the rate."""
     product = math.ceil(2 * path["delay"] / 1000 * path["bandwidth"] * 125_000 / _FRAME)
     waiting_ms = max(int(path["queueSize"] * _FRAME * 8000 / (path["bandwidth"] * 1024 * 1024)), 1)
     return max(int(_FRAME * product + path["bandwidth"] * 1000 * waiting_ms / 8), 2 * _FRAME)

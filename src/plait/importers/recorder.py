@@ -1,6 +1,6 @@
-"""A program of its own, run in a guest: makes a Mininet topology of a Python file, and prints what is in it as JSON.
+"""A program that runs in a guest: it builds the Mininet topology of a Python file and prints it as JSON.
 
-`python3 recorder.py FILE [CLASS]`. Where Mininet is not installed, a small class stands in for its `Topo`.
+Usage: `python3 recorder.py FILE [CLASS]`. If Mininet is not installed, a small class replaces its `Topo`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _Topo:
-    """What `mininet.topo.Topo` offers to those who describe a topology."""
+    """The part of `mininet.topo.Topo` that describes a topology."""
 
     def __init__(self, *args: Any, **params: Any) -> None:
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -24,7 +24,7 @@ class _Topo:
         self.build(*args, **params)
 
     def build(self, *args: Any, **params: Any) -> None:
-        """Filled in by those who describe a topology."""
+        """Describe the topology; subclasses override it."""
 
     def addNode(self, name: str, **options: Any) -> str:  # noqa: N802 - Mininet's name
         self._nodes[name] = options
@@ -50,7 +50,7 @@ class _Topo:
 
 
 class _Anything(types.ModuleType):
-    """A module of Mininet that is not there: whatever is asked of it is a class that does nothing."""
+    """A missing module of Mininet: each of its attributes is a class that does nothing."""
 
     __path__: list[str] = []  # noqa: RUF012 - what makes it a package
 
@@ -73,7 +73,7 @@ def _topo_class() -> type:
 
 
 def _candidates(path: str, base: type) -> dict[str, Any]:
-    """Returns what makes a topology in the file: its `topos`, as `mn --custom` wants them, or its classes."""
+    """Return the topologies in the file: its `topos`, as `mn --custom` expects them, or its classes."""
     spec = importlib.util.spec_from_file_location("imported", path)
     assert spec is not None
     assert spec.loader is not None
@@ -97,7 +97,7 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints `{"classes": [..]}` when it is not clear which topology is meant, or the topology."""
+    """Print the topology, or `{"classes": [..]}` if the file has several and CLASS selects none."""
     path, wanted = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     candidates = _candidates(path, _topo_class())
     if wanted not in candidates and (wanted or len(candidates) != 1):

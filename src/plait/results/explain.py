@@ -1,4 +1,4 @@
-"""Explains a study in its result folder: reads trials, and hands them to `plait.explain`, which is pure."""
+"""Explain a study in its result folder: read its trials and pass them to `plait.explain`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
 
 MAX_TRIALS = 5
-"""Trials of a case that are looked at; the one that is shown is one of those that agree with most."""
+"""At most this many trials of a case are examined."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class _ExplainedTrial:
 
 
 class RecordedScenario:
-    """The scenario of a study as study.json keeps it."""
+    """The scenario that study.json records."""
 
     def __init__(self, about: StudyFile) -> None:
         self.about = about
 
     @cached_property
     def scenario(self) -> Scenario:
-        """The scenario (RequestError when this version cannot read it any more)."""
+        """The scenario; RequestError if this version of plait does not accept it."""
         from pydantic import ValidationError
 
         from plait.scenario import Scenario
@@ -52,17 +52,24 @@ class RecordedScenario:
             return Scenario.model_validate(self.about.scenario)
         except ValidationError as wrong:
             raise RequestError(
-                "reading the scenario in study.json: this version of plait does not take it; run the study again"
+                "reading the scenario in study.json: this version of plait does not accept it; run the study again"
             ) from wrong
 
 
 def explain_study(
     folder: Path, *, case: str | None = None, flow: str | None = None, trial: int | None = None
 ) -> StudyExplanation:
-    """Returns why the flows of a study were not faster: of each case, by one trial that stands for it.
+    """Return why the flows of a study were not faster, with one representative trial of each case.
 
-    `case`, `flow` and `trial` (its number) choose. Raises DataError for a folder that is no study or is damaged,
-    RequestError where there is no such case, flow or trial.
+    Args:
+        folder: the result folder.
+        case: explain only this case.
+        flow: explain only this flow.
+        trial: explain the trial with this number.
+
+    Raises:
+        DataError: the folder holds no study, or is damaged.
+        RequestError: there is no such case, flow or completed trial.
     """
     about = read_study_file(folder)
     names = [trial_of_case.name for trial_of_case in about.cases]
@@ -83,7 +90,7 @@ def explain_study(
             f"explaining {which}{folder}: there is no completed trial; {'; '.join(failed[:3])}"
         )
     if flow is not None and not any(trial_of_case.flows for trial_of_case in cases):
-        raise RequestError(f"--flow {flow}: no completed trial has such a flow over TCP or MPTCP")
+        raise RequestError(f"--flow {flow}: no completed trial has a flow of this name that can be explained")
     return StudyExplanation(scenario=about.name or about.heading, cases=tuple(cases), failed=tuple(failed))
 
 
@@ -94,7 +101,7 @@ def _explain(index: int, trial: Trial, about: StudyFile, case: str) -> _Explaine
 
 
 def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, Trial]], list[str]]:
-    """The completed trials that are looked at, evenly taken of all, and what is to be said of those that failed."""
+    """Return the completed trials to examine, evenly spaced, and a line for each failed trial."""
     completed, failures = [], []
     for number in trial_numbers(folder, case):
         if only is not None and number != only:
@@ -114,12 +121,12 @@ def _trials(folder: Path, case: str, only: int | None) -> tuple[list[tuple[int, 
 
 
 def _main_cause(flows: tuple[FlowExplanation, ...]) -> Cause | None:
-    """What the first flow that is no background has first."""
+    """Return the first cause of the first flow that is not in the background."""
     return next((flow.first for flow in sorted(flows, key=lambda flow: flow.background)), None)
 
 
 def _representative(case: str, trials: list[_ExplainedTrial], flow: str | None) -> TrialExplanation:
-    """The first of the trials whose first flow has the cause that most have."""
+    """Return the first of the trials that have the most frequent main cause."""
     causes = Counter(_main_cause(trial.flows) for trial in trials)
     usual, agree = causes.most_common(1)[0]
     chosen = next(trial for trial in trials if _main_cause(trial.flows) == usual)

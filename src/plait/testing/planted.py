@@ -1,11 +1,11 @@
 """Scenarios with one planted cause each, and controls without: the test set of `plait explain`.
 
-Every kind of cause is planted twice: in an even scenario, which may be looked at while thresholds are chosen, and in an
-odd one, which may not (`held_out`). Where a cause has two mechanisms the pair takes one each. Topology, rate and delay
-follow from a scenario's number alone, so that nobody chose them to fit: three topologies, six rates, five delays.
-Further ones are in planted_kinds.py: behind address translation, and of other traffic than what fills its paths.
+Each kind of cause is planted twice: in an even scenario, which was run while the thresholds were chosen, and in an odd
+one, which was not (`held_out`). If a cause has two mechanisms, each scenario of the pair has one of them. Topology,
+rate and delay follow from a scenario's number alone (three topologies, six rates, five delays), so that they are not
+chosen to fit. planted_kinds.py adds scenarios behind address translation, and with traffic that does not fill paths.
 
-`python -m plait.testing.planted` runs them all and prints the table of docs/reference/explain.md.
+`python -m plait.testing.planted` runs the set and prints the table of docs/reference/explain.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def sender_idle(site: Site, twin: int) -> dict[str, Any]:
-    """Applications with pauses that send as fast as they can between; a stream that keeps its pace is a control."""
+    """An application that sends as fast as it can, with pauses."""
     network = site.network(site.path(), site.path())
     on, off = (("500ms", "500ms"), ("300ms", "700ms"))[twin]
     flow = {"from": "a", "to": "b", "on": on, "off": off, "duration": f"{LASTS_S}s"}
@@ -43,7 +43,7 @@ def sender_idle(site: Site, twin: int) -> dict[str, Any]:
 
 
 def receive_window(site: Site, twin: int) -> dict[str, Any]:
-    """A receive buffer of a half of what fills the paths: by the kernel's bound; by a socket option."""
+    """A receive buffer of half of what fills the paths: set by tcp_rmem; by a socket option."""
     network = site.network(site.path(slower=4), site.path(slower=4))
     size = site.bdp_bytes(2, 4) // 2
     if twin == 0:
@@ -52,7 +52,7 @@ def receive_window(site: Site, twin: int) -> dict[str, Any]:
 
 
 def send_buffer(site: Site, twin: int) -> dict[str, Any]:
-    """The same of send buffers."""
+    """A send buffer of half of what fills the paths: set by tcp_wmem; by a socket option."""
     network = site.network(site.path(slower=4), site.path(slower=4))
     size = site.bdp_bytes(2, 4) // 2
     if twin == 0:
@@ -61,7 +61,7 @@ def send_buffer(site: Site, twin: int) -> dict[str, Any]:
 
 
 def loss_recovery(site: Site, twin: int) -> dict[str, Any]:
-    """Random loss on one path; bursts of it on both."""
+    """Random loss on one path; bursts of loss on both."""
     if twin == 0:
         return scenario_of(site.network(site.path(), site.path(slower=2, loss="2%")))
     loss = {"ratio": "2%", "burst": "3pkt"}
@@ -69,14 +69,14 @@ def loss_recovery(site: Site, twin: int) -> dict[str, Any]:
 
 
 def queue_full(site: Site, twin: int) -> dict[str, Any]:
-    """A queue of a few packets before a long path; before both."""
+    """A queue of a few packets on one long path; on both."""
     if twin == 0:
         return scenario_of(site.network(site.path(), site.path(slower=4, queue="4pkt")))
     return scenario_of(site.network(site.path(slower=4, queue="5pkt"), site.path(slower=4, queue="5pkt")))
 
 
 def head_of_line(site: Site, twin: int) -> dict[str, Any]:
-    """A far path and a receive buffer that does not bridge the difference; a slow path with a bloated queue."""
+    """A path with a far higher delay and too small a receive buffer for it; a slow path with a bloated queue."""
     if twin == 0:
         size = site.bdp_bytes(2, 20) // 2
         network = site.network(site.path(), site.path(slower=20))
@@ -86,7 +86,7 @@ def head_of_line(site: Site, twin: int) -> dict[str, Any]:
 
 
 def subflow_late(site: Site, twin: int) -> dict[str, Any]:
-    """The second path does not let the first SYNs through: both ways; backward only."""
+    """The second path drops the first SYNs: in both directions; in the backward direction."""
     network = site.network(site.path(), site.path())
     link = site.link(1)
     x, _, rest = link.partition("-")
@@ -100,7 +100,7 @@ def subflow_late(site: Site, twin: int) -> dict[str, Any]:
 
 
 def subflow_never_limit(site: Site, twin: int) -> dict[str, Any]:
-    """The client's limit is no further subflow; the server announces nothing."""
+    """The client's limit allows no further subflow; the server announces no address."""
     network = site.network(site.path(), site.path())
     limits: dict[str, Any] = {"limits": {"a": {"subflows": 0}}}
     mptcp: dict[str, Any] = limits if twin == 0 else {"endpoints": {"b": []}}
@@ -108,14 +108,14 @@ def subflow_never_limit(site: Site, twin: int) -> dict[str, Any]:
 
 
 def subflow_never_box(site: Site, twin: int) -> dict[str, Any]:
-    """A middlebox takes MPTCP's options off the SYNs of the second path; of the first."""
+    """A middlebox strips the MPTCP options from SYNs on the second path; on the first."""
     box: dict[str, Any] = {"middlebox": {"strip": "syn"}}
     paths = [site.path(**(box if k == 1 - twin else {})) for k in range(2)]
     return scenario_of(site.network(*paths))
 
 
 def scheduler_idle_path(site: Site, twin: int) -> dict[str, Any]:
-    """A scheduler that splits unequal paths equally, and so waits for the slower one."""
+    """A scheduler that splits traffic equally over unequal paths, and so waits for the slower one."""
     network = site.network(site.path(), site.path(share=0.25))
     return scenario_of(network, mptcp={"scheduler": ("capped", "balanced")[twin]})
 
@@ -127,7 +127,7 @@ def duplicates(site: Site, twin: int) -> dict[str, Any]:
 
 
 def shared_bottleneck(site: Site, twin: int) -> dict[str, Any]:
-    """Two paths meet in one link: behind fast access; behind access of the same rate."""
+    """Two paths share one link: behind fast access links; behind access links of the same rate."""
     access = {} if twin == 0 else {"rate": f"{site.rate}mbit"}
     links = {
         "a-r1": {**access, "delay": "1ms"},
@@ -141,7 +141,7 @@ def shared_bottleneck(site: Site, twin: int) -> dict[str, Any]:
 
 
 def competing_traffic(site: Site, twin: int) -> dict[str, Any]:
-    """Other connections over the second path: a few of TCP; a stream of UDP that takes most of it."""
+    """Other traffic on the second path: four TCP connections; a UDP stream that takes most of the rate."""
     network = site.network(site.path(), site.path())
     via = site.first_link(1)
     if twin == 0:
@@ -153,7 +153,7 @@ def competing_traffic(site: Site, twin: int) -> dict[str, Any]:
 
 
 def bucket_empty(site: Site, twin: int) -> dict[str, Any]:
-    """A bucket of a link; one that a host's interfaces share."""
+    """A token bucket on a link; one that a host's interfaces share."""
     burst = f"{site.rate * 1000 // 8}KB"
     if twin == 0:
         bucket = {"baseline": f"{site.rate * 100}kbit", "burst": burst}
@@ -167,13 +167,13 @@ def bucket_empty(site: Site, twin: int) -> dict[str, Any]:
 
 
 def too_short(site: Site, twin: int) -> dict[str, Any]:
-    """A transfer of a few windows over long paths; over three paths."""
+    """A transfer of a few windows over two long paths; over three."""
     paths = [site.path(slower=8) for _ in range(2 + twin)]
     return scenario_of(site.network(*paths), [transfer(120_000)])
 
 
 def initial_path_poor(site: Site, twin: int) -> dict[str, Any]:
-    """The connection begins on a path that is far longer than the other."""
+    """The connection starts on a path with a far higher delay than the other."""
     slower = (20, 30)[twin]
     size = int(site.rate * 1e6 / 8 * 0.5)
     return scenario_of(site.network(site.path(slower=slower), site.path()), [transfer(size)])
@@ -190,7 +190,7 @@ def path_down(site: Site, twin: int) -> dict[str, Any]:
 
 
 def rate_changed(site: Site, twin: int) -> dict[str, Any]:
-    """A link becomes far slower on the way: the second path's; the first one's."""
+    """A link becomes far slower during the flow: on the second path; on the first."""
     network = site.network(site.path(), site.path())
     at, part = (("1500ms", 100), ("1s", 125))[twin]
     return scenario_of(
@@ -218,11 +218,11 @@ KINDS: tuple[tuple[str, tuple[str | None, str | None], Callable[[Site, int], dic
     ("path-down", (None, None), path_down),
     ("rate-changed", (None, None), rate_changed),
 )
-"""Cause, the reasons of the two twins where the cause has any, and what makes the scenario."""
+"""The cause, the reasons that the two scenarios expect (None: no reason), and the function that makes them."""
 
 
 def _control(site: Site, place: int) -> dict[str, Any]:
-    """Nothing planted: equal paths, TCP alone, three paths, unequal paths, a long transfer, the receiver connects."""
+    """Return a control: equal paths, TCP, three paths, unequal paths, a long transfer, or a receiver that connects."""
     two = site.network(site.path(), site.path())
     size = int(site.rate * 1e6 / 8 * 2 * LASTS_S)
     return (
@@ -239,7 +239,7 @@ CONTROLS = 6
 
 
 def planted() -> tuple[Planted, ...]:
-    """Returns the whole set, in the order of its numbers: the planted ones, then the controls."""
+    """Return the whole set in the order of its numbers."""
     scenarios: list[Planted] = []
     for cause, reasons, make in KINDS:
         for twin in (0, 1):
@@ -259,7 +259,7 @@ def planted() -> tuple[Planted, ...]:
 
 @dataclass(frozen=True)
 class PlantedRow:
-    """What became of one scenario of the set."""
+    """The result of one scenario of the set."""
 
     planted: Planted
     named: str | None
@@ -270,21 +270,21 @@ class PlantedRow:
 
     @property
     def right(self) -> bool:
-        """The planted cause was named first, with its reason where it has one; of controls, nothing was."""
+        """Whether the planted cause, with its reason, was named first; for a control, that no cause was."""
         return self.named == self.planted.cause and self.planted.reason in (None, self.reason)
 
 
 def run_and_explain(
     planted_scenario: Planted, engine: Engine, folder: Path
 ) -> tuple[PlantedRow, FlowExplanation]:
-    """Runs one scenario in `folder`, an empty directory, and explains its first flow."""
+    """Run one scenario in `folder`, an empty directory, and explain its first flow."""
     scenario = expand(parse(planted_scenario.text, f"planted-{planted_scenario.number}.yaml", ()))[0].scenario
     plan = resolve(scenario, trial_seed(scenario.seed, 0))
     began = time.perf_counter()
     engine.execute(Job(plan, {}, folder))
     ended = time.perf_counter()
     tables = convert(folder / "data", folder / "tables")
-    # Processor time: others on the machine slow both down, and only a guest is waited for.
+    # Processor time, because other load on the machine would falsify wall time.
     began_cpu = time.process_time()
     explanations = explain_trial(plan, tables, unrestricted_paths(scenario, plan))
     explanation = next(flow for flow in explanations if not flow.background)
@@ -292,13 +292,12 @@ def run_and_explain(
     first = next((share for share in explanation.shares if share.cause == explanation.first), None)
     evidence = first.evidence[0] if first is not None and first.evidence else ""
     reason = first.reason if first is not None else None
-    return PlantedRow(
-        planted_scenario, explanation.first, reason, evidence, ended - began, spent
-    ), explanation
+    row = PlantedRow(planted_scenario, explanation.first, reason, evidence, ended - began, spent)
+    return row, explanation
 
 
 def table(rows: list[PlantedRow]) -> str:
-    """Returns the table as Markdown, and below it how many are right."""
+    """Return the table as Markdown, followed by the number of right results."""
     lines = ["| # | planted | named first | evidence |", "| -- | -- | -- | -- |"]
     for row in rows:
         mark = r" \*" if row.planted.held_out else ""
@@ -324,7 +323,7 @@ def _with_reason(cause: str | None, reason: str | None) -> str:
 
 
 def main() -> None:
-    """Runs the set and prints its table."""
+    """Run the set and print its table."""
     from tempfile import TemporaryDirectory
 
     from plait.engine.uml.trial import VirtualEngine

@@ -1,6 +1,6 @@
-"""Ten planted causes behind address translation, and of UDP, paced streams, requests and programs in tunnels.
+"""Ten planted causes: behind address translation, in UDP, in streams, in requests and in tunnels; and their controls.
 
-Which five of them are held out was drawn by a seed, before any was run; controls of each of the five kinds follow.
+A seed chose the five that are held out, before any of them was run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TUNNEL = (
 
 
 def _translated(site: Site, events: list[dict[str, Any]] | None = None, **second: Any) -> dict[str, Any]:
-    """A download over two paths, each behind a router that translates addresses."""
+    """Return a download over two paths, each behind a router that translates addresses."""
     network = {
         "hosts": ["a", "b"],
         "routers": {"n1": {"nat": ["n1-a"]}, "n2": {"nat": ["n2-a"]}},
@@ -49,7 +49,7 @@ def translated_loss(site: Site) -> dict[str, Any]:
 
 
 def _udp(site: Site, percent: int, **conditions: Any) -> dict[str, Any]:
-    """Packets at so much of the rate of one path."""
+    """Return UDP packets at `percent` of the rate of one path."""
     flow = {"from": "a", "to": "b", "packet": "1200B", "duration": f"{LASTS_S}s"}
     return scenario_of(
         site.network(site.path(**conditions)), [{"udp": {**flow, "rate": f"{site.rate * 10 * percent}kbit"}}]
@@ -57,38 +57,38 @@ def _udp(site: Site, percent: int, **conditions: Any) -> dict[str, Any]:
 
 
 def udp_jitter(site: Site) -> dict[str, Any]:
-    """The delay of the path varies by most of itself."""
+    """The jitter of the path is three quarters of its delay."""
     return _udp(site, 40, slower=4, jitter=f"{site.delay * 3}ms")
 
 
 def udp_too_fast(site: Site) -> dict[str, Any]:
-    """More packets than the path carries."""
+    """The packets exceed the rate of the path."""
     return _udp(site, 125)
 
 
 def _stream(
     site: Site, *paths: dict[str, Any], percent: int = 40, more: list[Any], **rest: Any
 ) -> dict[str, Any]:
-    """Messages at so much of the rate of one path, and other traffic."""
+    """Return messages at `percent` of the rate of one path, with other traffic."""
     flow: dict[str, Any] = {"from": "a", "to": "b", "message": "4KB", "duration": f"{LASTS_S}s"}
     flow |= {"rate": f"{site.rate * 10 * percent}kbit", "nodelay": True}
     return scenario_of(site.network(*paths), [{"stream": flow}, *more], **rest)
 
 
 def stream_beside_others(site: Site) -> dict[str, Any]:
-    """Other connections fill the queue of its only path."""
+    """Other connections fill the queue of the only path."""
     others = bulk(count=2, background=True)
     return _stream(site, site.path(), percent=10, more=[others], transport="tcp")
 
 
 def stream_cut(site: Site) -> dict[str, Any]:
-    """Its first path is cut for some seconds."""
+    """The first path is cut for some seconds."""
     events = [{"at": "2s", "cut": site.link(0)}, {"at": "5s", "up": site.link(0)}]
     return _stream(site, site.path(), site.path(), more=[], events=events)
 
 
 def _requests(site: Site, more: list[Any], **conditions: Any) -> dict[str, Any]:
-    """Answers of 10 kB, one after the other."""
+    """Return requests for responses of 10 kB, one after the other."""
     flow = {"from": "a", "to": "b", "response": "10KB", "think": "20ms", "duration": f"{LASTS_S}s"}
     return scenario_of(site.network(site.path(**conditions)), [{"request": flow}, *more], transport="tcp")
 
@@ -99,12 +99,12 @@ def requests_loss(site: Site) -> dict[str, Any]:
 
 
 def requests_beside_others(site: Site) -> dict[str, Any]:
-    """Other connections fill the queue that answers go through."""
+    """Other connections fill the queue of the responses."""
     return _requests(site, [{"bulk": {**bulk(count=2, background=True)["bulk"], "from": "b", "to": "a"}}])
 
 
 def _tunnel(site: Site, options: str, **conditions: Any) -> dict[str, Any]:
-    """iperf3 in a GRE tunnel over one link."""
+    """Return iperf3 in a GRE tunnel over one link."""
     ends = {"here": "10.0.0.2", "there": "10.0.0.1", "own": "10.9.0.2", "options": "-s -1"}
     far = TUNNEL.format(**ends)
     ends = {"here": "10.0.0.1", "there": "10.0.0.2", "own": "10.9.0.1"}
@@ -119,12 +119,12 @@ def _tunnel(site: Site, options: str, **conditions: Any) -> dict[str, Any]:
 
 
 def tunnel_loss(site: Site) -> dict[str, Any]:
-    """The link below the tunnel loses packets at random, and TCP runs inside."""
+    """The link below the tunnel loses packets at random; TCP runs inside."""
     return _tunnel(site, "", slower=2, loss=LOSS)
 
 
 def tunnel_too_fast(site: Site) -> dict[str, Any]:
-    """More UDP packets inside the tunnel than the link below carries."""
+    """UDP inside the tunnel exceeds the rate of the link below."""
     return _tunnel(site, f"-u -b {site.rate * 1250}K")
 
 
@@ -140,7 +140,7 @@ KINDS: tuple[tuple[str, str, Make], ...] = (
     ("loss-recovery", "in a tunnel", tunnel_loss),
     ("rate-too-high", "UDP in a tunnel", tunnel_too_fast),
 )
-"""Cause, where it is planted, and what makes the scenario."""
+"""The cause, where it is planted, and the function that makes the scenario."""
 HELD_OUT = frozenset(random.Random(DRAW).sample(range(len(KINDS)), 5))  # noqa: S311 - a draw, no secret
 CONTROLS: tuple[tuple[str, Make], ...] = (
     ("behind NAT", _translated),
@@ -152,7 +152,7 @@ CONTROLS: tuple[tuple[str, Make], ...] = (
 
 
 def further_kinds(first: int) -> tuple[Planted, ...]:
-    """Returns the ten and their controls, numbered from `first` on."""
+    """Return the ten scenarios and their controls, numbered from `first`."""
     scenarios = []
     for place, (cause, where, make) in enumerate(KINDS):
         site = Site(first + place)

@@ -1,4 +1,4 @@
-"""The network of a planted scenario, which its number alone decides, and short ways to write one."""
+"""The network of a planted scenario, which follows from its number, and helpers to write a scenario."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ class Planted:
     number: int
     kind: str
     cause: str | None
-    """What `plait explain` should name first; None: nothing."""
+    """The cause that `plait explain` should name first; None for a control."""
     reason: str | None
     scenario: dict[str, Any]
     held_out: bool
-    """It was not looked at while rules were written."""
+    """It was not run while the rules were written."""
 
     @property
     def text(self) -> str:
-        """The scenario as a file (JSON is YAML)."""
+        """The text of the scenario file (JSON is YAML)."""
         return json.dumps(self.scenario, indent=1)
 
 
 @dataclass(frozen=True)
 class Site:
-    """The network of one scenario: its number decides topology, rate and delay."""
+    """The network of one scenario; topology, rate and delay follow from its number."""
 
     number: int
 
     @property
     def rate(self) -> int:
-        """Of the first path, in Mbit/s."""
+        """The rate of the first path in Mbit/s."""
         return RATES_MBIT[self.number % len(RATES_MBIT)]
 
     @property
     def delay(self) -> int:
-        """One way over the first path, in ms."""
+        """The one-way delay of the first path in ms."""
         return DELAYS_MS[(2 * self.number + 1) % len(DELAYS_MS)]
 
     @property
@@ -54,17 +54,17 @@ class Site:
         return TOPOLOGIES[self.number % len(TOPOLOGIES)]
 
     def link(self, path: int) -> str:
-        """The link of a path that has its conditions."""
+        """Return the link that has the conditions of a path."""
         if self.topology == "parallel":
             return "a-b" if path == 0 else f"a-b#{path + 1}"
         return f"m{path + 1}-b"
 
     def first_link(self, path: int) -> str:
-        """The link of a path at the host that sends."""
+        """Return the link of a path at the sending host."""
         return self.link(path) if self.topology == "parallel" else f"a-m{path + 1}"
 
     def network(self, *paths: dict[str, Any]) -> dict[str, Any]:
-        """So many paths between a and b, each with its conditions."""
+        """Return a network with a path between a and b for each of the conditions."""
         links: dict[str, Any] = {}
         for k, conditions in enumerate(paths):
             if self.topology != "parallel":
@@ -77,18 +77,18 @@ class Site:
         return network
 
     def path(self, share: float = 1.0, slower: float = 1.0, **more: Any) -> dict[str, Any]:
-        """A path with that share of the rate, and a delay that is so many times as long."""
+        """Return the conditions of a path with this share of the rate and this multiple of the delay."""
         return {"rate": f"{self.rate * share * 1000:.0f}kbit", "delay": f"{self.delay * slower:g}ms", **more}
 
     def bdp_bytes(self, share: float, slower: float) -> int:
-        """What fills paths with that share of the rate in all, and so long a delay."""
+        """Return how many bytes fill paths with this total share of the rate and this multiple of the delay."""
         return int(self.rate * share * 1e6 * 2 * (self.delay * slower + 1) / 8e3)
 
 
 def scenario_of(
     network: dict[str, Any], traffic: list[dict[str, Any]] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """A scenario with this network and traffic; one bulk flow when none is given."""
+    """Return a scenario with this network and traffic; by default one bulk flow."""
     return {
         "title": "A planted cause",
         "network": network,
@@ -99,10 +99,10 @@ def scenario_of(
 
 
 def bulk(**more: Any) -> dict[str, Any]:
-    """A flow from a to b that sends as fast as it can."""
+    """Return a flow from a to b that sends as fast as it can."""
     return {"bulk": {"from": "a", "to": "b", "duration": f"{LASTS_S}s", **more}}
 
 
 def transfer(size: int, **more: Any) -> dict[str, Any]:
-    """So many bytes from a to b."""
+    """Return a transfer of `size` bytes from a to b."""
     return {"transfer": {"from": "a", "to": "b", "bytes": f"{size}B", **more}}

@@ -1,1 +1,1 @@
-"""Why messages were late or lost. Why a bulk flow was slow is explained by the modules above this folder."""
+"""Explain why messages were late or lost. The modules above this folder explain why a bulk flow was slow."""

@@ -1,6 +1,7 @@
-"""Explains flows that have a pace, or ask for answers, by their messages: goodput says nothing of them. Pure.
+"""Explain streams, requests, pages and UDP by their messages, because their goodput depends on the application.
 
-A stream whose messages wait ever longer is explained like one that sends as fast as it can: it is held back.
+A stream whose messages wait longer and longer sends more than its paths carry; its time explains it, as for a bulk
+flow.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 WORTH_NAMING_MESSAGES = 0.01
-"""A cause is named when it made so many of the messages late, or lost them."""
+"""A cause is named when it made at least this share of the messages late or lost."""
 UDP_HEADERS = {4: 14 + 20 + 8, 6: 14 + 40 + 8}
-"""Bytes of Ethernet, IP and UDP before the payload, by the version of IP."""
+"""Bytes of the Ethernet, IP and UDP headers, by IP version."""
 
 
 def with_messages(
     plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime], explanation: FlowExplanation
 ) -> FlowExplanation:
-    """Returns the explanation of a flow over TCP by its messages; as it is, where it has none."""
+    """Return the explanation of a TCP or MPTCP flow by its messages; unchanged if it has none."""
     messages = messages_of(plan, tables, facts.view.flow)
     if messages is None:
         return explanation
@@ -76,7 +77,7 @@ def _explained_by_messages(
 
 
 def _shares(late: LateMessages, network: Network, facts: FlowFacts | None) -> tuple[Share, ...]:
-    """One share for each cause, the greatest first."""
+    """Return one share for each cause, the greatest first, and the messages on time last."""
     by_cause = late.shares()
     shares = []
     for cause in dict.fromkeys(cause for cause, _ in by_cause):
@@ -95,7 +96,7 @@ def _shares(late: LateMessages, network: Network, facts: FlowFacts | None) -> tu
 
 
 def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[PathTime]) -> list[PathUse]:
-    """What each planned path carried of the flow, of all connections of a page, and what was sent again there."""
+    """Return what each planned path carried and retransmitted of the flow, including all connections of a page."""
     flow, edges = facts.view.flow, facts.edges
     carriers = [flow.carrier] + [
         other.carrier
@@ -121,7 +122,7 @@ def _path_uses(plan: Plan, tables: Tables, facts: FlowFacts, times: Sequence[Pat
 
 
 def _growth(part: pl.DataFrame, column: str, edges: Array) -> Array:
-    """By how much a counter of one subflow grew in each slice; from nothing before its first sample."""
+    """Return the growth of a subflow's counter in each slice; it is 0 before the first sample."""
     samples = part.select("t_us", column).drop_nulls()
     if samples.is_empty():
         return np.zeros(len(edges) - 1)
@@ -130,7 +131,7 @@ def _growth(part: pl.DataFrame, column: str, edges: Array) -> Array:
 
 
 def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation | None:
-    """Returns why packets of a UDP flow were lost or late; None when it sent none."""
+    """Return why packets of a UDP flow were lost or late; None if it sent none."""
     messages = messages_of(plan, tables, flow)
     rows = tables["flows"].filter(pl.col("flow") == flow.id).to_dicts()
     if messages is None or not rows:
@@ -173,12 +174,12 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
 
 
 def _edges(tables: Tables, start: float, end: float) -> Array:
-    """The samples of links while the flow lasted, its beginning and its end."""
+    """Return the times of the link samples during the flow, with its start and its end."""
     times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
     return np.concatenate(([start], times[(times > start) & (times < end)], [end]))
 
 
 def _payload_capacity_bps(plan: Plan, path: Path, messages: Messages, frames: Array) -> float | None:
-    """The payload that the path's links carry of packets of this size."""
+    """Return the payload rate of the path's slowest link for packets of this size; None without a rate."""
     rate = capacity_bps(plan, path)
     return None if rate is None else rate * float(np.sum(messages.size) / np.sum(frames))

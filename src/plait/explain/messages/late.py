@@ -1,7 +1,7 @@
-"""Why messages were late or lost: each gets one cause, from what links and subflows did while it was on its way.
+"""Why messages were late or lost: each has one cause, from the links and subflows while the message was in flight.
 
-In this order: a link that was down, packets that were dropped, packets that waited in a queue, jitter, a farther path
-of the same connection, segments that waited to be filled, and what else its sender waited for then.
+The causes are tested in this order: a link was down, packets were dropped, packets waited in a queue, jitter, a path of
+the same connection with a higher delay, a partial segment that waited (Nagle), and what else its sender waited for.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 EXPLAINS = 0.4
-"""A queue, or jitter, explains a delay of which it makes up so much."""
+"""A queue, jitter or another path explains a delay if it makes up at least this share of the excess."""
 OTHERS_SHARE = 0.2
-"""Others are to blame for a full queue when so much of what its link carried was theirs."""
+"""Competing traffic explains a full queue if it made up at least this share of what the link carried."""
 SLOWER = 0.95
-"""A link has become slower when its rate is below so much of what it was at first."""
+"""A link has become slower when its rate is below this share of its initial rate."""
 FULL = 0.8
-"""A link with less load overflowed because its queue is short."""
+"""Below this load a link overflowed because its queue is short."""
 DELAYED_ACK_US = 40_000
-"""For so long a receiver may keep an acknowledgement back (TCP_DELACK_MIN)."""
+"""How long a receiver may delay an ACK (TCP_DELACK_MIN)."""
 MAX_EXAMINED = 2000
-"""So many of the late messages are looked at, evenly taken."""
+"""At most this many late or lost messages are examined, evenly spaced."""
 SENDER_CAUSES = frozenset(
     {
         Cause.RECEIVE_WINDOW,
@@ -54,23 +54,23 @@ SENDER_CAUSES = frozenset(
         Cause.SUBFLOW_LATE,
     }
 )
-"""What a sender may have waited for while it had a message to send."""
+"""The causes for which a sender may wait while it has a message to send."""
 
 
 @dataclass(frozen=True)
 class PathUse:
-    """One path in use, and what its own flow did on it in each slice."""
+    """What the flow did on one of its paths in each slice."""
 
     path: Path
     own_bytes: Array
-    """Frame bytes that the flow put on it."""
+    """Frame bytes that the flow sent over it."""
     retransmitted_segments: Array
-    """Segments that were sent again, either way."""
+    """Segments that were retransmitted, in either direction."""
     time: PathTime | None = None
 
 
 class LateMessages:
-    """All that may have delayed the messages of one flow."""
+    """The late and lost messages of one flow, and what may have caused them."""
 
     def __init__(self, network: Network, messages: Messages, path_uses: Sequence[PathUse]) -> None:
         self._net, self._messages, self._path_uses = network, messages, path_uses
@@ -79,7 +79,7 @@ class LateMessages:
         self._last_slice = len(network.edges) - 2
 
     def shares(self) -> Mapping[Attribution, float]:
-        """The part of all messages that each cause made late, or lost."""
+        """Return the share of all messages that each cause made late or lost."""
         affected = np.flatnonzero(self._messages.late | self._messages.lost)
         examined = affected[:: max(1, len(affected) // MAX_EXAMINED)]
         counts = Counter(self._attribute(int(number)) for number in examined)
@@ -123,9 +123,9 @@ class LateMessages:
         return None
 
     def _drops(self, slices: slice, _: float) -> Attribution | None:
-        """Drops on the way: of UDP all count, of TCP those of paths on which something was sent again.
+        """Return a drop as the cause: any drop for UDP; for TCP a drop on a path with retransmissions.
 
-        What waits for a retransmission may have been sent after the drop.
+        A TCP message may wait for the retransmission of a segment that was dropped before the message was sent.
         """
         if not self._datagrams:
             slices = slice(max(0, slices.start - LOOK_BACK), slices.stop)
@@ -154,8 +154,8 @@ class LateMessages:
         return self._full_link(name, slices) if name and longest_us >= EXPLAINS * excess else None
 
     def _full_link(self, name: str, slices: slice) -> Attribution | None:
-        """Who or what filled a link; None where it was not full."""
-        # What leaves a queue was sent up to some slices before.
+        """Return who or what filled a link; None if it was not full."""
+        # Packets that leave the queue may have been sent some slices before.
         slices = slice(max(0, slices.start - LOOK_BACK), slices.stop)
         sent = self._net.sent(name)
         rate = self._net.rate(name)[slices]
@@ -189,7 +189,7 @@ class LateMessages:
         return None
 
     def _farther_path(self, slices: slice, excess: float) -> Attribution | None:
-        """A path of the same connection that takes longer, and carried something just then."""
+        """Return another path of the connection that has a higher delay and carried data at that time."""
         delays = {
             path_use.path.name: one_way_us(self._net.plan, path_use.path) for path_use in self._path_uses
         }
@@ -203,7 +203,7 @@ class LateMessages:
         return None
 
     def _nagle(self, _: slice, excess: float) -> Attribution | None:
-        """Nagle's algorithm: less than a segment waits until what went before is acknowledged, or for more to come."""
+        """Return Nagle's algorithm: a partial segment waits until earlier data is acknowledged, or for more data."""
         flow = self._messages.flow
         if flow.transport == "udp" or flow.socket.nodelay or self._answers:
             return None
@@ -211,7 +211,7 @@ class LateMessages:
         return (Cause.NAGLE, (flow.sender,)) if excess <= longest + DELAYED_ACK_US else None
 
     def _sender_waited(self, slices: slice, _: float) -> Attribution | None:
-        """What the sender waited for on any of its paths."""
+        """Return what the sender waited for on any of its paths."""
         spent: dict[Attribution, float] = {}
         for path_use in self._path_uses:
             for (cause, where), us in path_use.time.time.items() if path_use.time is not None else ():

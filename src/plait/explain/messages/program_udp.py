@@ -1,6 +1,6 @@
-"""UDP that a program measures by itself (`iperf3 -u`): what it says it lost, and where the network dropped packets.
+"""UDP that a program measures by itself (`iperf3 -u`): the loss that it reports, and the link that dropped packets.
 
-The kernel has no counters of UDP sockets, so that nothing is known of single packets.
+The kernel has no counters for UDP sockets, so single packets cannot be followed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
 from plait.explain.messages.late import FULL
 from plait.explain.messages.wording import CLAUSES
 from plait.explain.model import FlowExplanation, Share
+from plait.explain.wording import places_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]:
-    """Yields why UDP packets of programs were lost, a program each."""
+    """Yield for each program why its UDP packets were lost."""
     rows = tables["programs"].iter_rows(named=True) if "programs" in tables else ()
     spans = {row["program"]: (row["start_us"] or 0, row["end_us"] or plan.end_us) for row in rows}
     first = max((flow.id for flow in plan.flows), default=-1) + 1
@@ -64,22 +65,22 @@ def explain_program_udp(plan: Plan, tables: Tables) -> Iterator[FlowExplanation]
 def _total(name: str, figures: Figures) -> str:
     packets, lost = figures["iperf3_packets"] or 1, figures.get("iperf3_lost_packets") or 0
     return (
-        f"{name} lost {lost:.0f} of {packets:.0f} UDP packets ({percent(lost / packets)}), as iperf3 tells; it sent "
-        f"{rate(figures.get('iperf3_udp_bps'))}, with a jitter of {micros(figures.get('iperf3_jitter_us'))}."
+        f"{name} lost {lost:.0f} of {packets:.0f} UDP packets ({percent(lost / packets)}), as iperf3 reports; it sent "
+        f"{rate(figures.get('iperf3_udp_bps'))} with a jitter of {micros(figures.get('iperf3_jitter_us'))}."
     )
 
 
 def _cause_sentence(share: Share) -> str:
     if not share.where:
-        return "No link dropped any: look at the programs on the way, and at the buffers of their sockets."
+        return "No link dropped packets: look at the programs on the way and at their socket buffers."
     clause = CLAUSES[share.cause][0] if share.cause in CLAUSES else CAUSES[share.cause].clause
-    return f"What lost them: {clause} ({', '.join(share.where)})."
+    return f"The cause is {share.cause}: {clause}{places_text(share)}."
 
 
 def _cause_of_loss(
     plan: Plan, tables: Tables, span: tuple[int, int]
 ) -> tuple[Cause, tuple[str, ...], tuple[str, ...]]:
-    """The link that dropped most while the program ran, and why."""
+    """Return the cause, the link that dropped most while the program ran, and the evidence."""
     times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
     inside = times[(times > span[0]) & (times < span[1])]
     network = Network(plan, tables["links"], np.concatenate(([span[0]], inside, [span[1]])).astype(float))
@@ -98,7 +99,7 @@ def _cause_of_loss(
 
 
 def _cause_of_overflow(plan: Plan, network: Network, name: str, at: np.ndarray) -> Cause:
-    """Why a queue overflowed: others beside it, more than the link carries, or a short queue."""
+    """Return why a queue overflowed: competing traffic, more than the link carries, or a short queue."""
     if any(name in path.forward for flow in plan.flows if not is_control(flow) for path in flow.paths):
         return Cause.COMPETING_TRAFFIC
     sent, room = network.sent(name), network.rate(name) * np.diff(network.edges) / 8e6

@@ -1,6 +1,7 @@
-"""The messages of a flow that has a pace or asks for answers: how long they took, and how long the network alone takes.
+"""The messages of a flow: how long each took, and how long the network alone takes.
 
-Messages are those of a stream, answers, objects of a page, UDP packets; `docs/reference/results.md`, table `messages`.
+Messages are those of a stream, responses, objects of a page or UDP packets; see the table `messages` in
+`docs/reference/results.md`.
 """
 
 from __future__ import annotations
@@ -27,48 +28,48 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 LATE = 1.5
-"""A message is late when it took so many times as long as the network alone takes, .."""
+"""A message is late when it took more than this many times as long as the network alone takes .."""
 LATE_US = 10_000
-""".. and so much longer: a retransmission, a queue, a farther path; not the grain of timers."""
+""".. and more than this much longer: a retransmission, a queue or a longer path, not the resolution of timers."""
 FIRST_WINDOW = 10
 """Segments that Linux sends before the first acknowledgement (RFC 6928)."""
 SEGMENT = 1400
 BEHIND_SHARE = 0.05
-"""A source has fallen behind when its last messages took so much of its time: the paths carry less than it sends."""
+"""A source falls behind if its last messages take this share of its duration: the paths carry less than it sends."""
 LAST_SHARE = 0.05
-"""The part of the messages that counts as the last ones."""
+"""The share of the messages that counts as the last ones."""
 
 
 @dataclass(frozen=True)
 class Messages:
-    """The messages of one flow, in the order in which they were due. NaN: never arrived."""
+    """The messages of one flow in the order in which they were due; NaN if one never arrived."""
 
     flow: Flow
     sent: Array
     received: Array
     size: Array
     base: Array
-    """What the network alone takes for each, in us."""
+    """The time that the network alone takes for each, in us."""
 
     @property
     def delay(self) -> Array:
-        """How long each took, in us."""
+        """The delay of each message in us."""
         return np.asarray(self.received - self.sent)
 
     @property
     def lost(self) -> Array:
-        """Whether each never arrived."""
+        """Whether each message never arrived."""
         return np.asarray(np.isnan(self.received))
 
     @property
     def late(self) -> Array:
-        """Whether each arrived later than the network alone explains."""
+        """Whether each message arrived later than the network alone explains."""
         limit = np.maximum(LATE * self.base, self.base + LATE_US)
         return np.asarray(~self.lost & (np.nan_to_num(self.delay) > limit))
 
     @property
     def behind(self) -> bool:
-        """Whether a paced source sends more than was carried, so that its messages wait ever longer."""
+        """Whether a paced source sends more than the paths carry, so that its messages wait longer and longer."""
         if not isinstance(self.flow.application, Stream | OnOff) or len(self.sent) < 2:
             return False
         last_delays = self.delay[-max(1, int(LAST_SHARE * len(self.sent))) :]
@@ -79,7 +80,7 @@ class Messages:
 
     @property
     def asked_bps(self) -> float | None:
-        """What the source would send while it sends; None where it waits for answers."""
+        """The rate that the source offers while it sends; None if it waits for responses."""
         application = self.flow.application
         if isinstance(application, Stream):
             return application.message_bytes * 8e9 / application.interval_ns
@@ -90,7 +91,7 @@ class Messages:
 
 
 def messages_of(plan: Plan, tables: Tables, flow: Flow) -> Messages | None:
-    """Returns the messages of a flow; None when it has none."""
+    """Return the messages of a flow; None if it has none."""
     table = tables.get("messages")
     if table is None:
         return None
@@ -108,7 +109,7 @@ def messages_of(plan: Plan, tables: Tables, flow: Flow) -> Messages | None:
 
 
 def _base_us(plan: Plan, flow: Flow, size: Array) -> Array:
-    """The least that any path takes: its delay, its rate, and the round trips in which a window opens."""
+    """Return the least time over all paths: the delay, the message at the rate, and the round trips of slow start."""
     answers = isinstance(flow.application, Request | Page)
     rates = [rate for path in flow.paths if (rate := capacity_bps(plan, path))]
     leaving = size * 8e6 / max(rates) if len(rates) == len(flow.paths) else np.zeros(len(size))
@@ -123,13 +124,13 @@ def _base_us(plan: Plan, flow: Flow, size: Array) -> Array:
 
 
 def one_way_us(plan: Plan, path: Path) -> float:
-    """How long the links of a path delay a packet from sender to receiver."""
+    """Return the delay of a path's links from sender to receiver in us."""
     delays = {direction.name: direction.delay_ns for link in plan.links for direction in link.directions}
     return sum(delays[name] for name in path.forward) / 1000
 
 
 def delivery(messages: Messages, start_us: float) -> Delivery:
-    """Returns the account of a flow's messages; `start_us` is when it called connect()."""
+    """Return the summary of a flow's messages; `start_us` is the time of its connect()."""
     delays = np.sort(messages.delay[~messages.lost])
     median, p95, longest = (
         float(delays[math.ceil(share * len(delays)) - 1]) if len(delays) else None
@@ -152,7 +153,7 @@ def delivery(messages: Messages, start_us: float) -> Delivery:
 
 
 def _jitter_us(messages: Messages) -> float | None:
-    """The mean difference of delays of packets that arrived one after the other, as `udp_jitter_us`."""
+    """Return the mean difference in delay between consecutive arrivals, as `udp_jitter_us` does."""
     order = np.argsort(messages.received[~messages.lost], kind="stable")
     steps = np.abs(np.diff(messages.delay[~messages.lost][order]))
     return float(steps.mean()) if len(steps) else None

@@ -1,4 +1,4 @@
-"""An explanation of messages in words: whether a source got what it asked for, what they took, what delayed them."""
+"""The sentences of an explanation by messages: whether a source kept its pace, the delays, and what caused them."""
 
 from __future__ import annotations
 
@@ -6,35 +6,40 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.wording import micros, percent, rate, seconds
 from plait.explain.causes import CAUSES, Cause
-from plait.explain.wording import MAX_NAMED, causes, paths, together
+from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text
 
 if TYPE_CHECKING:
     from plait.explain.model import Delivery, FlowExplanation, Share
 
-NOUNS = {"request": "answers", "page": "objects", "udp": "packets"}
+NOUNS = {
+    "request": ("responses", "Response time"),
+    "page": ("objects", "Object load time"),
+    "udp": ("packets", "Packet delay"),
+}
+"""What the messages of a kind of traffic are called, and their delay; others are "messages"."""
 CLAUSES: dict[Cause, tuple[str, str]] = {
-    Cause.LOSS_RECOVERY: ("packets were lost on the way", "mend the lossy link, or send over another path"),
-    Cause.QUEUE_FULL: ("a queue was full", "send less at once, or give that link another queue"),
+    Cause.LOSS_RECOVERY: ("packets were lost on the way", "repair the lossy link, or send over another path"),
+    Cause.QUEUE_FULL: ("a queue was full", "send smaller bursts, or change the queue of that link"),
     Cause.COMPETING_TRAFFIC: (
         "other flows filled the queue of a link",
-        "a queue that keeps flows apart there (fq_codel), or a shorter one",
+        "use a queue that isolates flows on that link (fq_codel), or a shorter queue",
     ),
     Cause.HEAD_OF_LINE: (
-        "they waited for what went over a farther path",
+        "messages waited for data on a path with a higher delay",
         "leave that path out (a backup endpoint), or choose another mptcp.scheduler",
     ),
 }
-"""Of messages, where another clause or remedy fits than for what sends as fast as it can."""
+"""The clause and the remedy of causes whose text differs between messages and bulk transfers."""
 
 
 def paragraph(flow: FlowExplanation, kind: str) -> tuple[str, ...]:
-    """Returns the paragraph of a flow that is explained by its messages."""
+    """Return the sentences about a flow that has messages."""
     delivery = flow.delivery
     assert delivery is not None
-    noun = NOUNS.get(kind, "messages")
-    sentences = [_total(flow, delivery, noun, kind), *paths(flow), _took(delivery, noun)]
+    noun, delay_noun = NOUNS.get(kind, ("messages", "Message delay"))
+    sentences = [_total(flow, delivery, noun, kind), *paths(flow), _delays(delivery, noun, delay_noun)]
     if delivery.kept_pace:
-        return (*sentences, *_late(flow, noun))
+        return (*sentences, *_causes(flow, delivery, noun))
     return (*sentences, *causes(flow, greedy=False))
 
 
@@ -45,48 +50,40 @@ def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> s
         return f"{flow.flow} lost {lost} of its {delivery.messages} packets{sent}."
     if delivery.asked_bps is None:
         within = f" in {seconds(delivery.load_us / 1e6)}" if delivery.load_us is not None else ""
-        missing = f"; {delivery.lost} never came" if delivery.lost else ""
-        return f"{flow.flow} got {delivery.messages - delivery.lost} {noun}{within}{missing}."
+        missing = f"; {delivery.lost} never arrived" if delivery.lost else ""
+        return f"{flow.flow} received {delivery.messages - delivery.lost} {noun}{within}{missing}."
+    capacity = f"; {capacity_noun(flow)} is {rate(flow.capacity_bps)}" if flow.capacity_bps else ""
     if delivery.kept_pace:
-        of = (
-            f", of the {rate(flow.capacity_bps)} that {together(flow)} could give"
-            if flow.capacity_bps
-            else ""
-        )
-        return f"{flow.flow} got all that it asked for: {rate(delivery.asked_bps)}{of}."
-    whose = f"; {together(flow)} could give {rate(flow.capacity_bps)}" if flow.capacity_bps else ""
-    return (
-        f"{flow.flow} got {rate(flow.goodput_bps)} of the {rate(delivery.asked_bps)} that it asks for{whose}."
-    )
+        return f"{flow.flow} kept its pace of {rate(delivery.asked_bps)}{capacity}."
+    return f"{flow.flow} reached {rate(flow.goodput_bps)} of the {rate(delivery.asked_bps)} that it offers{capacity}."
 
 
-def _took(delivery: Delivery, noun: str) -> str:
+def _delays(delivery: Delivery, noun: str, delay_noun: str) -> str:
     if delivery.p50_us is None:
         return f"None of its {noun} arrived."
-    jitter = f"; jitter {micros(delivery.jitter_us)}" if delivery.jitter_us is not None else ""
+    jitter = f", jitter {micros(delivery.jitter_us)}" if delivery.jitter_us is not None else ""
     return (
-        f"Half of its {noun} took at most {micros(delivery.p50_us)}, 95 % at most {micros(delivery.p95_us)}, "
-        f"the slowest {micros(delivery.max_us)}; the best path alone takes {micros(delivery.base_us)}{jitter}."
+        f"{delay_noun}: median {micros(delivery.p50_us)}, 95th percentile {micros(delivery.p95_us)}, "
+        f"maximum {micros(delivery.max_us)}{jitter}; the best path alone takes {micros(delivery.base_us)}."
     )
 
 
-def _late(flow: FlowExplanation, noun: str) -> list[str]:
+def _causes(flow: FlowExplanation, delivery: Delivery, noun: str) -> list[str]:
     by_cause = {share.cause: share for share in flow.shares}
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
-        return ["Nothing made more than single ones late."]
-    delivery = flow.delivery
-    fate = "late or lost" if delivery is not None and delivery.lost else "late"
+        on_time = not delivery.late and not delivery.lost
+        return [f"All {noun} were on time." if on_time else f"No cause affected enough {noun} to be named."]
+    fate = "late or lost" if delivery.lost else "late"
     sentences = [
-        f"What made {noun} {fate}{' most' if len(flow.named) > 1 else ''}: {_sentence(named[0], noun)}"
+        f"The {'main ' if len(flow.named) > 1 else ''}cause of {fate} {noun} is {_cause_text(named[0], noun)}"
     ]
-    sentences += [f"Further: {_sentence(share, noun)}" for share in named[1:]]
+    sentences += [f"A further cause is {_cause_text(share, noun)}" for share in named[1:]]
     cause = named[0].cause
     remedy = CLAUSES[cause][1] if cause in CLAUSES else CAUSES[cause].remedy
-    return [*sentences, f"To try: {remedy}."] if remedy else sentences
+    return [*sentences, f"Next step: {remedy}."] if remedy else sentences
 
 
-def _sentence(share: Share, noun: str) -> str:
-    where = f" ({', '.join(share.where[:3])})" if share.where else ""
+def _cause_text(share: Share, noun: str) -> str:
     clause = CLAUSES[share.cause][0] if share.cause in CLAUSES else CAUSES[share.cause].clause
-    return f"{clause}{where}, {percent(share.time, 2)} of the {noun}."
+    return f"{share.cause}: {clause}. It affected {percent(share.time, 2)} of the {noun}{places_text(share)}."

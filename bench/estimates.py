@@ -29,7 +29,7 @@ from plait.study.request import study_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.study.runner import Observer, TrialOutcome
+    from plait.study.study import Observer, TrialOutcome
 
 STUDIES = (
     ("two-paths", 4, ()),

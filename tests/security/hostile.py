@@ -15,8 +15,9 @@ from plait.report.terminal.summary import show
 from plait.results.explain import explain_study
 from plait.results.export import export_flow
 from plait.results.merge import merge
-from plait.study.runner import PlannedStudy, Runner
+from plait.study.runner import Runner
 from plait.study.store import Store
+from plait.study.study import PlannedStudy
 from plait.testing.engine import FakeEngine
 from plait.testing.folders import two_paths, write_study
 

@@ -16,7 +16,7 @@ from plait.testing.tables import fake_tables
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.study.runner import TrialOutcome
+    from plait.study.study import TrialOutcome
 
 STEADY = """
 title: Nothing is random

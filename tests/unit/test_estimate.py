@@ -26,7 +26,7 @@ from plait.study.estimate import (
     refuse_too_many,
 )
 from plait.study.request import study_of
-from plait.study.runner import StudyOutcome, TrialKey, TrialOutcome
+from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 from plait.study.work import work_of
 from plait.testing.engine import FakeEngine
 from plait.testing.plans import FakeFlow, fake_plan
@@ -34,7 +34,7 @@ from plait.testing.plans import FakeFlow, fake_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.study.runner import PlannedStudy
+    from plait.study.study import PlannedStudy
 
 
 def study(repeat: int = 10) -> PlannedStudy:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
 from plait.cli.run import _tell
-from plait.study.runner import StudyOutcome, TrialKey, TrialOutcome
+from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 
 if TYPE_CHECKING:
     from pathlib import Path

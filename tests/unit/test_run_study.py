@@ -14,8 +14,9 @@ from plait.dataset.provenance import read_provenance
 from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
 from plait.scenario.vary.cases import Case
-from plait.study.runner import PlannedStudy, Runner, StudyOutcome, TrialKey, TrialOutcome
+from plait.study.runner import Runner
 from plait.study.store import Store
+from plait.study.study import PlannedStudy, StudyOutcome, TrialKey, TrialOutcome
 from plait.testing.engine import FakeEngine, failing
 from plait.testing.plans import FakeFlow, fake_plan
 

@@ -20,7 +20,7 @@ from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
     from plait.study.pauses import Halt
-    from plait.study.runner import StudyOutcome
+    from plait.study.study import StudyOutcome
 
 _NO_JSON = "--json with a pause: standard output is the prompt's; summary.json is in the result folder"
 

@@ -21,7 +21,7 @@ from plait.study.work import work_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.study.runner import PlannedStudy, StudyOutcome
+    from plait.study.study import PlannedStudy, StudyOutcome
     from plait.study.work import Work
 
 MOST_TRIALS = 10_000

@@ -18,8 +18,9 @@ from plait.scenario.vary.combinations import rows
 from plait.study.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.study.preflight import refuse_what_is_missing
 from plait.study.request import describe, study_of
-from plait.study.runner import Runner, StudyOutcome
+from plait.study.runner import Runner
 from plait.study.store import Store
+from plait.study.study import StudyOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
     from plait.scenario.vary.cases import Case
     from plait.study.pauses import Halt
-    from plait.study.runner import Observer, PlannedStudy, TrialOutcome
+    from plait.study.study import Observer, PlannedStudy, TrialOutcome
 
 
 CHECKED = 2

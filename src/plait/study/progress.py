@@ -16,7 +16,7 @@ from plait.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.study.runner import Observer, TrialKey, TrialOutcome
+    from plait.study.study import Observer, TrialKey, TrialOutcome
 
 
 @contextmanager

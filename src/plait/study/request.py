@@ -10,7 +10,7 @@ from plait.plan.lint.lint import lint_cases
 from plait.plan.modules import with_modules
 from plait.plan.resolve import resolve
 from plait.scenario.vary.cases import expand, trial_seed
-from plait.study.runner import PlannedStudy
+from plait.study.study import PlannedStudy
 from plait.version import __version__
 
 if TYPE_CHECKING:

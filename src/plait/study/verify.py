@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plait.explain.causes import Cause
     from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
     from plait.scenario import Scenario
-    from plait.study.runner import Observer
+    from plait.study.study import Observer
 
 SEEDS = 5
 """So many seeds, for a spread to judge by."""

@@ -1,0 +1,84 @@
+"""The result folder of a study: opened for it alone, and cleared of what an earlier form of it left."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from plait.dataset.trial import TRIALS, trial_numbers
+from plait.errors import DataError, MachineError, RequestError
+from plait.files import Folder, UnfitError, json_of
+from plait.limits import remedy
+from plait.study.study import TrialKey
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def open_result_folder(out: Path, description: dict[str, object], keep: set[TrialKey]) -> None:
+    """Makes `out` the result folder of the study that `description` (study.json) tells of.
+
+    Trials that are not among `keep` are left-overs of an earlier form of the same study, and removed; what is no trial
+    stays. Raises RequestError when `out` holds anything that is not a study of the same name, or links, MachineError
+    when it cannot be written.
+    """
+    folder = Folder(out)
+    try:
+        _refuse_foreign(out, str(description["name"]), description["schema"])
+        out.mkdir(parents=True, exist_ok=True)
+        for case in (folder / TRIALS).folders():
+            there = folder / TRIALS / case
+            for index in trial_numbers(out, case):
+                if TrialKey(case, index) not in keep:
+                    there.remove(f"{index:03d}")
+            if not there.names():
+                (folder / TRIALS).remove(case)
+        text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
+        folder.write("study.json", text.encode())
+    except (UnfitError, DataError) as error:
+        raise RequestError(f"writing results to {out}: {_unfit(error)}; give another --out") from error
+    except OSError as error:
+        raise MachineError(cannot_write(out, error)) from error
+
+
+def _refuse_foreign(out: Path, name: str, schema: object) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise RequestError(f"writing results to {out}: it is a file; give another --out")
+    if Folder(out).has("study.json"):
+        try:
+            found = json_of(Folder(out).read("study.json"))
+            previous, written = found["name"], found["schema"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RequestError(
+                f"writing results to {out}: its study.json is damaged; give another --out"
+            ) from error
+        if written != schema:
+            raise RequestError(
+                f"writing results to {out}: another version of plait left its results there (schema {written}, here "
+                f"{schema}); give another --out"
+            )
+        if "merged" in found:
+            raise RequestError(
+                f"writing results to {out}: it holds studies that were merged; give another --out, and merge again"
+            )
+        if previous != name:
+            raise RequestError(
+                f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
+            )
+    elif any(not name.startswith(".work-") for name in Folder(out).names()):
+        raise RequestError(
+            f"writing results to {out}: it holds files that are not a study; give another --out"
+        )
+
+
+def _unfit(error: UnfitError | DataError) -> str:
+    return f"{error.filename}: {error.strerror}" if isinstance(error, UnfitError) else str(error)
+
+
+def cannot_write(out: Path, error: OSError) -> str:
+    """Return why results cannot be written, and what to do about it."""
+    what = remedy(error, "check the folder's permissions")
+    where = error.filename or out
+    return f"writing results to {where}: {error.strerror}; {what} and run again: finished trials are kept"

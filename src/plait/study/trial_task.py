@@ -1,0 +1,157 @@
+"""One trial of a study: fetched from the store or executed, and put into the result folder."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.dataset.convert import convert
+from plait.dataset.digest import trial_digest
+from plait.dataset.provenance import Provenance
+from plait.dataset.trial import trial_folder
+from plait.engine.engine import Interrupted, Job
+from plait.errors import DataError, TrialError
+from plait.files import Folder, UnfitError, json_of
+from plait.plan.identity import plan_bytes, trial_identity
+from plait.plan.model.applications import Transfer
+from plait.plan.model.qdiscs import PlaitTrace
+from plait.seeds import trial_seed
+from plait.study.study import TrialKey, TrialOutcome
+from plait.version import __version__
+
+if TYPE_CHECKING:
+    import threading
+    from pathlib import Path
+
+    from plait.engine.engine import Engine, EngineIdentity
+    from plait.engine.workspace import Workspace
+    from plait.plan.model.plan import Plan
+    from plait.scenario.vary.cases import Case
+    from plait.study.pauses import Halts
+    from plait.study.store import Store
+    from plait.study.study import Observer, PlannedStudy
+
+
+@dataclass(frozen=True)
+class TrialTask:
+    """Runs one trial after another; its `run` is called by the pool's threads."""
+
+    engine: Engine
+    store: Store
+    identity: EngineIdentity
+    study: PlannedStudy
+    out: Path
+    work: Workspace
+    stage: Workspace
+    stop: threading.Event
+    observer: Observer
+    halts: Halts
+
+    def run(self, case: Case, key: TrialKey, *, fresh: bool) -> TrialOutcome:
+        """Runs or fetches one trial and puts it into the result folder (Interrupted, OSError)."""
+        if self.stop.is_set():
+            raise Interrupted
+        started = time.monotonic()
+        seed = trial_seed(self.study.seed, key.index)
+        plan = self.halts.of(self.study.resolve(case, seed))
+        identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
+        result = self.work.job()
+        disturbed = bool(plan.pause)  # by what is done at the prompt: it is nobody else's trial
+        if not fresh and not disturbed and self.store.fetch(identity, result):
+            _publish(result, key, self.out)
+            outcome = TrialOutcome(key, None, True, time.monotonic() - started, None)
+        else:
+            provenance = self._execute(plan, key, identity, result)
+            if provenance.error is None and not disturbed:
+                self.store.put(identity, result, self.stage.job())
+            _publish(result, key, self.out)
+            wall_s = time.monotonic() - started
+            outcome = TrialOutcome(key, provenance.error, False, wall_s, provenance.virtual_s)
+        self.observer.trial_ended(outcome)
+        return outcome
+
+    def _execute(self, plan: Plan, key: TrialKey, identity: str, result: Path) -> Provenance:
+        """Executes the plan, fills `result`, and returns what its provenance.json says."""
+        folder = self.work.job()
+        started = time.monotonic()
+        error: str | None = None
+        digest: str | None = None
+        try:
+            self.engine.execute(
+                Job(
+                    plan,
+                    self._inputs(plan),
+                    folder,
+                    self.stop,
+                    lambda us: self.observer.trial_advanced(key, us),
+                    self.halts.prompt(key.case, key.index, plan),
+                )
+            )
+            digest = trial_digest(convert(folder / "data", result))
+        except (TrialError, DataError) as failure:
+            error = str(failure)
+        wall_s = time.monotonic() - started
+        kept = Folder(result)
+        kept.write("plan.json", plan_bytes(plan))
+        for unfit in _keep_files(Folder(folder), kept):
+            error = error or f"the guest left what plait does not keep: {unfit.filename}: {unfit.strerror}"
+        provenance = Provenance(
+            status="ok" if error is None else "failed",
+            error=error,
+            digest=digest,
+            seed=plan.seed,
+            identity=identity,
+            engine=self.identity.engine,
+            kernel_identity=self.identity.kernel,
+            kernel_version=self.identity.kernel_version,
+            agent_sha256=self.identity.agent_sha256,
+            plait_version=__version__,
+            wall_s=round(wall_s, 4),
+            virtual_s=_virtual_s(Folder(folder)),
+        )
+        kept.write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
+        shutil.rmtree(folder)
+        return provenance
+
+    def _inputs(self, plan: Plan) -> dict[str, Path]:
+        transfers = [flow.application for flow in plan.flows if isinstance(flow.application, Transfer)]
+        names = [transfer.file.name for transfer in transfers if transfer.file is not None]
+        options = [qdisc.options for qdisc in plan.network.qdiscs]
+        names += [option.file.name for option in options if isinstance(option, PlaitTrace)]
+        names += [file.input for one in plan.programs for file in one.files if file.input is not None]
+        return {name: self.study.inputs[name] for name in names}
+
+
+def _publish(result: Path, key: TrialKey, out: Path) -> None:
+    """Moves a finished trial into the result folder, in one step (OSError)."""
+    *above, name = trial_folder(out, key.case, key.index).inside
+    target = Folder(out, tuple(above))
+    if target.has(name):
+        target.give(name, result.with_suffix(".old"))  # the workspace removes it
+    target.take(result, name)
+
+
+def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
+    """Keeps what a trial leaves beside its tables, and returns what of it is not fit to be kept (OSError)."""
+    unfit = []
+    for name in ("console.log", "status.json", "pcap", "programs"):
+        try:
+            if not job.has(name):
+                continue
+            if name.endswith((".log", ".json")):
+                job.copy_file(name, result / "logs")
+            else:
+                (job / name).files()  # refuses links, devices and too much
+                result.take(job.path / name, name)
+        except UnfitError as error:
+            unfit.append(error)
+    return unfit
+
+
+def _virtual_s(job: Folder) -> float | None:
+    try:
+        return float(json_of(job.read("status.json"))["virtual_us"]) / 1e6
+    except (OSError, ValueError, LookupError, TypeError, OverflowError):
+        return None  # the trial ended before the guest could say

@@ -8,6 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from plait.dataset.study_file import StudyFile
 from plait.report import build
 from plait.report.terminal.comparison import compare_folders
 from plait.report.terminal.explanation import show_explanation
@@ -144,4 +145,5 @@ def go_on(folder: Path, scratch: Path) -> object:
         resolve=lambda case, seed: resolve(case.scenario, seed),
     )
     runner = Runner(FakeEngine(), Store(scratch / "trials"), scratch / "trials", jobs=1)
-    return runner.run(asked, folder, {"name": "two-paths", "schema": 1}, _Unwatched())  # type: ignore[arg-type]
+    about = StudyFile(name="two-paths", command="", seed=1, repeat=1, plait_version="0", cases=())
+    return runner.run(asked, folder, about, _Unwatched())  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.dataset.provenance import read_provenance
+from plait.dataset.study_file import StudyFile
 from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
 from plait.scenario.vary.cases import Case
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.plan.model.plan import Plan
+
+ABOUT = StudyFile(name="test", command="", seed=1, repeat=3, plait_version="0", cases=())
 
 
 class Silent:
@@ -48,7 +51,7 @@ def run(
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(engine, Store(trials), trials, jobs=2, **options)
-    return runner.run(what or study(), tmp_path / out, {"schema": 1, "name": "test"}, Silent())
+    return runner.run(what or study(), tmp_path / out, ABOUT, Silent())
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:

@@ -13,13 +13,14 @@ import pytest
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.values import scale_of
+from plait.dataset.study_file import StudyFile
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
 from plait.report.figures.draw import case_figures
 from plait.report.figures.selection import wanted
 from plait.report.terminal.summary import read_summary
-from plait.results.read import StudyData, StudyFile, read_study
+from plait.results.read import StudyData, read_study
 from plait.scenario import parse
 from plait.testing.folders import FakeCase, write_study
 from plait.testing.plans import FakeFlow, FakePath, fake_plan

@@ -114,7 +114,7 @@ def summary_of(study: StudyData) -> Summary:
         scenario=about.name or about.heading,
         digest=study.digest,
         baseline=about.baseline,
-        published=about.published,
+        published=study.published,
     )
 
 

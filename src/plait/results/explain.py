@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.results.read import read_study_file
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.dataset.study_file import StudyFile
     from plait.dataset.trial import Trial
     from plait.explain.causes import Cause
     from plait.explain.model import FlowExplanation
-    from plait.results.read import StudyFile
     from plait.scenario import Scenario
 
 MAX_TRIALS = 5

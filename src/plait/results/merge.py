@@ -5,22 +5,21 @@ Everything is read and checked before anything is written; the studies themselve
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.dataset.digest import trial_digest
+from plait.dataset.study_file import CaseEntry, KernelFacts, MergedFrom, read_study_file
 from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
-from plait.files import Folder, json_of
-from plait.results.read import read_study_file
+from plait.files import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from plait.results.read import StudyFile
+    from plait.dataset.study_file import StudyFile
 
 _SAME = ("engine", "kernel", "agent_sha256", "plait_version")
 
@@ -31,7 +30,6 @@ class _MergedStudy:
 
     folder: Path
     about: StudyFile
-    raw: dict[str, Any]
 
 
 def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
@@ -43,13 +41,12 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     """
     if out.exists():
         raise RequestError(f"merging into {out}: it exists; give the name of a new folder")
-    sources = [_source(folder) for folder in folders]
+    sources = [_MergedStudy(folder, read_study_file(folder)) for folder in folders]
     cases = _cases(sources)
     if not mixed:
         _refuse_different(sources)
     chosen = {name: _trials(name, sources) for name in cases}
-    with making_sense(sources[0].folder):
-        text = json.dumps(_description(sources, cases, chosen), indent=1) + "\n"
+    text = _merged_file(sources, cases, chosen).text()
     try:
         with Workspace(out.parent, ".merge-") as work:
             folder = work.job()
@@ -65,17 +62,11 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     return sum(map(len, chosen.values()))
 
 
-def _source(folder: Path) -> _MergedStudy:
-    about = read_study_file(folder)
-    with making_sense(folder):
-        return _MergedStudy(folder, about, json_of(Folder(folder).read("study.json")))
-
-
 def _refuse_different(sources: Sequence[_MergedStudy]) -> None:
     first = sources[0]
     for other in sources[1:]:
         for what in _SAME:
-            one, two = first.raw.get(what), other.raw.get(what)
+            one, two = getattr(first.about, what), getattr(other.about, what)
             if one != two:
                 raise RequestError(
                     f"merging {first.folder} and {other.folder}: they were made by another {what.partition('_')[0]} "
@@ -84,8 +75,8 @@ def _refuse_different(sources: Sequence[_MergedStudy]) -> None:
                 )
 
 
-def _short(value: Any) -> str:
-    text = str(value.get("identity", value)) if isinstance(value, dict) else str(value)
+def _short(value: KernelFacts | str | None) -> str:
+    text = str(value.identity if isinstance(value, KernelFacts) else value)
     return text if len(text) <= 16 else f"{text[:16]}.."
 
 
@@ -134,38 +125,28 @@ def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
     return [path for path, _ in found.values()]
 
 
-def _once(cautions: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for caution in cautions:
-        if caution not in found:
-            found.append(caution)
-    return found
-
-
-def _description(
+def _merged_file(
     sources: Sequence[_MergedStudy], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
-) -> dict[str, Any]:
+) -> StudyFile:
     """Return study.json: that of the first, with all cases, and what was put together."""
-    first = sources[0].raw
-    different = {
-        what: None
-        for what in ("engine", "agent_sha256")
-        if any(source.raw.get(what) != first.get(what) for source in sources)
+    studies = [source.about for source in sources]
+    first = studies[0]
+    shared = {
+        name: getattr(first, name) if len({str(getattr(study, name)) for study in studies}) == 1 else unknown
+        for name, unknown in (("engine", None), ("agent_sha256", None), ("kernel", KernelFacts()))
     }
-    if any(source.raw.get("kernel") != first.get("kernel") for source in sources):
-        different["kernel"] = {"identity": None, "version": None}  # type: ignore[assignment]
-    return (
-        first
-        | different
-        | {
+    return first.model_copy(
+        update={
+            **shared,
             "command": "plait merge OUT " + " ".join(source.folder.resolve().name for source in sources),
             "repeat": min((len(trials) for trials in chosen.values() if trials), default=0),
             "until": None,
-            "cases": [{"name": name, "settings": settings} for name, settings in cases.items()],
-            "cautions": _once(caution for source in sources for caution in source.raw.get("cautions", ())),
-            "merged": [
-                {"name": source.about.name, "command": source.about.command, "seed": source.about.seed}
-                for source in sources
-            ],
+            "cases": tuple(CaseEntry(name=name, settings=settings) for name, settings in cases.items()),
+            "cautions": tuple(
+                {str(caution): caution for study in studies for caution in study.cautions}.values()
+            ),
+            "merged": tuple(
+                MergedFrom(name=study.name, command=study.command, seed=study.seed) for study in studies
+            ),
         }
     )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from typing import TYPE_CHECKING
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions, observe
 from plait.analysis.metrics.programs import with_connections
@@ -16,83 +14,11 @@ from plait.analysis.statistics.precision import wide
 from plait.analysis.wording import percent
 from plait.cautions import LOUD, Caution
 from plait.dataset.digest import study_digest, trial_digest
-from plait.dataset.provenance import explain
+from plait.dataset.study_file import CaseEntry, StudyFile, read_study_file
 from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder, trial_numbers
-from plait.errors import DataError
-from plait.files import Folder, wrong_name
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-class _Part(BaseModel):
-    # What a later version adds to study.json does not stop this one from reporting.
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class KernelFacts(_Part):
-    """The kernel that ran the study."""
-
-    identity: str | None = None
-    version: str | None = None
-
-
-class CaseEntry(_Part):
-    """One case as study.json lists it."""
-
-    name: str
-    """Also that of its folder."""
-    settings: dict[str, Any]
-
-    @field_validator("name")
-    @classmethod
-    def _names_a_folder(cls, name: str) -> str:
-        why = wrong_name(name)
-        if why is not None:
-            raise ValueError(f"{name[:80]!r} cannot be the name of a folder: {why}")
-        return name
-
-
-class StudyFile(_Part):
-    """study.json, as far as a report needs it."""
-
-    schema_version: Literal[1] = Field(alias="schema")
-    name: str | None = None
-    title: str | None = None
-    description: str | None = None
-    scenario: Any = None
-    """As resolved."""
-    scenario_source: str | None = None
-    """As written, when it is known."""
-    command: str
-    seed: int
-    repeat: int
-    until: float | None = None
-    """To how narrow an interval it was to be repeated."""
-    plait_version: str
-    engine: str | None = None
-    kernel: KernelFacts = KernelFacts()
-    agent_sha256: str | None = None
-    baseline: str | None = None
-    cases: tuple[CaseEntry, ...]
-    cautions: tuple[Caution, ...] = ()
-
-    @field_validator("cases")
-    @classmethod
-    def _cases_differ(cls, cases: tuple[CaseEntry, ...]) -> tuple[CaseEntry, ...]:
-        if len({case.name for case in cases}) < len(cases):
-            raise ValueError("two cases have one name")
-        return cases
-
-    @property
-    def heading(self) -> str:
-        """What to call the study."""
-        return self.title or self.name or "Study"
-
-    @property
-    def published(self) -> Published:
-        """What others have published of the same."""
-        return published_in(self.scenario)
 
 
 @dataclass(frozen=True)
@@ -104,6 +30,11 @@ class StudyData:
     cases: tuple[CaseRows, ...]
     digest: str
     cautions: tuple[Caution, ...]
+
+    @property
+    def published(self) -> Published:
+        """What others have published of the same."""
+        return published_in(self.about.scenario)
 
 
 def read_study(folder: Path) -> StudyData:
@@ -185,16 +116,3 @@ def _reduce(index: int, trial: Trial) -> tuple[TrialRow, list[Observation]]:
             )
         metrics = trial_metrics(plan, trial.tables)
     return TrialRow(index, trial.provenance.seed, digest, metrics), observed
-
-
-def read_study_file(folder: Path) -> StudyFile:
-    """Return study.json of a result folder (DataError when it is missing or is not what it should be)."""
-    path = folder / "study.json"
-    try:
-        return StudyFile.model_validate_json(Folder(folder).read(path.name))
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot be read ({error.strerror}); give the folder that `plait run` wrote"
-        ) from error
-    except ValidationError as error:
-        raise DataError(f"{path}: not the description of a study: {explain(error)}") from error

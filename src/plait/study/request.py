@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.errors import RequestError
 from plait.kernel import additions
 from plait.plan.lint.lint import lint_cases
@@ -16,8 +17,6 @@ from plait.version import __version__
 if TYPE_CHECKING:
     from plait.engine.engine import EngineIdentity
     from plait.scenario import Scenario
-
-STUDY_SCHEMA = 1
 
 
 def study_of(
@@ -47,25 +46,22 @@ def study_of(
     return study
 
 
-def describe(
-    scenario: Scenario, study: PlannedStudy, identity: EngineIdentity, command: str
-) -> dict[str, object]:
-    """Returns the content of study.json: the study as resolved, and what is needed to run it again."""
-    return {
-        "schema": STUDY_SCHEMA,
-        "name": study.name,
-        "title": scenario.title,
-        "description": scenario.description,
-        "command": command,
-        "seed": study.seed,
-        "repeat": study.repeat,
-        "until": study.until,
-        "plait_version": __version__,
-        "engine": identity.engine,
-        "kernel": {"identity": identity.kernel, "version": identity.kernel_version},
-        "agent_sha256": identity.agent_sha256,
-        "baseline": study.cases[0].name,
-        "cases": [{"name": case.name, "settings": case.settings} for case in study.cases],
-        "cautions": [caution.model_dump(mode="json") for caution in lint_cases(study.cases, study.seed)],
-        "scenario": scenario.model_dump(mode="json", exclude_none=True),
-    }
+def describe(scenario: Scenario, study: PlannedStudy, identity: EngineIdentity, command: str) -> StudyFile:
+    """Return study.json: the study as resolved, and what is needed to run it again."""
+    return StudyFile(
+        name=study.name,
+        title=scenario.title,
+        description=scenario.description,
+        command=command,
+        seed=study.seed,
+        repeat=study.repeat,
+        until=study.until,
+        plait_version=__version__,
+        engine=identity.engine,
+        kernel=KernelFacts(identity=identity.kernel, version=identity.kernel_version),
+        agent_sha256=identity.agent_sha256,
+        baseline=study.cases[0].name,
+        cases=tuple(CaseEntry(name=case.name, settings=case.settings) for case in study.cases),
+        cautions=tuple(lint_cases(study.cases, study.seed)),
+        scenario=scenario.model_dump(mode="json", exclude_none=True),
+    )

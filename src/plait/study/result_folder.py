@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from plait.dataset.trial import TRIALS, trial_numbers
@@ -14,9 +13,11 @@ from plait.study.study import TrialKey
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.dataset.study_file import StudyFile
 
-def open_result_folder(out: Path, description: dict[str, object], keep: set[TrialKey]) -> None:
-    """Makes `out` the result folder of the study that `description` (study.json) tells of.
+
+def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None:
+    """Makes `out` the result folder of the study that `about` describes.
 
     Trials that are not among `keep` are left-overs of an earlier form of the same study, and removed; what is no trial
     stays. Raises RequestError when `out` holds anything that is not a study of the same name, or links, MachineError
@@ -24,7 +25,7 @@ def open_result_folder(out: Path, description: dict[str, object], keep: set[Tria
     """
     folder = Folder(out)
     try:
-        _refuse_foreign(out, str(description["name"]), description["schema"])
+        _refuse_foreign(out, about)
         out.mkdir(parents=True, exist_ok=True)
         for case in (folder / TRIALS).folders():
             there = folder / TRIALS / case
@@ -33,15 +34,14 @@ def open_result_folder(out: Path, description: dict[str, object], keep: set[Tria
                     there.remove(f"{index:03d}")
             if not there.names():
                 (folder / TRIALS).remove(case)
-        text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
-        folder.write("study.json", text.encode())
+        folder.write("study.json", about.text().encode())
     except (UnfitError, DataError) as error:
         raise RequestError(f"writing results to {out}: {_unfit(error)}; give another --out") from error
     except OSError as error:
         raise MachineError(cannot_write(out, error)) from error
 
 
-def _refuse_foreign(out: Path, name: str, schema: object) -> None:
+def _refuse_foreign(out: Path, about: StudyFile) -> None:
     if not out.exists():
         return
     if not out.is_dir():
@@ -54,18 +54,18 @@ def _refuse_foreign(out: Path, name: str, schema: object) -> None:
             raise RequestError(
                 f"writing results to {out}: its study.json is damaged; give another --out"
             ) from error
-        if written != schema:
+        if written != about.schema_version:
             raise RequestError(
                 f"writing results to {out}: another version of plait left its results there (schema {written}, here "
-                f"{schema}); give another --out"
+                f"{about.schema_version}); give another --out"
             )
         if "merged" in found:
             raise RequestError(
                 f"writing results to {out}: it holds studies that were merged; give another --out, and merge again"
             )
-        if previous != name:
+        if previous != about.name:
             raise RequestError(
-                f"writing results to {out}: it holds the study `{previous}`, not `{name}`; give another --out"
+                f"writing results to {out}: it holds the study `{previous}`, not `{about.name}`; give another --out"
             )
     elif any(not name.startswith(".work-") for name in Folder(out).names()):
         raise RequestError(

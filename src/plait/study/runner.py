@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from plait.dataset.study_file import StudyFile
     from plait.engine.engine import Engine
     from plait.study.pauses import Halt
     from plait.study.store import Store
@@ -58,16 +59,14 @@ class Runner:
         self._ask = ask
         self._stop = threading.Event()
 
-    def run(
-        self, study: PlannedStudy, out: Path, description: dict[str, object], observer: Observer
-    ) -> StudyOutcome:
-        """Runs `study` into `out`, with `description` as its study.json.
+    def run(self, study: PlannedStudy, out: Path, about: StudyFile, observer: Observer) -> StudyOutcome:
+        """Runs `study` into `out`, with `about` as its study.json.
 
         Raises MachineError when results cannot be written, RequestError when `out` holds something else.
         """
         keys = list(study.keys())
         everything = replace(study, start=0)
-        open_result_folder(out, description, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
+        open_result_folder(out, about, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
         identity = self._engine.identity()
         halts = Halts(self._ask if study.paused else None, len(keys))
         finished: list[TrialOutcome] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.programs import with_connections
 from plait.cache import cache_root
+from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import read_trial, trial_folder
 from plait.engine.workspace import Workspace
 from plait.errors import RequestError
@@ -17,7 +18,6 @@ from plait.explain.effect import effect
 from plait.explain.remedies import Suspect, remedy
 from plait.explain.unrestricted_paths import unrestricted_paths
 from plait.results.explain import RecordedScenario
-from plait.results.read import read_study_file
 from plait.scenario import library, parse
 from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand

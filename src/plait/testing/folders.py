@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plait.cautions import Caution
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import write_table
 from plait.dataset.provenance import Provenance
+from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.testing.plans import FakeFlow, FakePath, fake_plan
 from plait.testing.tables import fake_tables
 from plait.version import __version__
@@ -95,21 +96,19 @@ def write_study(
             trial = folder / "trials" / case.name / f"{index:03d}"
             error = case.failed.get(index)
             write_trial(trial, plan, None if error is not None else fake_tables(plan), error)
-    study = {
-        "schema": 1,
-        "name": "two-paths",
-        "title": title,
-        "description": description,
-        "scenario": {"title": title},
-        "scenario_source": f"title: {title}\n",
-        "command": "plait run two-paths",
-        "seed": 1,
-        "repeat": repeat,
-        "plait_version": __version__,
-        "kernel": {"identity": "sha256:" + "ab" * 32, "version": "6.12.117"},
-        "agent_sha256": "cd" * 32,
-        "baseline": cases[0].name,
-        "cases": [{"name": case.name, "settings": case.settings} for case in cases],
-        "cautions": list(cautions),
-    }
-    (folder / "study.json").write_text(json.dumps(study, indent=1) + "\n", encoding="utf-8")
+    study = StudyFile(
+        name="two-paths",
+        title=title,
+        description=description,
+        command="plait run two-paths",
+        seed=1,
+        repeat=repeat,
+        plait_version=__version__,
+        kernel=KernelFacts(identity="sha256:" + "ab" * 32, version="6.12.117"),
+        agent_sha256="cd" * 32,
+        baseline=cases[0].name,
+        cases=tuple(CaseEntry(name=case.name, settings=case.settings) for case in cases),
+        cautions=tuple(Caution.model_validate(caution) for caution in cautions),
+        scenario={"title": title},
+    )
+    (folder / "study.json").write_text(study.text(), encoding="utf-8")

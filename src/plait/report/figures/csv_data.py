@@ -113,7 +113,7 @@ def _groups(study: StudyData, summary: Summary) -> str:
     head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
     given = {case.name: [case.settings.get(name, "") for name in settings] for case in summary.cases}
     rows: list[list[Any]] = [head]
-    for one in observations(study.cases, summary.cases, study.about.published):
+    for one in observations(study.cases, summary.cases, study.published):
         value = [_number(one.get(name)) for name in ("goodput_bps", "low", "high")]
         trial = [one.get(name, "") for name in ("trial", "seed")]
         rows.append([one["case"], *given[one["case"]], one["group"], one["what"], *trial, *value])

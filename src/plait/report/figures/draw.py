@@ -76,7 +76,7 @@ def _figure(
     """Return one figure; None when nothing was measured for it."""
     part = part_of(one, study, summary)
     cells = cells_shown(one, part)
-    panels = _panels(one, part, cells, shown, study.about.published)
+    panels = _panels(one, part, cells, shown, study.published)
     if not panels:
         return None
     compared = cells is not None and cells.compared

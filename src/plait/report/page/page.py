@@ -68,7 +68,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
     makers: dict[str, Callable[[], str]] = {
         "result": lambda: sections.result(headline(summary, path_counts(summary)), sentences(summary)),
         "network and cases": lambda: _side_by_side(
-            _network(shown), by_case(list(cases.values()), summary, about.published.source), cases
+            _network(shown), by_case(list(cases.values()), summary, study.published.source), cases
         ),
         "delays": lambda: sections.delays(list(delays), len(shown)),
         "over time": lambda: over_time.html,

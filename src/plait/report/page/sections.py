@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from plait.analysis.rows import CaseRows
     from plait.cautions import Caution
+    from plait.dataset.study_file import StudyFile
     from plait.report.headline import Phrase
     from plait.report.representatives import Representative
     from plait.report.table import Row
-    from plait.results.read import StudyData, StudyFile
+    from plait.results.read import StudyData
 
 SHORT_HASH = 16
 _CODE = re.compile("`([^`]+)`")
@@ -252,7 +253,7 @@ def reproduce(study: StudyData) -> str:
     items = "".join(
         f"<dt>{escape(term)}</dt><dd><code>{escape(value)}</code></dd>" for term, value in facts if value
     )
-    text = about.scenario_source or json.dumps(about.scenario, indent=2, ensure_ascii=False)
+    text = json.dumps(about.scenario, indent=2, ensure_ascii=False)
     source = f"<details><summary>The scenario</summary><pre><code>{escape(text)}</code></pre></details>"
     return (
         '<section id="reproduce"><h2>Reproduce</h2><p class="note">The same scenario, seed and kernel give data with '

@@ -16,13 +16,14 @@ from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
 from plait.report.terminal.summary import Screen
-from plait.results.read import StudyFile, read_study
+from plait.results.read import read_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from plait.analysis.model import StudiesComparison
+    from plait.dataset.study_file import StudyFile
 
 MOST_SENTENCES = 12
 _MANY_FIELDS = 6

@@ -71,7 +71,7 @@ class Caution(BaseModel):
     """The cases that it holds for, when there are others."""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is the matter with what, and in which cases: a sentence without remedy and code."""
         subject = "" if self.where is None else f"{self.where}: "
         if not self.cases:
@@ -81,7 +81,7 @@ class Caution(BaseModel):
 
     def __str__(self) -> str:
         remedy = "" if self.remedy is None else f"; {self.remedy}"
-        return f"{self.told}{remedy} [{self.code}]"
+        return f"{self.summary}{remedy} [{self.code}]"
 
 
 def is_complete(cautions: Iterable[Caution]) -> bool:

@@ -51,12 +51,12 @@ class Mistake:
     """Both from 1; None where there is no text."""
     path: str
     """`network.links.h1-s1.rate`; empty for the file as a whole."""
-    what: str
+    message: str
     """What is wrong; what would be right."""
 
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
-        line = ": ".join(part for part in (place, self.path, self.what) if part)
+        line = ": ".join(part for part in (place, self.path, self.message) if part)
         return printable(line, keep="")  # nothing of a file's may break the line
 
 

@@ -174,22 +174,22 @@ class Folder:
 
     def files(self) -> list[tuple[str, ...]]:
         """Return the paths of all files in this folder and below (UnfitError where one is a link or no file)."""
-        found: list[tuple[str, ...]] = []
-        waiting: list[tuple[str, ...]] = [()]
-        while waiting:
-            place = waiting.pop()
+        paths: list[tuple[str, ...]] = []
+        pending: list[tuple[str, ...]] = [()]
+        while pending:
+            place = pending.pop()
             folder = Folder(self.root, self.inside + place)
             for name, mode in folder._modes().items():
                 folder._check(name)
                 if stat.S_ISDIR(mode) and len(place) < MOST_DEPTH:
-                    waiting.append((*place, name))
+                    pending.append((*place, name))
                 elif stat.S_ISREG(mode):
-                    found.append((*place, name))
+                    paths.append((*place, name))
                 else:
                     raise folder._unfit(name, mode)
-            if len(found) + len(waiting) > MOST_FILES:
+            if len(paths) + len(pending) > MOST_FILES:
                 raise self._refused(errno.EFBIG, "", f"it holds more than {MOST_FILES} files and folders")
-        return sorted(found)
+        return sorted(paths)
 
     def copy(self, target: Folder) -> None:
         """Copy all files in this folder and below to `target`, which is made (OSError)."""
@@ -274,9 +274,9 @@ class Folder:
                 raise self._named(error, name) from error
 
     def _check(self, name: str) -> None:
-        why = wrong_name(name)
-        if why is not None:
-            raise self._refused(errno.EINVAL, "", f"there is no file {name[:80]!r} in a folder: {why}")
+        reason = wrong_name(name)
+        if reason is not None:
+            raise self._refused(errno.EINVAL, "", f"there is no file {name[:80]!r} in a folder: {reason}")
 
     def _not_a_folder(self, parent: Folder, descriptor: int, name: str) -> OSError:
         mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
@@ -296,8 +296,8 @@ class Folder:
     def _link(self, name: str) -> OSError:
         return self._refused(errno.ELOOP, name, "it is a symbolic link, which plait does not follow")
 
-    def _refused(self, number: int, name: str, why: str) -> OSError:
-        return UnfitError(number, why, str(self.path / name))
+    def _refused(self, number: int, name: str, reason: str) -> OSError:
+        return UnfitError(number, reason, str(self.path / name))
 
     def _named(self, error: OSError, name: str) -> OSError:
         if isinstance(error, UnfitError):

@@ -25,7 +25,7 @@ _QUANTITY = re.compile(r"([+-]?)(\d{1,40}(?:\.\d{1,20})?|\.\d{1,20})\s*([^\d\s.+
 _LONGEST = 60
 
 
-def _shown(value: object) -> str:
+def _abbreviated(value: object) -> str:
     """The value as a message shows it: never longer than a line."""
     text = (
         str(value)[: _LONGEST + 1].encode("unicode_escape").decode() if isinstance(value, str) else str(value)
@@ -34,27 +34,29 @@ def _shown(value: object) -> str:
     return f"'{text}'" if isinstance(value, str) else text
 
 
-def _split(value: object, what: str, example: str) -> tuple[Fraction, str]:
+def _split(value: object, noun: str, example: str) -> tuple[Fraction, str]:
     """A quantity as its number and its unit; ValueError when it has not exactly this form."""
     if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
-        raise ValueError(f"{_kind(value)} is not {what}; write for example {example}")
+        raise ValueError(f"{_kind(value)} is not {noun}; write for example {example}")
     text = str(value).strip()
-    found = _QUANTITY.fullmatch(text)
-    if found is None and len(text) > _LONGEST and text[:_LONGEST].isdigit():
-        raise ValueError(f"{_shown(value)} has far too many digits; write for example {example}")
-    if found is None:
-        raise ValueError(f"{_shown(value)} is not {what}; write a number and its unit, for example {example}")
-    sign, number, unit = found.groups()
+    match = _QUANTITY.fullmatch(text)
+    if match is None and len(text) > _LONGEST and text[:_LONGEST].isdigit():
+        raise ValueError(f"{_abbreviated(value)} has far too many digits; write for example {example}")
+    if match is None:
+        raise ValueError(
+            f"{_abbreviated(value)} is not {noun}; write a number and its unit, for example {example}"
+        )
+    sign, number, unit = match.groups()
     if sign == "-":
-        raise ValueError(f"{_shown(value)} is negative; write for example {example}")
+        raise ValueError(f"{_abbreviated(value)} is negative; write for example {example}")
     if not unit:
-        raise ValueError(f"{_shown(value)} has no unit; write for example {example}")
+        raise ValueError(f"{_abbreviated(value)} has no unit; write for example {example}")
     return Fraction(number), unit.strip()
 
 
 def _kind(value: object) -> str:
     names = {bool: "true/false", type(None): "nothing", list: "a list", dict: "a mapping"}
-    return names.get(type(value), _shown(value))
+    return names.get(type(value), _abbreviated(value))
 
 
 class Text:
@@ -90,7 +92,7 @@ class Text:
 class _Quantity(Text):
     """What rates, times and sizes share: reading, bounds, exact printing, the schema."""
 
-    what: ClassVar[str]
+    noun: ClassVar[str]
     example: ClassVar[str]
     units: ClassVar[dict[str, int]]
     """The units by the name under which they are printed, the smallest (1) first."""
@@ -107,34 +109,38 @@ class _Quantity(Text):
         """The quantity that `value` says; ValueError says what is wrong and what would be right."""
         if isinstance(value, cls):
             return value
-        number, unit = _split(value, cls.what, cls.example)
+        number, unit = _split(value, cls.noun, cls.example)
         factor = cls._factor(unit)
         exact = number * factor
         if exact.denominator != 1:
             smallest = next(iter(cls.units))
-            raise ValueError(f"{_shown(value)} is finer than 1 {smallest}; round it to whole {smallest}")
+            raise ValueError(
+                f"{_abbreviated(value)} is finer than 1 {smallest}; round it to whole {smallest}"
+            )
         return cls._bounded(int(exact), value)
 
     @classmethod
     def _factor(cls, unit: str) -> int:
-        known = {name.lower(): n for name, n in cls.units.items()} if cls.any_case else cls.units
-        factor = known.get(unit.lower() if cls.any_case else unit)
+        factors = {name.lower(): n for name, n in cls.units.items()} if cls.any_case else cls.units
+        factor = factors.get(unit.lower() if cls.any_case else unit)
         if factor is not None:
             return factor
         hint = cls.hints.get(unit.lower())
         names = ", ".join(cls.units)
         raise ValueError(
-            f"'{_shown(unit)[1:-1]}' is not a unit of {cls.what}; " + (hint or f"units are {names}")
+            f"'{_abbreviated(unit)[1:-1]}' is not a unit of {cls.noun}; " + (hint or f"units are {names}")
         )
 
     @classmethod
     def _bounded(cls, base: int, value: object) -> Self:
         if not cls.least <= base <= cls.most:
             low, high = cls._print(cls.least), cls._print(cls.most)
-            raise ValueError(f"{_shown(value)} is out of range; write something from {low} to {high}")
+            raise ValueError(f"{_abbreviated(value)} is out of range; write something from {low} to {high}")
         if base % cls.step:
             grain = cls._print(cls.step)
-            raise ValueError(f"{_shown(value)} is finer than {grain}; round it to a multiple of {grain}")
+            raise ValueError(
+                f"{_abbreviated(value)} is finer than {grain}; round it to a multiple of {grain}"
+            )
         return cls(base)  # type: ignore[call-arg]  # every subclass is an int
 
     @classmethod
@@ -158,7 +164,7 @@ class _Quantity(Text):
         return {
             "type": "string",
             "pattern": rf"^\+?(\d+(\.\d+)?|\.\d+)\s*({names})$",
-            "description": f"{cls.what}, from {cls._print(cls.least)} to {cls._print(cls.most)}",
+            "description": f"{cls.noun}, from {cls._print(cls.least)} to {cls._print(cls.most)}",
             "examples": [cls.example.split()[0]],
         }
 
@@ -166,7 +172,7 @@ class _Quantity(Text):
 class Rate(_Quantity, int):
     """A rate in bit/s."""
 
-    what = "a rate"
+    noun = "a rate"
     example = "5mbit"
     units: ClassVar = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
     any_case = True
@@ -185,7 +191,7 @@ class Rate(_Quantity, int):
 class Duration(_Quantity, int):
     """A length of time in nanoseconds."""
 
-    what = "a time"
+    noun = "a time"
     example = "20ms"
     units: ClassVar = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
     any_case = True
@@ -199,8 +205,8 @@ class Duration(_Quantity, int):
     @classmethod
     def _print(cls, base: int) -> str:
         # 90s reads better than 1500000ms and 60s better than 1min, so minutes and hours are only read
-        shown = {name: n for name, n in cls.units.items() if name not in ("min", "h")}
-        for name, factor in reversed(shown.items()):
+        units = {name: n for name, n in cls.units.items() if name not in ("min", "h")}
+        for name, factor in reversed(units.items()):
             if base % factor == 0 and base:
                 return f"{base // factor}{name}"
         return "0s"
@@ -214,7 +220,7 @@ class Duration(_Quantity, int):
 class Size(_Quantity, int):
     """A number of bytes."""
 
-    what = "a size"
+    noun = "a size"
     example = "64KB (64 000 bytes) or 64KiB (65 536 bytes)"
     units: ClassVar = {
         "B": 1, "KB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20, "GB": 10**9, "GiB": 2**30, "TB": 10**12,
@@ -249,10 +255,10 @@ class Ratio(Text, float):
         number, unit = _split(value, "a ratio", "1%")
         if unit != "%":
             raise ValueError(
-                f"'{_shown(unit)[1:-1]}' is not a unit of a ratio; write a percentage such as 1%"
+                f"'{_abbreviated(unit)[1:-1]}' is not a unit of a ratio; write a percentage such as 1%"
             )
         if number > 100:
-            raise ValueError(f"{_shown(value)} is out of range; write something from 0% to 100%")
+            raise ValueError(f"{_abbreviated(value)} is out of range; write something from 0% to 100%")
         return cls(number / 100)
 
     def __str__(self) -> str:
@@ -278,9 +284,9 @@ class Packets(Text, float):
             return value
         number, unit = _split(value, "a number of packets", "4pkt")
         if unit != "pkt":
-            raise ValueError(f"'{_shown(unit)[1:-1]}' is not a unit of packets; write for example 4pkt")
+            raise ValueError(f"'{_abbreviated(unit)[1:-1]}' is not a unit of packets; write for example 4pkt")
         if not 1 <= number <= cls.most:
-            raise ValueError(f"{_shown(value)} is out of range; write 1pkt to {cls.most}pkt")
+            raise ValueError(f"{_abbreviated(value)} is out of range; write 1pkt to {cls.most}pkt")
         return cls(number)
 
     def __str__(self) -> str:
@@ -319,22 +325,24 @@ class Queue(Text):
             if name != "pkt":
                 raise ValueError(f"'{unit}' is not a unit of a queue; write {number}pkt")
             if number.denominator != 1 or not 1 <= number <= cls.most_packets:
-                raise ValueError(f"{_shown(value)} is out of range; write 1pkt to {cls.most_packets}pkt")
+                raise ValueError(
+                    f"{_abbreviated(value)} is out of range; write 1pkt to {cls.most_packets}pkt"
+                )
             return cls(number, "pkt")
         if name == "bdp":
             if not 0 < number <= cls.most_bdp:
                 raise ValueError(
-                    f"{_shown(value)} is out of range; write more than 0bdp, up to {cls.most_bdp}bdp"
+                    f"{_abbreviated(value)} is out of range; write more than 0bdp, up to {cls.most_bdp}bdp"
                 )
             return cls(number, "bdp")
         try:
             return cls(int(Size.parse(value)), "B")
-        except ValueError as wrong:
-            if "not a unit" not in str(wrong):
+        except ValueError as error:
+            if "not a unit" not in str(error):
                 raise
             hint = Size.hints.get(name)
             raise ValueError(
-                f"'{_shown(unit)[1:-1]}' is not a unit of a queue; {hint or f'write for example {example}'}"
+                f"'{_abbreviated(unit)[1:-1]}' is not a unit of a queue; {hint or f'write for example {example}'}"
             ) from None
 
     def __str__(self) -> str:

@@ -208,7 +208,7 @@ def test_two_buckets_cannot_hold_the_same_direction() -> None:
 def test_what_makes_no_sense_is_said_where_it_stands(link: str, path: str, what: str) -> None:
     (mistake,) = mistakes(direct(f"a-b: {link}"))
     assert mistake.path == f"network.links.a-b.{path}"
-    assert what in mistake.what
+    assert what in mistake.message
     assert mistake.line is not None
 
 

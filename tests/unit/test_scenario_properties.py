@@ -88,7 +88,7 @@ def answer(text: str, overrides: tuple[str, ...] = ()) -> bool:
 def located(wrong: ScenarioError) -> None:
     assert wrong.mistakes
     for mistake in wrong.mistakes:
-        assert mistake.what
+        assert mistake.message
         assert len(str(mistake).splitlines()) == 1
         assert mistake.source.startswith(("t.yaml", "--set"))
 

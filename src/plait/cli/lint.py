@@ -82,7 +82,7 @@ def _ask_kernel(cases: Sequence[Case]) -> bool:
 def _worded(caution: Caution, source: str) -> str:
     """`FILE:LINE:COLUMN: where: message [code]`, and the remedy below it."""
     place = source if caution.line is None else f"{source}:{caution.line}:{caution.column}"
-    text = _filled(f"{place}: {caution.told} [{caution.code}]", "")
+    text = _filled(f"{place}: {caution.summary} [{caution.code}]", "")
     return text if caution.remedy is None else f"{text}\n{_filled(f'remedy: {caution.remedy}', INDENT)}"
 
 

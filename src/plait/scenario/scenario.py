@@ -16,10 +16,10 @@ from pydantic import (
 
 from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.check.references import check
-from plait.scenario.generators.written import Mistakes, write_out
+from plait.scenario.generators.written import GeneratorMistakes, write_out
 from plait.scenario.mistakes import as_one_error
 from plait.scenario.model import ScenarioModel
-from plait.scenario.read.messages import found_in
+from plait.scenario.read.messages import mistakes_in
 
 
 class Scenario(ScenarioModel):
@@ -36,12 +36,12 @@ class Scenario(ScenarioModel):
             if written is None:
                 return handler(value)
             scenario = handler(written.fields)
-        except Mistakes as wrong:
-            raise as_one_error(wrong.found) from wrong
-        except ValidationError as wrong:
+        except GeneratorMistakes as error:
+            raise as_one_error(error.mistakes) from error
+        except ValidationError as error:
             if written is None:
                 raise
-            raise as_one_error(written.told_once(found_in(wrong, cls))) from wrong
+            raise as_one_error(written.relocated(mistakes_in(error, cls))) from error
         scenario._written = written  # noqa: SLF001 - its own, while it is made
         return scenario
 
@@ -56,7 +56,7 @@ class Scenario(ScenarioModel):
     def _holds_together(self, info: ValidationInfo) -> Scenario:
         mistakes = check(self, states_known=not (info.context or {}).get(WITHOUT_STATES))
         if self._written is not None:
-            mistakes = self._written.told_once(mistakes)
+            mistakes = self._written.relocated(mistakes)
         if mistakes:
             raise as_one_error(mistakes)
         return self

@@ -182,7 +182,7 @@ def _value(text: str, value: str) -> Any:
     try:
         return read(value).value
     except Refused as refused:
-        raise RequestError(f"--what-if {text}: {refused.what}") from refused
+        raise RequestError(f"--what-if {text}: {refused.reason}") from refused
 
 
 def _effect(bench: Bench, what: str, fields: Fields, cause: Cause | None, flow: FlowExplanation) -> Effect:

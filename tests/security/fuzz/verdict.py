@@ -113,7 +113,7 @@ def _unlocated(error: ScenarioError, source: str) -> str | None:
         placed = mistake.line is not None and mistake.column is not None and mistake.source == source
         if not placed and not mistake.source.startswith("--set "):
             return f"no place: {text[:300]}"
-        if not mistake.what or len(text.splitlines()) != 1 or not text.isprintable():
+        if not mistake.message or len(text.splitlines()) != 1 or not text.isprintable():
             return f"not one line: {text[:300]!r}"
         if len(text) > 1000 and not mistake.source.startswith("--set "):
             return f"a line of {len(text)} characters: {text[:300]}"

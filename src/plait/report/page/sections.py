@@ -209,7 +209,7 @@ def cautions(found: Sequence[Caution]) -> str:
     if not found:
         return ""
     items = "".join(
-        f"<li class='{'loud' if caution.code in LOUD else ''}'>{escape(caution.told)}"
+        f"<li class='{'loud' if caution.code in LOUD else ''}'>{escape(caution.summary)}"
         f"<code>{escape(caution.code)}</code>"
         f"{f'<small>{escape(caution.remedy)}</small>' if caution.remedy else ''}</li>"
         for caution in found

@@ -85,7 +85,7 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
                 screen.line(left_out)
             screen.line(f"Published: {summary.published_source}.", style="dim")
         for caution in cautions[:MOST_CAUTIONS]:
-            screen.line(f"Caution: {caution.told}", style="bold red" if caution.code in LOUD else "yellow")
+            screen.line(f"Caution: {caution.summary}", style="bold red" if caution.code in LOUD else "yellow")
         if len(cautions) > MOST_CAUTIONS:
             screen.line(f"{len(cautions) - MOST_CAUTIONS} more cautions are in the report.")
         screen.line(f"Report: {study_dir / 'report.html'}", soft_wrap=True)

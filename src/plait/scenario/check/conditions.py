@@ -26,12 +26,12 @@ RED_BITS = 31
 
 def link_mistakes(link: LinkSpec) -> tuple[FieldMistake, ...]:
     """Return what both directions of a link cannot mean together."""
-    met: dict[FieldMistake, None] = {}
-    for side, own in (("forward", link.forward), ("backward", link.backward)):
-        for fields, what in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
-            given = own is not None and fields[0] in own.model_fields_set
-            met[((side, *fields) if given else fields), what] = None
-    return tuple(met)
+    mistakes: dict[FieldMistake, None] = {}
+    for side, direction in (("forward", link.forward), ("backward", link.backward)):
+        for fields, message in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
+            overridden = direction is not None and fields[0] in direction.model_fields_set
+            mistakes[((side, *fields) if overridden else fields), message] = None
+    return tuple(mistakes)
 
 
 def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
@@ -46,8 +46,8 @@ def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[FieldMistak
         yield from _aqm(conditions, mtu)
     if conditions.bucket is not None and conditions.rate is not None:
         yield from (
-            (("bucket", *fields), what)
-            for fields, what in bucket_mistakes(conditions.bucket, conditions.rate, mtu, "rate")
+            (("bucket", *fields), message)
+            for fields, message in bucket_mistakes(conditions.bucket, conditions.rate, mtu, "rate")
         )
 
 
@@ -135,7 +135,7 @@ def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> It
 def _aqm(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
     aqm, queue = conditions.aqm, conditions.queue
     assert aqm is not None  # as the caller saw
-    counts_packets = aqm.codel or aqm.fq_codel or (aqm.red is not None and _own_curve(aqm.red))
+    counts_packets = aqm.codel or aqm.fq_codel or (aqm.red is not None and _needs_plait_qdisc(aqm.red))
     if counts_packets and queue is not None and queue.unit == "B":
         how = "red with gentle or points" if aqm.red is not None else aqm.kind
         yield (
@@ -149,7 +149,7 @@ def _aqm(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
             yield from _codel(spec, aqm.kind)
 
 
-def _own_curve(red: RedSpec) -> bool:
+def _needs_plait_qdisc(red: RedSpec) -> bool:
     """Whether it takes plait's own qdisc, as Linux's cannot draw the curve."""
     return red.gentle or red.points is not None
 

@@ -38,28 +38,34 @@ def check_events(
         for forward in (True, False)
     }
     states: dict[str, _LinkState] = {}
-    everything = happenings(scenario.events)
-    states_known &= all(one.link in names or one.link in directions for one in everything)
-    for one in everything:
-        key, forward = (one.link, None) if one.link in names else directions.get(one.link, (None, None))
+    changes = happenings(scenario.events)
+    states_known &= all(change.link in names or change.link in directions for change in changes)
+    for change in changes:
+        key, forward = (
+            (change.link, None) if change.link in names else directions.get(change.link, (None, None))
+        )
         if key is None:
-            if one.link not in scenario.network.links:
-                yield _unknown(one, names, directions)
+            if change.link not in scenario.network.links:
+                yield _no_such_link(change, names, directions)
         elif not states_known:
             continue
-        elif forward is None or one.kind in ("cut", "up"):
+        elif forward is None or change.kind in ("cut", "up"):
             state = states[key] = states.get(key) or _LinkState(scenario, key)
-            yield from state.take(one, (True, False) if forward is None else (forward,))
+            yield from state.apply(change, (True, False) if forward is None else (forward,))
         else:
             side = "forward" if forward else "backward"
-            right = f"write cut: {one.link}" if one.kind == "down" else f"write {key}: {{{side}: {{..}}}}"
-            yield one.where, f"'{one.link}' is one direction of {key}, and this is for links; {right}"
+            right = (
+                f"write cut: {change.link}" if change.kind == "down" else f"write {key}: {{{side}: {{..}}}}"
+            )
+            yield change.where, f"'{change.link}' is one direction of {key}, and this is for links; {right}"
 
 
-def _unknown(one: Happening, links: Mapping[str, object], directions: Mapping[str, object]) -> FieldMistake:
-    known = directions if "->" in one.link else links
-    what = "direction" if "->" in one.link else "link"
-    return one.where, f"there is no {what} '{one.link[:60]}'; {nearest(one.link, known)}"
+def _no_such_link(
+    change: Happening, links: Mapping[str, object], directions: Mapping[str, object]
+) -> FieldMistake:
+    names = directions if "->" in change.link else links
+    noun = "direction" if "->" in change.link else "link"
+    return change.where, f"there is no {noun} '{change.link[:60]}'; {nearest(change.link, names)}"
 
 
 class _LinkState:
@@ -72,70 +78,78 @@ class _LinkState:
         self._cut: dict[bool, int] = {}
         self._now = {forward: self._link.conditions(forward=forward) for forward in (True, False)}
 
-    def take(self, one: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
+    def apply(self, change: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
         """Changes the state; tells why the happening makes no sense in it."""
-        since = self._down if one.kind == "down" else None
-        if one.kind == "cut":
+        since = self._down if change.kind == "down" else None
+        if change.kind == "cut":
             since = max((self._cut[side] for side in sides if side in self._cut), default=None)
         if since is not None:
-            was = "down" if one.kind == "down" else "cut"
+            was = "down" if change.kind == "down" else "cut"
             yield (
-                one.where,
-                f"{one.link} is {was} since {Duration(since)} already; bring it up first, or leave this out",
+                change.where,
+                f"{change.link} is {was} since {Duration(since)} already; bring it up first, or leave this out",
             )
-        elif one.kind == "down":
-            self._down = one.at
-        elif one.kind == "cut":
-            self._cut |= dict.fromkeys(sides, one.at)
-        elif one.kind == "up":
-            yield from self._up(one, sides)
+        elif change.kind == "down":
+            self._down = change.at
+        elif change.kind == "cut":
+            self._cut |= dict.fromkeys(sides, change.at)
+        elif change.kind == "up":
+            yield from self._up(change, sides)
         else:
-            yield from self._set(one)
+            yield from self._set(change)
 
-    def _up(self, one: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
+    def _up(self, change: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
         cut = [self._cut.pop(side) for side in sides if side in self._cut]
         was_down = len(sides) == 2 and self._down is not None
         if was_down:
             self._down = None
-        if not cut and not was_down and one.where[-1] != "to":
-            yield one.where, f"{one.link} is neither down nor cut at {Duration(one.at)}; leave this out"
+        if not cut and not was_down and change.where[-1] != "to":
+            yield (
+                change.where,
+                f"{change.link} is neither down nor cut at {Duration(change.at)}; leave this out",
+            )
 
-    def _followed(self, one: Happening, given: dict[str, object], before: Conditions) -> list[FieldMistake]:
+    def _trace_mistakes(
+        self, change: Happening, values: dict[str, object], before: Conditions
+    ) -> list[FieldMistake]:
         """What a trace says is not set by events, nor is there another trace in the course of a trial."""
-        found: list[FieldMistake] = []
-        if "trace" in given:
-            found.append(
-                ((*one.where, "trace"), "a trace is followed from the start; give it under network.links")
+        mistakes: list[FieldMistake] = []
+        if "trace" in values:
+            mistakes.append(
+                ((*change.where, "trace"), "a trace is followed from the start; give it under network.links")
             )
         if before.trace is not None:
             ruled = ("rate",) if before.trace.kind == "mahimahi" else ("rate", "delay", "loss")
-            what = f"{self._key} follows a trace, which says its conditions; leave this out, or the trace"
-            found += [((*one.where, field), what) for field in ruled if field in given]
-        return found
+            message = f"{self._key} follows a trace, which says its conditions; leave this out, or the trace"
+            mistakes += [((*change.where, field), message) for field in ruled if field in values]
+        return mistakes
 
-    def _set(self, one: Happening) -> Iterator[FieldMistake]:
-        assert one.change is not None  # happenings say what is set
-        found: list[FieldMistake] = []
+    def _set(self, change: Happening) -> Iterator[FieldMistake]:
+        assert change.change is not None  # happenings say what is set
+        mistakes: list[FieldMistake] = []
         for forward in (True, False):
-            given = one.change.given(forward=forward)
+            values = change.change.given(forward=forward)
             before = self._now[forward]
             after = Conditions.model_construct(
-                **({n: getattr(before, n) for n in Conditions.model_fields} | given)
+                **({n: getattr(before, n) for n in Conditions.model_fields} | values)
             )
-            found += [
-                ((*one.where, field), f"an event cannot take the {field} away; give another value")
+            mistakes += [
+                ((*change.where, field), f"an event cannot take the {field} away; give another value")
                 for field in ("rate", "queue")
-                if field in given and given[field] is None
+                if field in values and values[field] is None
             ]
-            found += self._followed(one, given, before)
-            if "rate" in given and before.rate is None and before.trace is None:
-                what = (
+            mistakes += self._trace_mistakes(change, values, before)
+            if "rate" in values and before.rate is None and before.trace is None:
+                message = (
                     f"{self._key} has no rate that could change; give it one under network.links.{self._key} "
                     "(an event can change a rate, and not add one)"
                 )
-                found.append(((*one.where, "rate"), what))
-            found += [((*one.where, *at), what) for at, what in condition_mistakes(after, self._link.mtu)]
+                mistakes.append(((*change.where, "rate"), message))
+            mistakes += [
+                ((*change.where, *where), message)
+                for where, message in condition_mistakes(after, self._link.mtu)
+            ]
             self._now[forward] = after
-        if not any(one.change.given(forward=forward) for forward in (True, False)):
-            found.append((one.where, "nothing is set; give a condition, such as rate: 2mbit"))
-        yield from dict.fromkeys(found)
+        if not any(change.change.given(forward=forward) for forward in (True, False)):
+            mistakes.append((change.where, "nothing is set; give a condition, such as rate: 2mbit"))
+        yield from dict.fromkeys(mistakes)

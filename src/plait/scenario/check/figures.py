@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.scenario.fields.figures import METRICS, OVER_TIME, RESERVED
 from plait.scenario.read.wording import nearest
-from plait.scenario.vary.text import tried
+from plait.scenario.vary.text import varied_fields
 from plait.scenario.vary.unvaried import field_named
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterator[FieldMistake]:
     """Every mistake in what figures name: metrics, fields that do not vary, names that stand twice."""
-    known = list(dict.fromkeys(key for _, key, _ in tried(vary)))
+    varied = list(dict.fromkeys(key for _, key, _ in varied_fields(vary)))
     seen: set[str] = set()
     for i, figure in enumerate(figures):
         here: Where = ("figures", i)
@@ -29,7 +29,7 @@ def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterat
             yield (*here, "name"), f"'{figure.name}' is a figure that there always is; take another name"
         seen.add(figure.name)
         yield from _metric(figure, here)
-        yield from _fields(figure, here, known)
+        yield from _fields(figure, here, varied)
 
 
 def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
@@ -43,14 +43,14 @@ def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
         yield (*here, "metric"), f"there is no metric '{metric[:60]}'; {right}"
 
 
-def _fields(figure: FigureSpec, here: Where, known: Sequence[str]) -> Iterator[FieldMistake]:
+def _fields(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
     for part in ("x", "y", "facets"):
         name = getattr(figure, part)
-        if name is not None and field_named(known, name) is None:
-            yield (*here, part), _unknown(name, known)
+        if name is not None and field_named(varied, name) is None:
+            yield (*here, part), _not_varied(name, varied)
     for name in figure.only:
-        if field_named(known, name) is None:
-            yield (*here, "only", name), _unknown(name, known)
+        if field_named(varied, name) is None:
+            yield (*here, "only", name), _not_varied(name, varied)
     allowed = {
         "line": ("x", "facets"),
         "heat-map": ("x", "y"),
@@ -60,14 +60,14 @@ def _fields(figure: FigureSpec, here: Where, known: Sequence[str]) -> Iterator[F
     for part in ("x", "y", "facets"):
         if getattr(figure, part) is not None and part not in allowed:
             yield (*here, part), f"a figure of kind {figure.kind} has no {part}; leave it out"
-    if figure.kind in {"line", "heat-map", "scatter"} and not known:
+    if figure.kind in {"line", "heat-map", "scatter"} and not varied:
         yield (
             (*here, "kind"),
             f"nothing varies, so there is nothing along the axes of a {figure.kind}; see vary",
         )
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
-    if not known:
+def _not_varied(name: str, varied: Sequence[str]) -> str:
+    if not varied:
         return f"'{name[:60]}' does not vary; nothing does: see vary"
-    return f"'{name[:60]}' does not vary, or means several; {nearest(name, known) or 'see vary'}"
+    return f"'{name[:60]}' does not vary, or means several; {nearest(name, varied) or 'see vary'}"

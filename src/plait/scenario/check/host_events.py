@@ -21,30 +21,31 @@ if TYPE_CHECKING:
 def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:
     """Mistakes that need no addresses: nodes and links that there are not, and endpoints that nobody manages."""
     hosts, nodes = scenario.network.hosts, {**scenario.network.hosts, **scenario.network.routers}
-    for one in host_happenings(scenario.events):
-        known, kind = (nodes, "host or router") if one.what == "sysctls" else (hosts, "host")
-        if one.host not in known:
-            field = one.where[:4]
-            yield field, f"no {kind} is called '{one.host[:40]}'; {nearest(one.host, known)}"
-        elif one.what != "sysctls" and scenario.mptcp.subflows_per_path > 1:
+    for change in host_happenings(scenario.events):
+        names, kind = (nodes, "host or router") if change.what == "sysctls" else (hosts, "host")
+        if change.host not in names:
+            field = change.where[:4]
+            yield field, f"no {kind} is called '{change.host[:40]}'; {nearest(change.host, names)}"
+        elif change.what != "sysctls" and scenario.mptcp.subflows_per_path > 1:
             yield (
-                one.where[:3],
+                change.where[:3],
                 "with subflows_per_path plait opens the subflows, at the beginning; leave one of the two out",
             )
-        elif one.what in ("remove", "change", "add"):
-            yield from _place(one, links_of.get(one.host, set()))
+        elif change.what in ("remove", "change", "add"):
+            yield from _endpoint_mistakes(change, links_of.get(change.host, set()))
 
 
-def _place(one: HostHappening, own: set[str]) -> Iterator[FieldMistake]:
+def _endpoint_mistakes(change: HostHappening, links: set[str]) -> Iterator[FieldMistake]:
     """The link or the address of an endpoint."""
-    if isinstance(one.detail, str):
-        if one.detail not in own and not is_address(one.detail):
-            what = f"{one.host} has no link '{one.detail[:40]}', nor is that an address; {nearest(one.detail, own)}"
-            yield one.where, what
+    if isinstance(change.detail, str):
+        if change.detail not in links and not is_address(change.detail):
+            guess = nearest(change.detail, links)
+            message = f"{change.host} has no link '{change.detail[:40]}', nor is that an address; {guess}"
+            yield change.where, message
         return
-    assert isinstance(one.detail, (EndpointChange, EndpointSpec))
-    link, address = one.detail.link, one.detail.address
-    if link is not None and link not in own:
-        yield (*one.where, "link"), f"{one.host} has no link '{link[:40]}'; {nearest(link, own)}"
+    assert isinstance(change.detail, (EndpointChange, EndpointSpec))
+    link, address = change.detail.link, change.detail.address
+    if link is not None and link not in links:
+        yield (*change.where, "link"), f"{change.host} has no link '{link[:40]}'; {nearest(link, links)}"
     if address is not None and not is_address(address):
-        yield (*one.where, "address"), f"'{address[:40]}' is not an address; write for example 10.0.1.1"
+        yield (*change.where, "address"), f"'{address[:40]}' is not an address; write for example 10.0.1.1"

@@ -27,35 +27,37 @@ def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     for i, program in enumerate(scenario.programs):
         here: Where = ("programs", i)
         if program.node not in nodes:
-            known = nearest(program.node, nodes)
-            yield (*here, "node"), f"no host or router is called '{program.node[:40]}'; {known}"
+            guess = nearest(program.node, nodes)
+            yield (*here, "node"), f"no host or router is called '{program.node[:40]}'; {guess}"
         name = program_name(program, i)
         if program.name is not None and name in names:
             yield (*here, "name"), f"another program above is called '{name}'; choose another name"
         for place, other in enumerate(program.after):
             if other not in names:
-                known = nearest(other, names) or "name one"
-                yield (*here, "after", place), f"no program above is called '{other}'; {known}"
-            elif not _is_waited_for(scenario.programs[names[other]]):
-                what = f"'{other}' is never ready and does not end; give it ready, for example ready: {{tcp: 80}}"
-                yield (*here, "after", place), what
+                guess = nearest(other, names) or "name one"
+                yield (*here, "after", place), f"no program above is called '{other}'; {guess}"
+            elif not _can_be_awaited(scenario.programs[names[other]]):
+                message = f"'{other}' is never ready and does not end; give it ready, for example ready: {{tcp: 80}}"
+                yield (*here, "after", place), message
         names.setdefault(name, i)
         yield from _transport(scenario, i, transports)
         if program.stop.at is not None and program.until == "exit":
-            what = "it ends by itself (until: exit), and is stopped; leave one of them out"
-            yield (*here, "stop", "at"), what
+            message = "it ends by itself (until: exit), and is stopped; leave one of them out"
+            yield (*here, "stop", "at"), message
     yield from _end(scenario)
 
 
-def _is_waited_for(program: ProgramSpec) -> bool:
+def _can_be_awaited(program: ProgramSpec) -> bool:
     return program.ready is not None or program.until == "exit"
 
 
-def _transport(scenario: ScenarioModel, i: int, known: dict[str, tuple[str, str]]) -> Iterator[FieldMistake]:
+def _transport(
+    scenario: ScenarioModel, i: int, transports: dict[str, tuple[str, str]]
+) -> Iterator[FieldMistake]:
     """The kernel's switch is a namespace's, so all programs of a node have one transport."""
     program = scenario.programs[i]
     transport = program.transport or scenario.transport
-    first, other = known.setdefault(program.node, (transport, program_name(program, i)))
+    first, other = transports.setdefault(program.node, (transport, program_name(program, i)))
     if first != transport:
         yield (
             ("programs", i, *(("transport",) if program.transport else ())),

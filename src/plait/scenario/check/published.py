@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.scenario.read.wording import nearest
-from plait.scenario.vary.text import tried
+from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,15 +18,17 @@ def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """Settings vary, and groups are there."""
     if scenario.published is None:
         return
-    varied = {name for _, name, _ in tried(scenario.vary)}
+    varied = {name for _, name, _ in varied_fields(scenario.vary)}
     groups = {entry.flow.group for entry in scenario.traffic if entry.flow.group is not None}
     for i, value in enumerate(scenario.published.values):
         here: Where = ("published", "values", i)
         for name in value.case:
             if name not in varied:
-                what = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'leave it out'}"
-                yield (*here, "case", name), what
+                message = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'leave it out'}"
+                yield (*here, "case", name), message
         for group in value.each:
             if group not in groups:
-                what = f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'give flows one'}"
-                yield (*here, "each", group), what
+                message = (
+                    f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'give flows one'}"
+                )
+                yield (*here, "each", group), message

@@ -86,15 +86,15 @@ def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[FieldMi
         here: Where = ("network", "links", key)
         try:
             name = read_link_name(key, nodes)
-        except ValueError as wrong:
-            yield here, str(wrong)
+        except ValueError as error:
+            yield here, str(error)
             continue
         names[key] = name
         pair = (frozenset((name.a, name.b)), name.suffix)
         if pair in seen:
             yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
         seen.setdefault(pair, key)
-        yield from (((*here, *fields), what) for fields, what in link_mistakes(link))
+        yield from (((*here, *fields), message) for fields, message in link_mistakes(link))
 
 
 def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
@@ -107,14 +107,14 @@ def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Fi
             here: Where = ("network", kind, node, "bucket")
             for i, link in enumerate(bucket.links or ()):
                 if link not in links_of[node]:
-                    what = f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
-                    yield (*here, "links", i), what
+                    message = f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
+                    yield (*here, "links", i), message
             used = [network.links[key] for key in (bucket.links or links_of[node]) if key in network.links]
             mtu = max((link.mtu for link in used), default=DEFAULT_MTU)
-            for fields, what in bucket_mistakes(bucket, bucket.peak, mtu, "peak"):
-                yield (*here, *fields), what
-            for fields, what in queue_mistakes(bucket.queue, mtu):
-                yield (*here, *fields), what
+            for fields, message in bucket_mistakes(bucket, bucket.peak, mtu, "peak"):
+                yield (*here, *fields), message
+            for fields, message in queue_mistakes(bucket.queue, mtu):
+                yield (*here, *fields), message
 
 
 def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
@@ -125,8 +125,8 @@ def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[
                 here: Where = ("network", kind, node, "addresses", link)
                 if link not in links_of[node]:
                     yield here, f"{node} has no link '{link[:40]}'; {nearest(link, links_of[node])}"
-                mistakes = [wrong for address in addresses if (wrong := _address_mistake(address))]
-                yield from ((here, wrong) for wrong in mistakes)
+                mistakes = [message for address in addresses if (message := _address_mistake(address))]
+                yield from ((here, message) for message in mistakes)
                 if not mistakes and len({ip_interface(address).version for address in addresses}) < len(
                     addresses
                 ):
@@ -143,8 +143,8 @@ def _nat(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldM
             elif link in options.nat[:i]:
                 yield here, f"'{link}' stands here twice; name each link once"
         if options.nat and links_of[router] <= set(options.nat):
-            what = f"all links of {router} lead outside; leave out those that lead to what is to be hidden"
-            yield ("network", "routers", router, "nat"), what
+            message = f"all links of {router} lead outside; leave out those that lead to what is to be hidden"
+            yield ("network", "routers", router, "nat"), message
 
 
 def _address_mistake(text: str) -> str | None:
@@ -179,11 +179,11 @@ def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[F
             )
         for i, endpoint in enumerate(endpoints):
             here: Where = ("mptcp", "endpoints", host, i)
-            own = links_of.get(host, set())
-            if endpoint.link is not None and host in hosts and endpoint.link not in own:
+            links = links_of.get(host, set())
+            if endpoint.link is not None and host in hosts and endpoint.link not in links:
                 yield (
                     (*here, "link"),
-                    f"{host} has no link '{endpoint.link[:40]}'; {nearest(endpoint.link, own)}",
+                    f"{host} has no link '{endpoint.link[:40]}'; {nearest(endpoint.link, links)}",
                 )
             if endpoint.address is not None and not is_address(endpoint.address):
                 yield (
@@ -211,13 +211,13 @@ def _unmanaged(scenario: ScenarioModel) -> Iterator[FieldMistake]:
 
 def _monitors(scenario: ScenarioModel) -> Iterator[FieldMistake]:
     """What is monitored exists."""
-    network, asked = scenario.network, scenario.monitors
+    network, monitors = scenario.network, scenario.monitors
     nodes = {**network.hosts, **network.switches, **network.routers}
-    for i, node in enumerate((asked.interfaces and asked.interfaces.nodes) or ()):
+    for i, node in enumerate((monitors.interfaces and monitors.interfaces.nodes) or ()):
         if node not in nodes:
-            at: Where = ("monitors", "interfaces", "nodes", i)
-            yield at, f"no node is called '{node[:40]}'; {nearest(node, nodes)}"
-    for i, name in enumerate(asked.capture.on if asked.capture else ()):
+            here: Where = ("monitors", "interfaces", "nodes", i)
+            yield here, f"no node is called '{node[:40]}'; {nearest(node, nodes)}"
+    for i, name in enumerate(monitors.capture.on if monitors.capture else ()):
         if name not in nodes and name not in network.links:
-            known = nearest(name, [*nodes, *network.links])
-            yield ("monitors", "capture", "on", i), f"no node or link is called '{name[:40]}'; {known}"
+            guess = nearest(name, [*nodes, *network.links])
+            yield ("monitors", "capture", "on", i), f"no node or link is called '{name[:40]}'; {guess}"

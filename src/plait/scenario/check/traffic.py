@@ -33,8 +33,8 @@ def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> 
                 f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another",
             )
         names.setdefault(flow.name or "", i)
-        for field, found in _ends(flow, links_of, links):
-            yield (*here, field), found
+        for field, message in _ends(flow, links_of, links):
+            yield (*here, field), message
     if scenario.traffic and not scenario.programs and all(e.flow.background for e in scenario.traffic):
         yield (
             ("traffic",),
@@ -52,7 +52,7 @@ def _ends(
         ("bind", flow.bind, client),
         ("connect", flow.connect, server),
     ):
-        known = links_of.get(host, links)
-        if value is not None and not is_address(value) and value not in known:
-            who = f"{host} has" if host in links_of else "there is"
-            yield field, f"{who} no link '{value[:40]}'; {nearest(value, known)}"
+        names = links_of.get(host, links)
+        if value is not None and not is_address(value) and value not in names:
+            subject = f"{host} has" if host in links_of else "there is"
+            yield field, f"{subject} no link '{value[:40]}'; {nearest(value, names)}"

@@ -222,9 +222,9 @@ class Aqm(Part):
     fq_codel: FqCodelSpec | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Aqm:
-        given = [name for name in Aqm.model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
+    def _require_one_kind(self) -> Aqm:
+        kinds = [name for name in Aqm.model_fields if getattr(self, name) is not None]
+        if len(kinds) != 1:
             raise ValueError(
                 "a queue is managed in one way; write aqm: codel, or aqm: {codel: {target: 5ms}}"
             )

@@ -62,9 +62,14 @@ class Change(Conditions):
 
     def given(self, *, forward: bool) -> dict[str, object]:
         """The conditions that one direction gets, by their names."""
-        own = self.forward if forward else self.backward
+        direction = self.forward if forward else self.backward
         common = {name: getattr(self, name) for name in self.model_fields_set & set(Conditions.model_fields)}
-        return common | ({} if own is None else {name: getattr(own, name) for name in own.model_fields_set})
+        single = (
+            {}
+            if direction is None
+            else {name: getattr(direction, name) for name in direction.model_fields_set}
+        )
+        return common | single
 
 
 class Handover(Part):
@@ -116,8 +121,8 @@ class EventSpec(Part):
         kinds = [name for name in type(self).model_fields if name != "at"]
         given = [name for name in kinds if getattr(self, name) is not None]
         if len(given) != 1:
-            said = f"here are {' and '.join(given)}; write an event for each" if given else "here is none"
-            raise ValueError(f"an event is one of {', '.join(kinds)}; {said}")
+            problem = f"here are {' and '.join(given)}; write an event for each" if given else "here is none"
+            raise ValueError(f"an event is one of {', '.join(kinds)}; {problem}")
         return self
 
 
@@ -138,30 +143,30 @@ class Happening:
 
 def happenings(events: Sequence[EventSpec]) -> list[Happening]:
     """All changes of links in the order of their times; those of one time in the order in which they are written."""
-    found: list[Happening] = []
+    changes: list[Happening] = []
     for i, event in enumerate(events):
         at, here = int(event.at), ("events", i)
         for kind in ("down", "cut", "up"):
             names = getattr(event, kind) or ()
-            found += [Happening(at, kind, name, None, (*here, kind)) for name in names]
-        found += [
+            changes += [Happening(at, kind, name, None, (*here, kind)) for name in names]
+        changes += [
             Happening(at, "set", name, change, (*here, "set", name))
             for name, change in (event.set or {}).items()
         ]
         if event.handover is not None:
-            found += _handover(event.handover, at, (*here, "handover"))
-    return sorted(found, key=lambda one: one.at)
+            changes += _handover(event.handover, at, (*here, "handover"))
+    return sorted(changes, key=lambda change: change.at)
 
 
 def _handover(handover: Handover, at: int, here: Where) -> list[Happening]:
     goes, comes = at + int(handover.overlap), at + int(handover.gap)
-    found = [
+    changes = [
         Happening(goes, handover.how, handover.from_, None, (*here, "from")),
         Happening(comes, "up", handover.to, None, (*here, "to")),
     ]
     if handover.set is not None:
-        found.insert(1, Happening(comes, "set", handover.to, handover.set, (*here, "set")))
-    return found
+        changes.insert(1, Happening(comes, "set", handover.to, handover.set, (*here, "set")))
+    return changes
 
 
 @dataclass(frozen=True)
@@ -180,19 +185,19 @@ class HostHappening:
 
 def host_happenings(events: Sequence[EventSpec]) -> list[HostHappening]:
     """All that happens to hosts in the order of time; what happens at one time in the order in which it is written."""
-    found: list[HostHappening] = []
+    changes: list[HostHappening] = []
     for i, event in enumerate(events):
         at, here = int(event.at), ("events", i)
         for host, ends in (event.endpoints or {}).items():
             kinds: tuple[What, ...] = ("remove", "change", "add")
             for kind in kinds:
-                for n, detail in enumerate(getattr(ends, kind)):
-                    found.append(HostHappening(at, host, kind, detail, (*here, "endpoints", host, kind, n)))
+                for k, detail in enumerate(getattr(ends, kind)):
+                    changes.append(HostHappening(at, host, kind, detail, (*here, "endpoints", host, kind, k)))
         for host, limits in (event.limits or {}).items():
-            found.append(HostHappening(at, host, "limits", limits, (*here, "limits", host)))
+            changes.append(HostHappening(at, host, "limits", limits, (*here, "limits", host)))
         for node, settings in (event.sysctls or {}).items():
-            found += [
+            changes += [
                 HostHappening(at, node, "sysctls", setting, (*here, "sysctls", node, setting[0]))
                 for setting in settings.items()
             ]
-    return sorted(found, key=lambda one: one.at)
+    return sorted(changes, key=lambda change: change.at)

@@ -36,7 +36,7 @@ class EndpointChange(Part):
     fullmesh: bool | None = None
 
     @model_validator(mode="after")
-    def _something(self) -> EndpointChange:
+    def _require_a_change(self) -> EndpointChange:
         if (self.link is None) == (self.address is None):
             raise ValueError("an endpoint has either a link or an address; give exactly one of them")
         if self.backup is None and self.fullmesh is None:
@@ -65,7 +65,7 @@ class EndpointEvents(Part):
     ] = []
 
     @model_validator(mode="after")
-    def _something(self) -> EndpointEvents:
+    def _require_a_change(self) -> EndpointEvents:
         if not (self.remove or self.change or self.add):
             raise ValueError(
                 "nothing happens; write add: {link: .., flags: [..]}, change: {..} or remove: .."
@@ -77,7 +77,7 @@ class LimitsEvent(LimitsSpec):
     """Other limits of a host; what is not given stays as it is."""
 
     @model_validator(mode="after")
-    def _something(self) -> LimitsEvent:
+    def _require_a_change(self) -> LimitsEvent:
         if self.subflows is None and self.add_addr_accepted is None:
             raise ValueError("nothing is set; write for example subflows: 2")
         return self

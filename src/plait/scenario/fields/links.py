@@ -23,10 +23,10 @@ class LinkSpec(Conditions):
 
     def conditions(self, *, forward: bool) -> Conditions:
         """The conditions of one direction."""
-        own = self.forward if forward else self.backward
+        direction = self.forward if forward else self.backward
         common = {name: getattr(self, name) for name in Conditions.model_fields}
-        if own is not None:
-            common |= {name: getattr(own, name) for name in own.model_fields_set}
+        if direction is not None:
+            common |= {name: getattr(direction, name) for name in direction.model_fields_set}
         return Conditions.model_construct(**common)
 
 

@@ -26,7 +26,7 @@ class MiddleboxSpec(Part):
     """Forward: from the first node of the link's name to the second."""
 
     @model_validator(mode="after")
-    def _something(self) -> MiddleboxSpec:
+    def _require_an_action(self) -> MiddleboxSpec:
         if not self.strip and not self.rewrite:
             raise ValueError("a middlebox does something; write strip: [syn], for example, or rewrite: true")
         return self

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.fields.parts import NodeName, Part, Whole
+from plait.scenario.fields.parts import NodeName, Part, Whole, listed
 from plait.units import Duration
 
 PACKET_MAX = 65_535
@@ -32,11 +32,6 @@ def _every(value: object) -> object:
 def _on(value: object) -> object:
     """`[h1, h2-s2]` and `h1` are short for `{on: [..]}`."""
     return {"on": value} if isinstance(value, (str, list, tuple)) else value
-
-
-def _listed(value: object) -> object:
-    """One name may stand without brackets."""
-    return [value] if isinstance(value, str) else value
 
 
 class InterfaceMonitorSpec(Part):
@@ -67,7 +62,7 @@ class CaptureSpec(Part):
     on: Annotated[
         list[str],
         Field(min_length=1, max_length=1024),
-        BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+        BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ]
     """Nodes (all their interfaces), or links (the two at their ends)."""
     bytes: Annotated[Whole, Field(ge=64, le=PACKET_MAX)] = 128

@@ -7,21 +7,16 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from plait.scenario.fields.links import SharedBucketSpec
-from plait.scenario.fields.parts import Keyword, Part, Sysctls
+from plait.scenario.fields.parts import Keyword, Part, Sysctls, listed
 
 Families = Literal["ipv4", "ipv6", "dual"]
 SCHEDULER, CONGESTION_CONTROL = "net.mptcp.scheduler", "net.ipv4.tcp_congestion_control"
 
 
-def _listed(value: object) -> object:
-    """One address, or one of each family."""
-    return [value] if isinstance(value, str) else value
-
-
 Addresses = Annotated[
     list[str],
     Field(min_length=1, max_length=2),
-    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+    BeforeValidator(listed, json_schema_input_type=str | list[str]),
 ]
 
 
@@ -56,7 +51,7 @@ class Host(Node):
     """Of its TCP connections and subflows. Default: tcp.congestion_control."""
 
     @model_validator(mode="after")
-    def _said_once(self) -> Host:
+    def _refuse_duplicates(self) -> Host:
         for field, name in (("scheduler", SCHEDULER), ("congestion_control", CONGESTION_CONTROL)):
             if getattr(self, field) is not None and {name, name.replace(".", "/")} & set(self.sysctls):
                 raise ValueError(f"{field} and the sysctl {name} are the same; give one of them")

@@ -63,8 +63,8 @@ class ReadySpec(Part):
     """It is ready that long after its start, or the trial fails."""
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(one is not None for one in (self.tcp, self.udp, self.file, self.log)) != 1:
+    def _require_one_condition(self) -> Self:
+        if sum(condition is not None for condition in (self.tcp, self.udp, self.file, self.log)) != 1:
             raise ValueError(
                 "a program shows that it is ready by one thing; give exactly one of tcp, udp, file and log, "
                 "for example ready: {tcp: 80}"

@@ -21,7 +21,7 @@ class PublishedValue(Part):
     """By group, the goodput of each of its flows in the mean."""
 
     @model_validator(mode="after")
-    def _something(self) -> PublishedValue:
+    def _require_a_value(self) -> PublishedValue:
         if self.goodput is None and not self.each:
             raise ValueError("this has no figure; give goodput, or each: {GROUP: ..}")
         return self

@@ -64,7 +64,7 @@ class Cap(Part):
     """While only one subflow lives: the data go there, or wait until a second one does."""
 
     @model_validator(mode="after")
-    def _in_tenths_of_a_percent(self) -> Cap:
+    def _check_granularity(self) -> Cap:
         if abs(self.extra * 1000 - round(self.extra * 1000)) > 1e-6:
             raise ValueError("extra is set in steps of 0.1%; write for example 5% or 2.5%")
         return self

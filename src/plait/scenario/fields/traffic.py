@@ -161,7 +161,7 @@ class ConnectionSpec(FlowSpec):
         return (self.transport,)
 
     @model_validator(mode="after")
-    def _turns(self) -> ConnectionSpec:
+    def _check_transport(self) -> ConnectionSpec:
         if isinstance(self.transport, list) and self.users is None and self.count == 1:
             raise ValueError("a list of transports is for users, or for a count; write one transport")
         if self.scheduler is not None and self.transport == "tcp":
@@ -193,8 +193,8 @@ class Lasting(FlowSpec):
 
     @model_validator(mode="after")
     def _one_end(self) -> Lasting:
-        given = (self.duration is not None) + (self.stop is not None)
-        if given == 2 or (given == 0 and not self._has_other_end()):
+        count = (self.duration is not None) + (self.stop is not None)
+        if count == 2 or (count == 0 and not self._has_other_end()):
             raise ValueError(f"{self._ends()}; give exactly one of them, for example duration: 10s")
         if self.stop is not None:
             if self.after is not None or self.repeat != 1:
@@ -343,11 +343,11 @@ def _objects(value: object) -> object:
     """`10x 20KB` among the sizes are ten objects."""
     if not isinstance(value, (list, tuple)):
         return value
-    found: list[object] = []
-    for one in value:
-        many = re.fullmatch(r"\s*(\d{1,4})\s*x\s+(.+)", one) if isinstance(one, str) else None
-        found += [many[2]] * int(many[1]) if many else [one]
-    return found
+    sizes: list[object] = []
+    for entry in value:
+        repeated = re.fullmatch(r"\s*(\d{1,4})\s*x\s+(.+)", entry) if isinstance(entry, str) else None
+        sizes += [repeated[2]] * int(repeated[1]) if repeated else [entry]
+    return sizes
 
 
 class PageSpec(ConnectionSpec):
@@ -401,8 +401,8 @@ class Traffic(Part):
     @property
     def flow(self) -> FlowSpec:
         """The field that is given."""
-        found: FlowSpec = getattr(self, self.kind)
-        return found
+        spec: FlowSpec = getattr(self, self.kind)
+        return spec
 
 
 class MeasureSpec(Part):
@@ -414,7 +414,7 @@ class MeasureSpec(Part):
     """`-1s`: so long before the flow's end."""
 
     @model_validator(mode="after")
-    def _forward(self) -> MeasureSpec:
+    def _check_order(self) -> MeasureSpec:
         same_side = self.from_.before_end == self.to.before_end
         later = (
             self.from_.offset > self.to.offset if self.to.before_end else self.from_.offset < self.to.offset

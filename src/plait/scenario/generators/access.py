@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from plait.scenario.fields.parts import Delay, Whole
-from plait.scenario.generators.base import Description, Generator, Options
+from plait.scenario.generators.base import Description, Generator, Options, one_for_all
 from plait.units import Queue, Rate, Ratio
 
 if TYPE_CHECKING:
@@ -115,10 +115,6 @@ class TwoWans(Generator):
         return out
 
 
-def _listed(value: object) -> object:
-    return value if isinstance(value, (list, tuple)) or value is None else [value]
-
-
 class BehindNat(Generator):
     """Hosts `ns1` and `ns2`: local paths through routers `r1`, `r2`, .., and one through their default gateway `nat`.
 
@@ -134,7 +130,7 @@ class BehindNat(Generator):
     local_paths: Annotated[Whole, Field(ge=1, le=7)] = 2
     local_rate: Rate = Rate.parse("50mbit")
     local_delays: Annotated[
-        list[Delay], BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay])
+        list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])
     ] = [Delay.parse("2ms")]
     """One way, of each local path, or one for all; each of its two links has half of it."""
     global_rate: Rate = Rate.parse("5mbit")
@@ -147,11 +143,11 @@ class BehindNat(Generator):
         """A list of delays has one value, or one for each local path."""
         if len(self.local_delays) in (1, self.local_paths):
             return []
-        what = (
+        message = (
             f"there are {len(self.local_delays)} values for {self.local_paths} local paths; give one for each, "
             "or a single one"
         )
-        return [(("local_delays",), what)]
+        return [(("local_delays",), message)]
 
     def count_links(self) -> int:
         """Two for each path, and the one outside."""

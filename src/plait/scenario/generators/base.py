@@ -16,6 +16,11 @@ MAX_PATHS = 9
 """Between two hosts: the kernel opens 8 subflows in addition to the initial one."""
 
 
+def one_for_all(value: object) -> object:
+    """Return a list for a single value, which holds for all paths."""
+    return value if isinstance(value, (list, tuple, dict, Part)) or value is None else [value]
+
+
 @dataclass
 class Description:
     """A network as the fields of a scenario's `network` (nodes and links by name, with their options)."""

@@ -63,8 +63,8 @@ class _Khalili(Generator):
         for count, rate in (("n1", "c1"), ("n2", "c2")):
             try:
                 self._capacity(getattr(self, count), getattr(self, rate))
-            except ValueError as wrong:
-                return [((rate,), f"{count} users of {getattr(self, rate)} each: {wrong}")]
+            except ValueError as error:
+                return [((rate,), f"{count} users of {getattr(self, rate)} each: {error}")]
         return []
 
     def _capacity(self, users: int, each: Rate) -> Rate:
@@ -147,12 +147,12 @@ class TopologyA(KhaliliA):
     def describe(self) -> Description:
         """The private access points come first: the initial path of `multi*` is through `own1`."""
         out = self._common()
-        own = _numbered("own", self.subflows - 1)
-        out.add_switches(*own, "ap", openflow=self.openflow)
-        for access in own:
+        private = _numbered("own", self.subflows - 1)
+        out.add_switches(*private, "ap", openflow=self.openflow)
+        for access in private:
             out.join("core", access)
         for user in _numbered("multi", self.n1):
-            for access in own:
+            for access in private:
                 out.join(access, user)
         self._shared(out)
         return out

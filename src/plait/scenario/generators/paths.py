@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar
 from pydantic import BeforeValidator, Field
 
 from plait.scenario.fields.parts import Delay, Part, Whole
-from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options
+from plait.scenario.generators.base import MAX_PATHS, Description, Generator, Options, one_for_all
 from plait.units import Queue, Rate, Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.mistakes import FieldMistake
-
-
-def _listed(value: object) -> object:
-    """A single value stands for all paths."""
-    return value if isinstance(value, (list, tuple, dict, Part)) or value is None else [value]
 
 
 class Sigmoid(Part):
@@ -32,7 +27,7 @@ class Sigmoid(Part):
     slope: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """In paths: how gently the delay falls."""
 
-    def at(self, x: int) -> Delay:
+    def delay_of(self, x: int) -> Delay:
         """The delay of path x, to the nanosecond."""
         power = min((x - self.half) / self.slope, 700.0)
         return Delay(round(int(self.min) + int(self.max) / (1 + exp(power))))
@@ -47,44 +42,48 @@ class NPaths(Generator):
     generator: Literal["n-paths"] = "n-paths"
     n: Annotated[Whole, Field(ge=1, le=MAX_PATHS)] = 2
     """Paths; the kernel opens 8 subflows in addition to the initial one."""
-    rates: Annotated[list[Rate], BeforeValidator(_listed, json_schema_input_type=Rate | list[Rate])] = [
+    rates: Annotated[list[Rate], BeforeValidator(one_for_all, json_schema_input_type=Rate | list[Rate])] = [
         Rate.parse("10mbit")
     ]
     """Of each path, or one for all."""
     delays: Annotated[
-        list[Delay] | Sigmoid, BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay] | Sigmoid)
+        list[Delay] | Sigmoid,
+        BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay] | Sigmoid),
     ] = [Delay.parse("10ms")]
     """One way, of each path, or one for all, or a sigmoid; each of the path's two links has half of it."""
     jitters: (
-        Annotated[list[Delay], BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay])] | None
+        Annotated[list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])]
+        | None
     ) = None
     """Of each path, or one for all; on its first link, and on its last in the other direction."""
     losses: (
-        Annotated[list[Ratio], BeforeValidator(_listed, json_schema_input_type=Ratio | list[Ratio])] | None
+        Annotated[list[Ratio], BeforeValidator(one_for_all, json_schema_input_type=Ratio | list[Ratio])]
+        | None
     ) = None
     """Of each path in each direction, or one for all."""
     queues: (
-        Annotated[list[Queue], BeforeValidator(_listed, json_schema_input_type=Queue | list[Queue])] | None
+        Annotated[list[Queue], BeforeValidator(one_for_all, json_schema_input_type=Queue | list[Queue])]
+        | None
     ) = None
     """In front of the rate of each path, or one for all."""
 
     def mistakes(self) -> list[FieldMistake]:
         """Lists have one value, or one for each path."""
-        found: list[FieldMistake] = []
+        mistakes: list[FieldMistake] = []
         for name in ("rates", "delays", "jitters", "losses", "queues"):
             values = getattr(self, name)
             if isinstance(values, list) and len(values) not in (1, self.n):
-                what = (
+                message = (
                     f"there are {len(values)} values for {self.n} paths; give one for each, or a single one"
                 )
-                found.append(((name,), what))
-        if found or self.jitters is None:
-            return found
+                mistakes.append(((name,), message))
+        if mistakes or self.jitters is None:
+            return mistakes
         for i in range(self.n):
-            most, jitter = self._halves(i)[0], _of(self.jitters, i)
+            most, jitter = self._halves(i)[0], _of_path(self.jitters, i)
             if jitter is not None and jitter > most:
-                what = f"a jitter of {jitter} is more than half of path {i + 1}'s delay ({most}); give at most that"
-                return [(("jitters",), what)]
+                message = f"a jitter of {jitter} is more than half of path {i + 1}'s delay ({most}); give at most that"
+                return [(("jitters",), message)]
         return []
 
     def count_links(self) -> int:
@@ -99,19 +98,19 @@ class NPaths(Generator):
         for i in range(self.n):
             first, second = self._halves(i)
             entered = {
-                "jitter": _of(self.jitters, i),
-                "loss": _of(self.losses, i),
-                "queue": _of(self.queues, i),
+                "jitter": _of_path(self.jitters, i),
+                "loss": _of_path(self.losses, i),
+                "queue": _of_path(self.queues, i),
             }
-            given = {key: value for key, value in entered.items() if value is not None}
-            rate = _of(self.rates, i)
-            out.join("h1", f"s{i + 1}", rate=rate, delay=first, forward=given or None)
-            out.join(f"s{i + 1}", "h2", rate=rate, delay=second, backward=given or None)
+            conditions = {key: value for key, value in entered.items() if value is not None}
+            rate = _of_path(self.rates, i)
+            out.join("h1", f"s{i + 1}", rate=rate, delay=first, forward=conditions or None)
+            out.join(f"s{i + 1}", "h2", rate=rate, delay=second, backward=conditions or None)
         return out
 
     def _halves(self, i: int) -> tuple[Delay, Delay]:
         """The path's delay on its two links."""
-        delay = self.delays.at(i + 1) if isinstance(self.delays, Sigmoid) else _of(self.delays, i)
+        delay = self.delays.delay_of(i + 1) if isinstance(self.delays, Sigmoid) else _of_path(self.delays, i)
         half = int(delay or 0) // 2
         return Delay(half), Delay(int(delay or 0) - half)
 
@@ -119,7 +118,7 @@ class NPaths(Generator):
 T = TypeVar("T")
 
 
-def _of(values: Sequence[T] | None, i: int) -> T | None:
+def _of_path(values: Sequence[T] | None, i: int) -> T | None:
     """The value of path i."""
     if values is None:
         return None
@@ -146,7 +145,7 @@ class Dumbbell(Generator):
     access_rate: Rate | None = None
     """Of the links between hosts and routers; without, they have no limit."""
     access_delays: Annotated[
-        list[Delay], BeforeValidator(_listed, json_schema_input_type=Delay | list[Delay])
+        list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])
     ] = [Delay.parse("1ms")]
     """One way, of the senders' and the receivers' links; one for each pair, or one for all."""
 
@@ -154,8 +153,8 @@ class Dumbbell(Generator):
         """A list of delays has one value, or one for each pair."""
         if len(self.access_delays) in (1, self.n):
             return []
-        what = f"there are {len(self.access_delays)} values for {self.n} pairs; give one for each, or a single one"
-        return [(("access_delays",), what)]
+        message = f"there are {len(self.access_delays)} values for {self.n} pairs; give one for each, or a single one"
+        return [(("access_delays",), message)]
 
     def count_links(self) -> int:
         """One for each host, and the bottleneck."""
@@ -170,7 +169,9 @@ class Dumbbell(Generator):
         out.add_routers("left", "right")
         out.join("left", "right", rate=self.rate, delay=self.delay, queue=self.queue)
         for i in range(self.n):
-            out.join(f"sender{i + 1}", "left", rate=self.access_rate, delay=_of(self.access_delays, i))
+            out.join(f"sender{i + 1}", "left", rate=self.access_rate, delay=_of_path(self.access_delays, i))
         for i in range(self.n):
-            out.join("right", f"receiver{i + 1}", rate=self.access_rate, delay=_of(self.access_delays, i))
+            out.join(
+                "right", f"receiver{i + 1}", rate=self.access_rate, delay=_of_path(self.access_delays, i)
+            )
         return out

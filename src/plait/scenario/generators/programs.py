@@ -25,20 +25,20 @@ def is_group(entry: Any) -> bool:
 
 def written_out(entry: dict[str, Any], nodes: Sequence[str]) -> list[dict[str, Any]]:
     """The entries that one stands for; transports are taken in turn. ValueError says what is wrong."""
-    asked = entry["node"] if isinstance(entry["node"], list) else [entry["node"]]
-    if not asked:
+    patterns = entry["node"] if isinstance(entry["node"], list) else [entry["node"]]
+    if not patterns:
         raise ValueError("this is an empty list; name nodes, or a pattern such as peer*")
-    names = chosen([str(pattern) for pattern in asked], nodes, "host or router")
+    names = chosen([str(pattern) for pattern in patterns], nodes, "host or router")
     if len(names) > MAX_PROGRAMS:
         raise ValueError(f"this is {len(names)} programs; there are at most {MAX_PROGRAMS}: name fewer nodes")
     out = []
     for i, node in enumerate(names):
-        one = {**entry, "node": node}
+        program = {**entry, "node": node}
         if isinstance(entry.get("transport"), list) and entry["transport"]:
-            one["transport"] = entry["transport"][i % len(entry["transport"])]
+            program["transport"] = entry["transport"][i % len(entry["transport"])]
         if entry.get("name") is not None:
-            one["name"] = f"{entry['name']}-{node}"
-        out.append(one)
+            program["name"] = f"{entry['name']}-{node}"
+        out.append(program)
     return out
 
 
@@ -51,7 +51,7 @@ class Groups:
     def add(self, entry: dict[str, Any], members: Sequence[dict[str, Any]]) -> None:
         """Notes the programs of a group that has a name."""
         if isinstance(entry.get("name"), str):
-            self._members[entry["name"]] = [one["name"] for one in members]
+            self._members[entry["name"]] = [program["name"] for program in members]
 
     def resolved(self, entry: Any) -> Any:
         """An entry that waits for all of a group, where it names one."""
@@ -59,4 +59,7 @@ class Groups:
         listed = [after] if isinstance(after, str) else after
         if not isinstance(listed, list) or not any(str(name) in self._members for name in listed):
             return entry
-        return {**entry, "after": [one for name in listed for one in self._members.get(str(name), [name])]}
+        return {
+            **entry,
+            "after": [member for name in listed for member in self._members.get(str(name), [name])],
+        }

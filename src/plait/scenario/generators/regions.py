@@ -76,10 +76,10 @@ class Regions(Generator):
     def mistakes(self) -> list[FieldMistake]:
         """A baseline flows into a bucket."""
         if self.baseline is not None and self.burst is None and not REGIONS[self.region].spent:
-            what = (
+            message = (
                 f"{self.region} has no bucket into which it could flow; give burst as well, or leave it out"
             )
-            return [(("baseline",), what)]
+            return [(("baseline",), message)]
         return []
 
     def count_links(self) -> int:

@@ -16,10 +16,10 @@ from plait.scenario.generators.written import plain
 
 def with_generators(body: dict[str, Any]) -> dict[str, Any]:
     """The schema of scenarios with all generators; changed in place."""
-    _, found = models_json_schema(
+    _, definitions = models_json_schema(
         [(kind, "validation") for kind in (*KINDS.values(), *TRAFFIC.values())], by_alias=True
     )
-    body["$defs"] |= found["$defs"]
+    body["$defs"] |= definitions["$defs"]
     network = body["$defs"][NetworkSpec.__name__]["properties"]
     for kind in KINDS.values():
         made = body["$defs"][kind.__name__]

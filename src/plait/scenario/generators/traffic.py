@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from plait.scenario.fields.parts import Part, Whole
+from plait.scenario.fields.parts import Part, Whole, listed
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
@@ -23,12 +23,8 @@ MAX_FLOWS = 1024
 _NAME_MAX = 56
 
 
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 Names = Annotated[
-    list[str], BeforeValidator(_listed, json_schema_input_type=str | list[str]), Field(min_length=1)
+    list[str], BeforeValidator(listed, json_schema_input_type=str | list[str]), Field(min_length=1)
 ]
 """Names of hosts, or patterns of names such as `sender*`."""
 
@@ -80,13 +76,13 @@ KINDS: dict[str, type[Permutation | Pairs]] = {"permutation": Permutation, "pair
 
 def chosen(patterns: Sequence[str], hosts: Sequence[str], kind: str = "host") -> list[str]:
     """The hosts that fit, in the order of the patterns and then of their declaration, each once. ValueError: none."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for pattern in patterns:
         fitting = [host for host in hosts if fnmatchcase(host, pattern)]
         if not fitting:
             raise ValueError(f"no {kind} fits '{pattern[:40]}'; {nearest(pattern, hosts)}".rstrip("; "))
-        found |= dict.fromkeys(fitting)
-    return list(found)
+        names |= dict.fromkeys(fitting)
+    return list(names)
 
 
 def derangement(names: Sequence[str], seed: int) -> list[str]:
@@ -126,7 +122,7 @@ def flows(kind: str, part: Permutation | Pairs, hosts: Sequence[str]) -> list[di
         raise ValueError(
             f"this {kind} has {len(ends)} flows; a plan has at most {MAX_FLOWS}: name fewer hosts"
         )
-    given = [name for name in ("from", "to") if name in options]
-    if given:
-        raise ValueError(f"the {kind} itself decides '{given[0]}'; leave it out of each")
+    ends_given = [name for name in ("from", "to") if name in options]
+    if ends_given:
+        raise ValueError(f"the {kind} itself decides '{ends_given[0]}'; leave it out of each")
     return [{entry: {"name": f"{a}-{b}"[:_NAME_MAX], **options, "from": a, "to": b}} for a, b in ends]

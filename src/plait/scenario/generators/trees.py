@@ -40,8 +40,8 @@ class FatTree(Generator):
     def mistakes(self) -> list[FieldMistake]:
         """Half of the ports go up, half down."""
         if self.k % 2:
-            what = f"{self.k} is odd, and half of a router's ports go up, half down; write for example {self.k + 1}"
-            return [(("k",), what)]
+            message = f"{self.k} is odd, and half of a router's ports go up, half down; write for example {self.k + 1}"
+            return [(("k",), message)]
         return []
 
     def count_links(self) -> int:

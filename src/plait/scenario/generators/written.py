@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from plait.scenario.fields.network import NetworkSpec
 from plait.scenario.generators import programs, traffic
 from plait.scenario.generators.kinds import KINDS
-from plait.scenario.read.messages import found_in
+from plait.scenario.read.messages import mistakes_in
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ PLACES = ("hosts", "switches", "routers", "links")
 MAX_LINKS = 4096
 
 
-class Mistakes(Exception):  # noqa: N818  # it carries what is wrong, all of it
+class GeneratorMistakes(Exception):  # noqa: N818  # it carries what is wrong, all of it
     """What is wrong with generators, by the field as a person wrote it."""
 
-    def __init__(self, found: list[FieldMistake]) -> None:
-        super().__init__(str(found[0]))
-        self.found = found
+    def __init__(self, mistakes: list[FieldMistake]) -> None:
+        super().__init__(str(mistakes[0]))
+        self.mistakes = mistakes
 
 
 @dataclass
@@ -57,11 +57,13 @@ class Written:
             return (*origins[where[1]], *where[2:])
         return tuple(where)
 
-    def told_once(self, found: Sequence[FieldMistake]) -> list[FieldMistake]:
+    def relocated(self, mistakes: Sequence[FieldMistake]) -> list[FieldMistake]:
         """Mistakes where a person can mend them; what several entries of one have wrong there, by the first of them."""
         first: dict[Where, Where] = {}
-        placed = [(self.place(where), tuple(where[:2]), what) for where, what in found]
-        return [(place, what) for place, entry, what in placed if first.setdefault(place, entry) == entry]
+        placed = [(self.place(where), tuple(where[:2]), message) for where, message in mistakes]
+        return [
+            (place, message) for place, entry, message in placed if first.setdefault(place, entry) == entry
+        ]
 
 
 def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
@@ -106,8 +108,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
-    known = value is None or type(value) in (str, bool, int, float)
-    return value if known else str(value)
+    is_plain = value is None or type(value) in (str, bool, int, float)
+    return value if is_plain else str(value)
 
 
 def names(network: Any) -> dict[str, list[str]]:
@@ -116,7 +118,7 @@ def names(network: Any) -> dict[str, list[str]]:
         return {}
     try:
         made = _described(network)
-    except Mistakes:
+    except GeneratorMistakes:
         return {}
     return {place: list(getattr(made, place)) for place in PLACES}
 
@@ -131,44 +133,44 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
     made = _described(asked)
     out = {place: getattr(made, place) for place in PLACES}
     out |= {key: _over(made.more.get(key), asked.get(key)) for key in {**made.more, **_beside(asked)}}
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     for place in PLACES:
-        given = asked.get(place)
-        if given is None:
+        entries = asked.get(place)
+        if entries is None:
             continue
-        if isinstance(given, (list, tuple)) and place != "links":
-            given = {str(name): {} for name in given}
-        if not isinstance(given, dict):
-            found.append(
+        if isinstance(entries, (list, tuple)) and place != "links":
+            entries = {str(name): {} for name in entries}
+        if not isinstance(entries, dict):
+            mistakes.append(
                 (("network", place), "this is no mapping from names to options; write {name: {field: value}}")
             )
             continue
-        patterns = [key for key in given if any(c in str(key) for c in "*?[")]
+        patterns = [key for key in entries if any(c in str(key) for c in "*?[")]
         for key in patterns:
             fitting = [name for name in out[place] if fnmatchcase(name, key)]
             if not fitting:
-                what = (
+                message = (
                     f"nothing that {asked['generator']} makes fits '{key[:40]}'; {nearest(key, out[place])}"
                 )
-                found.append((("network", place, key), what.rstrip("; ")))
+                mistakes.append((("network", place, key), message.rstrip("; ")))
             for name in fitting:
-                out[place][name] = _over(out[place][name], given[key])
-        for key, options in given.items():
+                out[place][name] = _over(out[place][name], entries[key])
+        for key, options in entries.items():
             if key not in patterns:
                 out[place][key] = _over(out[place].get(key), options)
-    if found:
-        raise Mistakes(found)
+    if mistakes:
+        raise GeneratorMistakes(mistakes)
     return out
 
 
 def _beside(asked: dict[str, Any]) -> dict[str, Any]:
     """The asked fields that every network has, and that are no parameters of its generator."""
     kind = KINDS.get(_kind(asked) or "")
-    own = kind.model_fields if kind is not None else {}
+    parameters = kind.model_fields if kind is not None else {}
     return {
         key: value
         for key, value in asked.items()
-        if key in NetworkSpec.model_fields and key not in PLACES and key not in own
+        if key in NetworkSpec.model_fields and key not in PLACES and key not in parameters
     }
 
 
@@ -188,21 +190,23 @@ def _described(asked: dict[str, Any]) -> Description:
     name = asked.get("generator")
     if not isinstance(name, str) or name not in KINDS:
         guess = nearest(str(name), KINDS) or f"there is: {', '.join(KINDS)}"
-        raise Mistakes([(("network", "generator"), f"no generator is called '{str(name)[:40]}'; {guess}")])
+        raise GeneratorMistakes(
+            [(("network", "generator"), f"no generator is called '{str(name)[:40]}'; {guess}")]
+        )
     parameters = {key: value for key, value in asked.items() if key not in (*PLACES, *_beside(asked))}
     try:
         part = KINDS[name].model_validate(parameters)
-    except ValidationError as wrong:
-        found = found_in(wrong, KINDS[name])
-        raise Mistakes([(("network", *where), what) for where, what in found]) from wrong
-    found = [(("network", *where), what) for where, what in part.mistakes()]
-    links = 0 if found else part.count_links()
+    except ValidationError as error:
+        mistakes = mistakes_in(error, KINDS[name])
+        raise GeneratorMistakes([(("network", *where), message) for where, message in mistakes]) from error
+    mistakes = [(("network", *where), message) for where, message in part.mistakes()]
+    links = 0 if mistakes else part.count_links()
     if links > MAX_LINKS:
         value = getattr(part, part.SIZE)
-        what = f"{value} gives a network of {links} links; a network has at most {MAX_LINKS}: choose less"
-        found.append((("network", part.SIZE), what))
-    if found:
-        raise Mistakes(found)
+        message = f"{value} gives a network of {links} links; a network has at most {MAX_LINKS}: choose less"
+        mistakes.append((("network", part.SIZE), message))
+    if mistakes:
+        raise GeneratorMistakes(mistakes)
     return part.describe()
 
 
@@ -226,7 +230,7 @@ _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
 def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
     """The entries with the generated ones written out; fills `origins`. Raises Mistakes."""
     out: list[Any] = []
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     for i, entry in enumerate(entries):
         kind = _generated(entry)
         if kind is None:
@@ -236,29 +240,31 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
         here: Where = ("traffic", i, kind)
         if len(entry) > 1:
             other = next(key for key in entry if key != kind)
-            found.append(
+            mistakes.append(
                 (("traffic", i, other), f"an entry of the traffic is one thing, and here is {kind} already")
             )
             continue
         try:
             part = traffic.KINDS[kind].model_validate(entry[kind])
             made = traffic.flows(kind, part, hosts) if hosts else [_HARMLESS]
-        except ValidationError as wrong:
-            found += [((*here, *where), what) for where, what in found_in(wrong, traffic.KINDS[kind])]
-        except ValueError as wrong:
-            found.append((here, str(wrong)))
+        except ValidationError as error:
+            mistakes += [
+                ((*here, *where), message) for where, message in mistakes_in(error, traffic.KINDS[kind])
+            ]
+        except ValueError as error:
+            mistakes.append((here, str(error)))
         else:
             out += made
             origins += [(*here, "each")] * len(made)
-    if found:
-        raise Mistakes(found)
+    if mistakes:
+        raise GeneratorMistakes(mistakes)
     return out
 
 
 def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> list[Any]:
     """The entries with those of several nodes written out; fills `origins`. Raises Mistakes."""
     out: list[Any] = []
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     groups = programs.Groups()
     for i, asked in enumerate(entries):
         entry = groups.resolved(asked)
@@ -266,11 +272,11 @@ def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> lis
         if programs.is_group(entry):
             try:
                 members = programs.written_out(entry, nodes)
-            except ValueError as wrong:
-                found.append((("programs", i, "node"), str(wrong)))
+            except ValueError as error:
+                mistakes.append((("programs", i, "node"), str(error)))
             groups.add(entry, members)
         out += members
         origins += [("programs", i)] * len(members)
-    if found:
-        raise Mistakes(found)
+    if mistakes:
+        raise GeneratorMistakes(mistakes)
     return out

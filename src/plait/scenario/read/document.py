@@ -58,9 +58,9 @@ class TextPlace:
 class Refused(Exception):  # noqa: N818  # not an error of the program: it carries the reader's verdict
     """The text cannot be read any further."""
 
-    def __init__(self, what: str, place: TextPlace | None = None, where: Where = ()) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, reason: str, place: TextPlace | None = None, where: Where = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
         self.place = place
         self.where = where
 
@@ -78,21 +78,21 @@ class Document:
 def read(text: str) -> Document:
     """Reads one YAML document. Raises Refused when it is not YAML or passes a bound."""
     if len(text) > MAX_CHARACTERS:
-        what = f"the text goes on after {MAX_CHARACTERS} characters; no more are read"
-        raise Refused(what, _place_at(text, MAX_CHARACTERS))
+        reason = f"the text goes on after {MAX_CHARACTERS} characters; no more are read"
+        raise Refused(reason, _place_at(text, MAX_CHARACTERS))
     text = text.removeprefix("\ufeff")
     try:
         return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
-    except MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
         place = TextPlace(mark.line + 1, mark.column + 1) if mark is not None else None
-        raise Refused(_worded(wrong, text, place), place) from wrong
-    except ReaderError as wrong:
-        what = "this character is not text; save the file as UTF-8 text"
-        position = wrong.position if isinstance(wrong.position, int) else 0
-        raise Refused(what, _place_at(text, position)) from wrong
-    except (YAMLError, ValueError, RecursionError) as wrong:
-        raise Refused(f"this is not YAML: {str(wrong).splitlines()[0]}", TextPlace(1, 1)) from wrong
+        raise Refused(_explained(error, text, place), place) from error
+    except ReaderError as error:
+        reason = "this character is not text; save the file as UTF-8 text"
+        position = error.position if isinstance(error.position, int) else 0
+        raise Refused(reason, _place_at(text, position)) from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise Refused(f"this is not YAML: {str(error).splitlines()[0]}", TextPlace(1, 1)) from error
 
 
 def _place_at(text: str, position: int) -> TextPlace:
@@ -100,14 +100,14 @@ def _place_at(text: str, position: int) -> TextPlace:
     return TextPlace(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
-def _worded(wrong: MarkedYAMLError, text: str, place: TextPlace | None) -> str:
+def _explained(error: MarkedYAMLError, text: str, place: TextPlace | None) -> str:
     """The reader's complaint on one line, and what to do about the usual ones."""
     lines = text.splitlines()
     line = lines[place.line - 1] if place is not None and place.line <= len(lines) else ""
     indent = line[: len(line) - len(line.lstrip())]
     if "\t" in indent or (place is not None and line[place.column - 1 : place.column] == "\t"):
         return "there is a tab; YAML is indented with spaces"
-    problem = str(wrong.problem or wrong.context or "it cannot be read").splitlines()[0]
+    problem = str(error.problem or error.context or "it cannot be read").splitlines()[0]
     return f"this is not YAML: {problem}; see what stands before this place, too"
 
 
@@ -135,7 +135,7 @@ class _Reader:
         return self._out
 
     def _value(self, event: Any, where: Where) -> Any:
-        self._counted(1, event, where)
+        self._count_values(1, event, where)
         if isinstance(event, AliasEvent):
             return self._alias(event, where)
         if len(where) > MAX_DEPTH:
@@ -153,16 +153,16 @@ class _Reader:
 
     def _alias(self, event: AliasEvent, where: Where) -> Any:
         if event.anchor not in self._anchors:
-            self._wrong(
+            self._report(
                 where, event, f"*{event.anchor} has no &{event.anchor} before it; give the value itself"
             )
             return None
         value, size = self._anchors[event.anchor]
-        self._counted(size, event, where)
+        self._count_values(size, event, where)
         return deepcopy(value)
 
     def _mapping(self, start: Any, where: Where) -> dict[str, Any]:
-        self._untagged(start, where, "map")
+        self._refuse_tag(start, where, "map")
         out: dict[str, Any] = {}
         for event in self._events:
             if isinstance(event, MappingEndEvent):
@@ -173,7 +173,7 @@ class _Reader:
             first = name not in out
             if first:
                 self._out.places[here] = _place(event)
-                self._bounded(len(out), event, where)
+                self._bound_entries(len(out), event, where)
             kept = len(self._out.mistakes)
             value = self._value(value_event, here)
             if first:
@@ -181,7 +181,9 @@ class _Reader:
             else:
                 del self._out.mistakes[kept:]
                 earlier = self._out.places[here].line
-                self._wrong(here, event, f"this stands here twice, first in line {earlier}; keep one of them")
+                self._report(
+                    here, event, f"this stands here twice, first in line {earlier}; keep one of them"
+                )
         return out
 
     def _key(self, event: Any, where: Where) -> str:
@@ -192,17 +194,17 @@ class _Reader:
                 f"a key of {len(event.value)} characters; a key has at most 200", _place(event), where
             )
         if event.value == "<<" and event.style is None:
-            what = "merge keys (<<) are not read; write the fields out, or use an alias as the whole value"
-            self._wrong((*where, "<<"), event, what)
+            message = "merge keys (<<) are not read; write the fields out, or use an alias as the whole value"
+            self._report((*where, "<<"), event, message)
         return str(event.value)
 
     def _sequence(self, start: Any, where: Where) -> list[Any]:
-        self._untagged(start, where, "seq")
+        self._refuse_tag(start, where, "seq")
         out: list[Any] = []
         for event in self._events:
             if isinstance(event, SequenceEndEvent):
                 break
-            self._bounded(len(out), event, where)
+            self._bound_entries(len(out), event, where)
             here = (*where, len(out))
             self._out.places[here] = _place(event)
             out.append(self._value(event, here))
@@ -215,7 +217,7 @@ class _Reader:
             else None
         )
         if tag is not None and not tag.endswith(":str"):
-            self._wrong(where, event, f"tags such as {tag[:40]} are not read; leave it out")
+            self._report(where, event, f"tags such as {tag[:40]} are not read; leave it out")
         if len(event.value) > MAX_SCALAR:
             raise Refused(
                 f"a text of {len(event.value)} characters; at most {MAX_SCALAR}", _place(event), where
@@ -224,23 +226,23 @@ class _Reader:
             return str(event.value)
         return plain(event.value)
 
-    def _untagged(self, event: Any, where: Where, kind: str) -> None:
+    def _refuse_tag(self, event: Any, where: Where, kind: str) -> None:
         if event.tag is not None and not str(event.tag).endswith(f":{kind}"):
-            self._wrong(where, event, f"tags such as {str(event.tag)[:40]} are not read; leave it out")
+            self._report(where, event, f"tags such as {str(event.tag)[:40]} are not read; leave it out")
 
-    def _counted(self, n: int, event: Any, where: Where) -> None:
+    def _count_values(self, n: int, event: Any, where: Where) -> None:
         self._count += n
         if self._count > MAX_VALUES:
             raise Refused(f"there are more than {MAX_VALUES} values, aliases included", _place(event), where)
 
-    def _bounded(self, entries: int, event: Any, where: Where) -> None:
+    def _bound_entries(self, entries: int, event: Any, where: Where) -> None:
         if entries >= MAX_ENTRIES:
             raise Refused(
                 f"there are more than {MAX_ENTRIES} entries here, and no more are read", _place(event), where
             )
 
-    def _wrong(self, where: Where, event: Any, what: str) -> None:
-        self._out.mistakes.append((where, _place(event), what))
+    def _report(self, where: Where, event: Any, message: str) -> None:
+        self._out.mistakes.append((where, _place(event), message))
         if len(self._out.mistakes) > MAX_MISTAKES:
             raise Refused("there are too many mistakes to go on", _place(event), where)
 

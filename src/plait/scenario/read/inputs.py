@@ -9,7 +9,7 @@ from plait.scenario.fields.network import InputFile
 from plait.scenario.fields.programs import InputContent
 from plait.scenario.read.located import error_at
 from plait.scenario.read.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
-from plait.scenario.vary.text import tried
+from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,21 +27,21 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
 
     Raises ScenarioError for files that cannot be read, and for traces that say nothing sensible.
     """
-    found: dict[str, InputFile] = {}
-    wrong: list[FieldMistake] = []
-    for where, given, trace in _named(scenario):
-        known = found.get(given)
-        if known is not None and (trace is None or known.trace is not None):
+    files: dict[str, InputFile] = {}
+    mistakes: list[FieldMistake] = []
+    for where, reference, trace in _named(scenario):
+        earlier = files.get(reference)
+        if earlier is not None and (trace is None or earlier.trace is not None):
             continue
         try:
-            found[given] = _read(folder / given, trace, {file.name for file in found.values()})
-        except OSError as bad:
-            wrong.append((where, f"'{given}' cannot be read: {bad.strerror}; name another"))
-        except ValueError as bad:
-            wrong.append((where, f"'{given}': {bad}"))
-    if wrong:
-        raise error_at(scenario, wrong)
-    return found
+            files[reference] = _read(folder / reference, trace, {file.name for file in files.values()})
+        except OSError as error:
+            mistakes.append((where, f"'{reference}' cannot be read: {error.strerror}; name another"))
+        except ValueError as error:
+            mistakes.append((where, f"'{reference}': {error}"))
+    if mistakes:
+        raise error_at(scenario, mistakes)
+    return files
 
 
 def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
@@ -58,11 +58,11 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
             spec = None if part is None else part.trace
             if spec is not None:
                 yield ("network", "links", key, *side, "trace", "file"), spec.file, spec
-    for where, path, values in tried(scenario.vary):
-        for at, value in values:
+    for where, path, values in varied_fields(scenario.vary):
+        for place, value in values:
             spec = _varied(path, value)
             if spec is not None:
-                yield at or where, spec.file, spec
+                yield place or where, spec.file, spec
 
 
 def _varied(path: str, value: Any) -> TraceSpec | None:

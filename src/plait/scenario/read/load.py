@@ -24,35 +24,35 @@ def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     `overrides` are `PATH=VALUE`, put in before the scenario is validated. Raises ScenarioError.
     """
     path = Path(reference)
-    shown = str(reference)
+    name = str(reference)
     if not path.is_file():
-        shipped = library.find(shown)
+        shipped = library.find(name)
         if shipped is None:
-            raise ScenarioError([Mistake("", None, None, "", _missing(path, shown))])
-        path, shown = shipped, shipped.name
-    scenario = parse(_text(path, shown), shown, overrides)
+            raise ScenarioError([Mistake("", None, None, "", _missing(path, name))])
+        path, name = shipped, shipped.name
+    scenario = parse(_text(path, name), name, overrides)
     return scenario.attached(files=input_files(scenario, path.parent))
 
 
-def _missing(path: Path, shown: str) -> str:
+def _missing(path: Path, name: str) -> str:
     if path.is_dir():
-        return f"{shown} is a directory; name the scenario file in it"
-    guess = nearest(shown, [name for name, _ in library.shipped()])
+        return f"{name} is a directory; name the scenario file in it"
+    guess = nearest(name, [name for name, _ in library.shipped()])
     return (
-        f"there is no file {shown} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
+        f"there is no file {name} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
     )
 
 
-def _text(path: Path, shown: str) -> str:
+def _text(path: Path, name: str) -> str:
     """The file's text, at most a little more than the parser will read."""
     try:
         with path.open("rb") as file:
             data = file.read(4 * MAX_CHARACTERS + 4)
         return data.decode("utf-8-sig")
-    except OSError as wrong:
-        raise ScenarioError([Mistake(shown, None, None, "", f"cannot be read: {wrong.strerror}")]) from wrong
-    except UnicodeDecodeError as wrong:
-        before = wrong.object[: wrong.start]
+    except OSError as error:
+        raise ScenarioError([Mistake(name, None, None, "", f"cannot be read: {error.strerror}")]) from error
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-        what = "this is not UTF-8 text; is it a scenario? If so, save it as UTF-8"
-        raise ScenarioError([Mistake(shown, line, column, "", what)]) from wrong
+        message = "this is not UTF-8 text; is it a scenario? If so, save it as UTF-8"
+        raise ScenarioError([Mistake(name, line, column, "", message)]) from error

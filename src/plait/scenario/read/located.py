@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plait.scenario.model import ScenarioModel
 
 
-def error_at(scenario: ScenarioModel, found: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
+def error_at(scenario: ScenarioModel, mistakes: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
     """The error of a whole scenario's mistakes, located where the scenario was read from a text."""
     source = scenario.source or Source("")
-    return ScenarioError([source.mistake(scenario.place(where), what) for where, what in found])
+    return ScenarioError([source.mistake(scenario.place(where), message) for where, message in mistakes])

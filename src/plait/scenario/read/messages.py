@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from plait.scenario.mistakes import SEVERAL
-from plait.scenario.read.wording import closest, nearest, shown
+from plait.scenario.read.wording import abbreviated, closest, nearest
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -17,47 +17,48 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake, Where
 
 
-def found_in(wrong: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:
+def mistakes_in(error: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:
     """Every mistake as (path of the field, what is wrong; what would be right); `root` is what was validated."""
-    found: list[FieldMistake] = []
-    for error in wrong.errors(include_url=False):
-        if error["type"] == SEVERAL:
-            found += error["ctx"]["mistakes"]
+    mistakes: list[FieldMistake] = []
+    for detail in error.errors(include_url=False):
+        if detail["type"] == SEVERAL:
+            mistakes += detail["ctx"]["mistakes"]
             continue
-        where = error["loc"]
-        if where and where[-1] == "[key]" and error["type"] != "extra_forbidden":
+        where = detail["loc"]
+        if where and where[-1] == "[key]" and detail["type"] != "extra_forbidden":
             where = where[:-1]  # pydantic's mark for a mistake in the key itself
-        found.append((where, _worded(error, where, root)))
-    return found
+        mistakes.append((where, _message(detail, where, root)))
+    return mistakes
 
 
-def _worded(error: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
-    value, context = error.get("input"), error.get("ctx", {})
-    kind = error["type"]
+def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
+    value, context = detail.get("input"), detail.get("ctx", {})
+    kind = detail["type"]
     if kind == "value_error":
         return str(context["error"])
     if kind == "missing":
         return f"this is missing; {_HINTS.get(str(where[-1]), 'it has no default')}"
     if kind == "extra_forbidden":
-        known = fields_at(where[:-1], root)
+        names = fields_at(where[:-1], root)
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
-        meant = closest(str(where[-1]), [*known, *short])
+        meant = closest(str(where[-1]), [*names, *short])
         if meant in short:
             return f"there is no such field here; did you mean '{short[meant]}'?"
-        return f"there is no such field here; {nearest(str(where[-1]), known) or 'known are: ' + ', '.join(known)}"
+        return f"there is no such field here; {nearest(str(where[-1]), names) or 'known are: ' + ', '.join(names)}"
     if kind == "literal_error":
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
-        return f"{shown(value)} is not possible; {nearest(str(value), choices) or 'there is: ' + ', '.join(choices)}"
+        guess = nearest(str(value), choices) or "there is: " + ", ".join(choices)
+        return f"{abbreviated(value)} is not possible; {guess}"
     if kind in _KINDS:
-        return f"{_what(value)} is not {_KINDS[kind]}"
+        return f"{_noun(value)} is not {_KINDS[kind]}"
     if kind in _BOUNDS:
         sign, key = _BOUNDS[kind]
-        return f"{shown(value)} is out of range; it must be {sign} {context[key]}"
+        return f"{abbreviated(value)} is out of range; it must be {sign} {context[key]}"
     if kind in ("too_short", "too_long"):
         side = "at least" if kind == "too_short" else "at most"
         bound = context.get("min_length", context.get("max_length"))
         return f"there are {context['actual_length']} here; {side} {bound}"
-    return f"{shown(value)}: {error['msg'][0].lower()}{error['msg'][1:]}"
+    return f"{abbreviated(value)}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
 
 
 _HINTS = {
@@ -91,10 +92,10 @@ _BOUNDS = {
 }
 
 
-def _what(value: object) -> str:
+def _noun(value: object) -> str:
     if value is None:
         return "nothing"
-    return {dict: "a mapping", list: "a list", bool: str(value).lower()}.get(type(value), shown(value))
+    return {dict: "a mapping", list: "a list", bool: str(value).lower()}.get(type(value), abbreviated(value))
 
 
 def fields_at(where: Where, root: type[BaseModel]) -> list[str]:
@@ -128,5 +129,5 @@ def _alternatives(kind: Any) -> list[Any]:
     if get_origin(kind) is Annotated:
         return _alternatives(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return [one for member in get_args(kind) for one in _alternatives(member)]
+        return [alternative for member in get_args(kind) for alternative in _alternatives(member)]
     return [kind]

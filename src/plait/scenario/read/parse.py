@@ -17,12 +17,12 @@ from plait.scenario.check.events import WITHOUT_STATES
 from plait.scenario.generators import with_traffic
 from plait.scenario.generators.written import names as made_names
 from plait.scenario.read import document, placeholders
-from plait.scenario.read.messages import found_in
+from plait.scenario.read.messages import mistakes_in
 from plait.scenario.read.source import Source
-from plait.scenario.read.wording import shown
+from plait.scenario.read.wording import abbreviated
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import NAMED, assign
-from plait.scenario.vary.text import count_cases, together, tried
+from plait.scenario.vary.text import count_cases, varied_fields, zipped_with
 from plait.scenario.vary.unvaried import without_unvaried, without_unvaried_figures
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
 
@@ -47,34 +47,34 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
         place = refused.place
         path = ".".join(map(str, refused.where))
         line, column = (place.line, place.column) if place else (None, None)
-        raise ScenarioError([Mistake(source, line, column, path, refused.what)]) from refused
+        raise ScenarioError([Mistake(source, line, column, path, refused.reason)]) from refused
     places = Source(source, read.places)
     mistakes = [
-        Mistake(source, at.line, at.column, ".".join(map(str, where)), what)
-        for where, at, what in read.mistakes
+        Mistake(source, place.line, place.column, ".".join(map(str, where)), message)
+        for where, place, message in read.mistakes
     ]
     raw = read.value
     if raw is None:
         raise ScenarioError([*mistakes, Mistake(source, 1, 1, "", f"the file is empty; {_HOW}")])
     if not isinstance(raw, dict):
         raise ScenarioError(
-            [*mistakes, Mistake(source, 1, 1, "", f"this is {shown(raw)}, not a scenario; {_HOW}")]
+            [*mistakes, Mistake(source, 1, 1, "", f"this is {abbreviated(raw)}, not a scenario; {_HOW}")]
         )
     raw = with_traffic(raw)
-    mistakes += _put_in(raw, overrides, places)
+    mistakes += _apply_overrides(raw, overrides, places)
     if any(where[:1] == ("vary",) for where in places.replaced):
         without_unvaried(raw)
         if not any(where[:1] == ("figures",) for where in places.replaced):
             without_unvaried_figures(raw)
     _place_names(raw, places)
-    scenario, found = _validate(raw)
+    scenario, field_mistakes = _validate(raw)
     if scenario is not None:
         # Nothing that varies can be judged of a wrong program, nor of events of which one is wrong.
-        wrong = [where[: _JUDGED_WHOLE.get(str(where[0]))] for where, _ in found]
-        if ("events",) in wrong:
+        invalid = [where[: _JUDGED_WHOLE.get(str(where[0]))] for where, _ in field_mistakes]
+        if ("events",) in invalid:
             scenario = scenario.without_events()
-        found += _varied(scenario, wrong)
-    mistakes += [places.mistake(where, what) for where, what in found]
+        field_mistakes += _vary_mistakes(scenario, invalid)
+    mistakes += [places.mistake(where, message) for where, message in field_mistakes]
     if mistakes or scenario is None:
         raise ScenarioError(_sorted(mistakes))
     return scenario.attached(source=places)
@@ -84,24 +84,24 @@ _JUDGED_WHOLE = {"programs": 2, "events": 1}
 _HOW = "it begins with title:, network: and traffic:; `plait list` names examples"
 
 
-def _put_in(raw: dict[str, Any], options: Sequence[str], places: Source) -> list[Mistake]:
+def _apply_overrides(raw: dict[str, Any], options: Sequence[str], places: Source) -> list[Mistake]:
     """Puts the `--set` options in; returns what is wrong with them."""
-    wrong = []
+    mistakes = []
     for option in options:
         path, equals, text = option.partition("=")
         label = f"--set {option}"
         if not equals:
-            wrong.append(Mistake(label, None, None, "", "write PATH=VALUE, for example repeat=3"))
+            mistakes.append(Mistake(label, None, None, "", "write PATH=VALUE, for example repeat=3"))
             continue
         try:
             value = document.read(text).value
             for where in assign(raw, path.strip(), value):
                 places.replaced[where] = option
         except document.Refused as refused:
-            wrong.append(Mistake(label, None, None, path, f"the value cannot be read: {refused.what}"))
-        except ValueError as bad:
-            wrong.append(Mistake(label, None, None, "", str(bad)))
-    return wrong
+            mistakes.append(Mistake(label, None, None, path, f"the value cannot be read: {refused.reason}"))
+        except ValueError as error:
+            mistakes.append(Mistake(label, None, None, "", str(error)))
+    return mistakes
 
 
 def _place_names(raw: dict[str, Any], places: Source) -> None:
@@ -120,25 +120,27 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[FieldMistake]]
 
     With mistakes it is what is left without those; None when that cannot be made sense of.
     """
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     rest = raw
     for _ in range(_ROUNDS):
         try:
-            context = {WITHOUT_STATES: any(where[0] == "events" for where, _ in found if where)}
+            context = {WITHOUT_STATES: any(where[0] == "events" for where, _ in mistakes if where)}
             scenario = Scenario.model_validate(rest, context=context)
-        except ValidationError as wrong:
-            now = found_in(wrong, Scenario)
-            earlier = [where for where, _ in found]
-            found += [(where, what) for where, what in now if not any(_related(where, e) for e in earlier)]
-            if len(found) > MAX_SHOWN:
+        except ValidationError as error:
+            now = mistakes_in(error, Scenario)
+            earlier = [where for where, _ in mistakes]
+            mistakes += [
+                (where, message) for where, message in now if not any(_related(where, e) for e in earlier)
+            ]
+            if len(mistakes) > MAX_SHOWN:
                 break
             wheres = [where for where, _ in now]
             if any((where[:2] in NAMED and len(where) < 4) or where in _WITHOUT_NODES for where in wheres):
                 break  # without a node, links and flows would be called wrong that are not
             rest = _repaired(rest, [_wider(where, earlier) for where in wheres])
         else:
-            return scenario, found
-    return None, found
+            return scenario, mistakes
+    return None, mistakes
 
 
 _WITHOUT_NODES: tuple[Where, ...] = ((), ("network",), ("network", "generator"))
@@ -197,68 +199,70 @@ def _replace_entry(rest: dict[str, Any], where: Where) -> None:
 def _hosts(raw: dict[str, Any]) -> list[str]:
     """The names of the hosts, generated ones too."""
     network = raw.get("network")
-    own = network.get("hosts") if isinstance(network, dict) else None
-    return [str(host) for host in own or made_names(network).get("hosts") or ()]
+    declared = network.get("hosts") if isinstance(network, dict) else None
+    return [str(host) for host in declared or made_names(network).get("hosts") or ()]
 
 
 def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
     """The innermost existing entry on the way to `where`, as what holds it and its key there."""
     node: Any = raw
-    found: tuple[Any, Any] = (None, None)
+    innermost: tuple[Any, Any] = (None, None)
     for part in where:
         inside = (
             part in node if isinstance(node, dict) else isinstance(node, list) and part in range(len(node))
         )
         if not inside:
             break
-        found = (node, part)
+        innermost = (node, part)
         node = node[part]
-    return found
+    return innermost
 
 
-def _varied(scenario: Scenario, wrong_already: Sequence[Where]) -> list[FieldMistake]:
+def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMistake]:
     """What is wrong with single values under `vary` (of a range, with its ends), up to MAX_SHOWN and one mistakes.
 
     Fields that are wrong themselves were left out of the scenario; values for them or for parts of them cannot be
     judged.
     """
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     variants = Variants(scenario)
     try:
         variants.foresee(count_cases(scenario.vary))
-        for here, key, values in tried(scenario.vary):
+        for here, key, values in varied_fields(scenario.vary):
             path = Scenario.SHORTHANDS.get(key, key)
             if (field := path.split(".")[0]) in _NOT_VARIED:
-                found.append(
+                mistakes.append(
                     (here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out")
                 )
-            elif not any(_fits(path, where) for where in wrong_already):
-                found += _tried(variants, scenario.vary, here, path, values)
-            if len(found) > MAX_SHOWN:
+            elif not any(_fits(path, where) for where in invalid):
+                mistakes += _value_mistakes(variants, scenario.vary, here, path, values)
+            if len(mistakes) > MAX_SHOWN:
                 break
-    except TooMany as wrong:
-        found.append((("vary",), str(wrong)))
-    return found
+    except TooMany as error:
+        mistakes.append((("vary",), str(error)))
+    return mistakes
 
 
-def _tried(
+def _value_mistakes(
     variants: Variants, vary: dict[str, Any], here: Where, path: str, values: Sequence[tuple[Where, Any]]
 ) -> list[FieldMistake]:
     """What is wrong with the values of one field."""
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     for where, value in values:
         try:
-            wrong = _wrong(variants, {path: value})
-            others = together(vary, where) if wrong is not None else {}
+            mistake = _first_mistake(variants, {path: value})
+            others = zipped_with(vary, where) if mistake is not None else {}
             # What is wrong alone may be right with what changes at the same time.
-            if wrong is not None and (not others or _wrong(variants, {**others, path: value}) is not None):
-                field_, what = wrong
-                found.append((where, f"{'.'.join(map(str, field_))}: {what}"))
-        except NoSuchField as nowhere:
-            return [(here, str(nowhere))]
-        if len(found) > MAX_SHOWN:
+            if mistake is not None and (
+                not others or _first_mistake(variants, {**others, path: value}) is not None
+            ):
+                field_, message = mistake
+                mistakes.append((where, f"{'.'.join(map(str, field_))}: {message}"))
+        except NoSuchField as error:
+            return [(here, str(error))]
+        if len(mistakes) > MAX_SHOWN:
             break
-    return found
+    return mistakes
 
 
 def _fits(path: str, where: Where) -> bool:
@@ -266,12 +270,12 @@ def _fits(path: str, where: Where) -> bool:
     return all(fnmatchcase(str(part), name) for part, name in zip(where, path.split("."), strict=False))
 
 
-def _wrong(variants: Variants, settings: dict[str, Any]) -> FieldMistake | None:
+def _first_mistake(variants: Variants, settings: dict[str, Any]) -> FieldMistake | None:
     """The first thing that is wrong with a scenario that has these values."""
     try:
         variants.make(settings)
-    except WrongVariant as wrong:
-        return wrong.found[0]
+    except WrongVariant as error:
+        return error.mistakes[0]
     return None
 
 
@@ -280,10 +284,10 @@ _NOT_VARIED = ("vary", "baseline", "figures", "repeat", "seed", "title", "descri
 
 def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
     """In the order of the file, each once."""
-    once = list(dict.fromkeys(mistakes))
-    once.sort(key=lambda m: (m.line or 0, m.column or 0))
-    if len(once) > MAX_SHOWN:
-        cut = once[MAX_SHOWN]
-        what = f"at least {len(once) - MAX_SHOWN} more mistakes follow; mend those above first"
-        return [*once[:MAX_SHOWN], Mistake(cut.source, cut.line, cut.column, "", what)]
-    return once
+    distinct = list(dict.fromkeys(mistakes))
+    distinct.sort(key=lambda m: (m.line or 0, m.column or 0))
+    if len(distinct) > MAX_SHOWN:
+        cut = distinct[MAX_SHOWN]
+        message = f"at least {len(distinct) - MAX_SHOWN} more mistakes follow; mend those above first"
+        return [*distinct[:MAX_SHOWN], Mistake(cut.source, cut.line, cut.column, "", message)]
+    return distinct

@@ -27,16 +27,16 @@ _ENDS = ("from", "to")
 _AT_AN_END = ("via", "bind", "connect")
 
 
-def flow(given: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
+def flow(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
     """Return a valid entry of the traffic for one in which the field `where` is wrong; `hosts` are all hosts."""
-    kinds = [kind for kind in _FLOWS if isinstance(given, dict) and isinstance(given.get(kind), dict)]
+    kinds = [kind for kind in _FLOWS if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
     kind = kinds[0] if len(kinds) == 1 else "bulk"
-    fields: dict[str, Any] = given[kind] if len(kinds) == 1 and isinstance(given, dict) else {}
-    wrong = where[3] if len(where) > 3 else None
-    kept = {name: fields[name] for name in (*_ENDS, "name") if name in fields and name != wrong}
-    if wrong not in _ENDS:
+    fields: dict[str, Any] = entry[kind] if len(kinds) == 1 and isinstance(entry, dict) else {}
+    field = where[3] if len(where) > 3 else None
+    kept = {name: fields[name] for name in (*_ENDS, "name") if name in fields and name != field}
+    if field not in _ENDS:
         ends = _AT_AN_END[:1] if "via" in fields else _AT_AN_END[1:]
-        kept |= {name: fields[name] for name in ends if name in fields and name != wrong}
+        kept |= {name: fields[name] for name in ends if name in fields and name != field}
     for name, other in (_ENDS, _ENDS[::-1]):
         kept.setdefault(name, next((host for host in hosts if host != kept.get(other)), ""))
     return {kind: {**_FLOWS[kind], **kept}}
@@ -47,9 +47,9 @@ def event(hosts: Sequence[str]) -> dict[str, Any]:
     return {"at": "0s", "sysctls": {host: {"net.ipv4.tcp_sack": 1} for host in hosts[:1]}}
 
 
-def program(given: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
+def program(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
     """Return a program that does nothing, with what others may mean of one in which the field `where` is wrong."""
-    fields = given if isinstance(given, dict) else {}
+    fields = entry if isinstance(entry, dict) else {}
     kept = {
         field: fields[field]
         for field in ("name", "node", "transport")

@@ -23,20 +23,22 @@ class Source:
     replaced: dict[Where, str] = field(default_factory=dict)
     """The `--set` option by the field it set."""
 
-    def mistake(self, where: Sequence[str | int], what: str) -> Mistake:
+    def mistake(self, where: Sequence[str | int], message: str) -> Mistake:
         """A mistake at the field `where`, or at the nearest field around it that stands in the text."""
         path = ".".join(str(part)[:60] for part in where)
-        what = " ".join(what.split()).removesuffix(";")  # where no name is near, and the known ones are many
+        message = " ".join(message.split()).removesuffix(
+            ";"
+        )  # where no name is near, and the known ones are many
         for length in range(len(where), -1, -1):
             around = tuple(where[:length])
             if around in self.replaced:
-                return Mistake(f"--set {self.replaced[around]}", None, None, path, what)
+                return Mistake(f"--set {self.replaced[around]}", None, None, path, message)
             place = self.places.get(around)
             if place is not None and around:
-                return Mistake(self.name, place.line, place.column, path, what)
+                return Mistake(self.name, place.line, place.column, path, message)
         for field_, option in self.replaced.items():
             if field_[: len(where)] == tuple(where):  # what the option made on its way
-                return Mistake(f"--set {option}", None, None, path, what)
+                return Mistake(f"--set {option}", None, None, path, message)
         begin = self.places.get(())
         line, column = (begin.line, begin.column) if begin is not None else (None, None)
-        return Mistake(self.name, line, column, path, what)
+        return Mistake(self.name, line, column, path, message)

@@ -151,8 +151,8 @@ def _rows(text: str, *, loop: bool) -> Rows:
                 columns = _header(cells)
                 continue
             row = _row(cells, columns)
-        except ValueError as wrong:
-            raise ValueError(f"{where}: {wrong}") from None
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
         if not rows and row.at:
             raise ValueError(f"{where}: the first row is for time {Duration(row.at)}; it must be for time 0")
         if rows and row.at <= rows[-1].at:
@@ -177,12 +177,12 @@ def _header(cells: list[str]) -> list[tuple[str, str]]:
     """(column, unit or nothing) in their order."""
     columns = []
     for cell in cells:
-        found = _COLUMN.fullmatch(cell)
-        if found is None:
+        match = _COLUMN.fullmatch(cell)
+        if match is None:
             raise ValueError(
                 f"'{cell.strip()[:30]}' is not a column; there are time, rate, delay, loss, such as rate [mbit]"
             )
-        columns.append((found[1].lower(), found[2] or ""))
+        columns.append((match[1].lower(), match[2] or ""))
     names = [name for name, _ in columns]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -204,8 +204,8 @@ def _row(cells: list[str], columns: list[tuple[str, str]]) -> TraceRow:
             text += unit
         try:
             values[name] = _READERS[name](text)
-        except ValueError as wrong:
-            raise ValueError(f"{name}: {wrong}") from None
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     return TraceRow(
         at=int(values["time"]),  # type: ignore[call-overload]  # a duration
         rate=values.get("rate"),  # type: ignore[arg-type]  # as its reader makes it, like the others

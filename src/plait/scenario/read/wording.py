@@ -15,22 +15,22 @@ _COMPARED = 40
 _LONG = 40
 
 
-def nearest(name: str, known: Collection[str]) -> str:
+def nearest(name: str, names: Collection[str]) -> str:
     """`did you mean 'x'?`, or the known names when none is near and they are few; empty when neither helps."""
-    close = closest(name, known)
+    close = closest(name, names)
     if close is not None:
         return f"did you mean '{close}'?"
-    if 0 < len(known) <= _MANY:
-        return f"there is: {', '.join(sorted(known))}"
+    if 0 < len(names) <= _MANY:
+        return f"there is: {', '.join(sorted(names))}"
     return ""
 
 
-def closest(name: str, known: Collection[str]) -> str | None:
+def closest(name: str, names: Collection[str]) -> str | None:
     """The known name that is most like this one, if one is near."""
     name = name[:_LONG]
-    if len(known) > _COMPARED:
-        known = nlargest(_COMPARED, known, key=lambda other: _shared_ends(name, other))
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if len(names) > _COMPARED:
+        names = nlargest(_COMPARED, names, key=lambda other: _shared_ends(name, other))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return close[0] if close else None
 
 
@@ -43,7 +43,7 @@ def _shared(a: str, b: str) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def shown(value: object) -> str:
+def abbreviated(value: object) -> str:
     """A value as a message shows it: on one line, and not longer than that."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}.."

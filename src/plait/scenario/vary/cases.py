@@ -87,7 +87,7 @@ def _with(scenario: Scenario, variants: Variants, chosen: Row) -> Scenario:
     except TooMany as wrong:
         raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
     except WrongVariant as wrong:
-        where, what = wrong.found[0]
+        where, what = wrong.mistakes[0]
         at = _varying(chosen, where)
         raise error_at(scenario, [(at, f"{'.'.join(map(str, where))}: {what}")]) from wrong
 

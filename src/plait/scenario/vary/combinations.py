@@ -40,31 +40,31 @@ def rows(scenario: Scenario) -> list[Row]:
     Raises ScenarioError when none is left.
     """
     axes = _axes(scenario.vary)
-    crossed = [{key: one for part in parts for key, one in part.items()} for parts in product(*axes)]
+    crossed = [{key: value for part in parts for key, value in part.items()} for parts in product(*axes)]
     return _without(scenario, crossed)
 
 
 def _axes(vary: dict[str, Any]) -> list[list[Row]]:
     """Each thing that varies by itself, as the rows it goes through."""
-    found: list[list[Row]] = []
+    axes: list[list[Row]] = []
     for key, entry in vary.items():
         if key == "zip":
             together = {name: _settings(values, ("vary", key, name)) for name, values in entry.items()}
-            found.append(
+            axes.append(
                 [dict(zip(together, row, strict=True)) for row in zip(*together.values(), strict=True)]
             )
         elif key == "cases":
-            found.append(
+            axes.append(
                 [
                     {name: VariedValue(value, i, ("vary", key, i, name)) for name, value in case.items()}
                     for i, case in enumerate(entry)
                 ]
             )
         elif key == "latin_hypercube":
-            found.append(_hypercube(entry))
+            axes.append(_hypercube(entry))
         elif key != "exclude":
-            found.append([{key: one} for one in _settings(entry, ("vary", key))])
-    return found
+            axes.append([{key: value} for value in _settings(entry, ("vary", key))])
+    return axes
 
 
 def _settings(values: Sequence[Any], where: Where) -> list[VariedValue]:
@@ -95,28 +95,28 @@ def _hypercube(entry: dict[str, Any]) -> list[Row]:
     assert best is not None
     return [
         {
-            name: VariedValue(_at(values, float(share)), i, ("vary", "latin_hypercube", "fields", name))
+            name: VariedValue(_value_at(values, float(share)), i, ("vary", "latin_hypercube", "fields", name))
             for (name, values), share in zip(fields.items(), best[i], strict=True)
         }
         for i in range(points)
     ]
 
 
-def _at(values: str | Sequence[Any], share: float) -> Any:
+def _value_at(values: str | Sequence[Any], share: float) -> Any:
     """The value at a share (0 to 1) of a range, or of a list of choices."""
     return read_range(values).text_at(share) if isinstance(values, str) else values[int(share * len(values))]
 
 
-def _without(scenario: Scenario, found: list[Row]) -> list[Row]:
+def _without(scenario: Scenario, crossed: list[Row]) -> list[Row]:
     """The rows that no exclusion fits; one that fits nothing, or leaves nothing, is a mistake."""
-    kept = found
+    kept = crossed
     for i, case in enumerate(scenario.vary.get("exclude", ())):
         excluded = {key: {_plain(value) for value in values} for key, values in case.items()}
         left = [row for row in kept if not _fits(row, excluded)]
-        if len(left) == len(kept) and not any(_fits(row, excluded) for row in found):
-            shown = ", ".join(f"{key}={'|'.join(map(str, values))}" for key, values in case.items())
-            what = f"no case has {shown[:120]}; write the values as they stand in the names of cases (`plait plan`)"
-            raise error_at(scenario, [(("vary", "exclude", i), what)])
+        if len(left) == len(kept) and not any(_fits(row, excluded) for row in crossed):
+            settings = ", ".join(f"{key}={'|'.join(map(str, values))}" for key, values in case.items())
+            remedy = "write the values as they stand in the names of cases (`plait plan`)"
+            raise error_at(scenario, [(("vary", "exclude", i), f"no case has {settings[:120]}; {remedy}")])
         kept = left
     if not kept:
         raise error_at(scenario, [(("vary", "exclude"), "this excludes every case; exclude less")])

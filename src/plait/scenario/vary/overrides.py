@@ -46,18 +46,21 @@ def _name_generated(raw: dict[str, Any], parts: tuple[str, ...]) -> None:
     network = raw.get("network")
     if len(parts) < 3 or parts[0] != "network" or not isinstance(network, dict):
         return
-    known = names(network).get(parts[1], [])
-    given = network.get(parts[1])
-    fitting = [name for name in known if fnmatchcase(name, parts[2])]
+    generated = names(network).get(parts[1], [])
+    declared = network.get(parts[1])
+    fitting = [name for name in generated if fnmatchcase(name, parts[2])]
     if not fitting:
-        if known and not any(fnmatchcase(str(name), parts[2]) for name in given or ()):
-            there = nearest(parts[2], known)
+        if generated and not any(fnmatchcase(str(name), parts[2]) for name in declared or ()):
+            there = nearest(parts[2], generated)
             raise ValueError(f"network.{parts[1]} has no '{parts[2]}'; {there}".rstrip("; "))
         return
-    if isinstance(given, list):
-        given = {str(name): {} for name in given}
-    if given is None or isinstance(given, dict):
-        network[parts[1]] = {**(given or {}), **{name: (given or {}).get(name) or {} for name in fitting}}
+    if isinstance(declared, list):
+        declared = {str(name): {} for name in declared}
+    if declared is None or isinstance(declared, dict):
+        network[parts[1]] = {
+            **(declared or {}),
+            **{name: (declared or {}).get(name) or {} for name in fitting},
+        }
 
 
 def _assign(node: Any, parts: tuple[str, ...], at: Where, value: object) -> list[Where]:

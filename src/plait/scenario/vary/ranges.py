@@ -63,7 +63,7 @@ class Range:
             count = int(self.high - self.low) + 1
             _bounded(count)
             return [int(self.low) + i for i in range(count)]
-        inner = [self.at(Fraction(i, count - 1)) for i in range(1, count - 1)]
+        inner = [self.value_at(Fraction(i, count - 1)) for i in range(1, count - 1)]
         for digits in range(3, 16):
             rounded = [self._rounded(value, digits) for value in inner]
             if _rising([self.low, *rounded, self.high]):
@@ -74,7 +74,7 @@ class Range:
                 raise ValueError(f"there are not {count} whole numbers between {self.low} and {self.high}")
         return [self._text(value) for value in (self.low, *rounded, self.high)]
 
-    def at(self, share: Fraction | float) -> Fraction:
+    def value_at(self, share: Fraction | float) -> Fraction:
         """The value at a share (0 to 1) of the way."""
         if not self.log:
             return self.low + (self.high - self.low) * Fraction(share)
@@ -83,7 +83,7 @@ class Range:
 
     def text_at(self, share: float) -> int | float | str:
         """The value at a share of the way, as it is written: three digits; whole where both ends are."""
-        value = self.at(share)
+        value = self.value_at(share)
         if self.whole and not self.log:
             return self._text(min(self.high, self.low + int((self.high - self.low + 1) * Fraction(share))))
         if self.whole:
@@ -115,12 +115,12 @@ def looks_like_range(value: object) -> bool:
 
 def read_range(text: str) -> Range:
     """The range that `text` says; ValueError says what is wrong and what would be right."""
-    found = _RANGE.fullmatch(text)
-    if found is None:
+    match = _RANGE.fullmatch(text)
+    if match is None:
         raise ValueError(
             f"'{text[:60]}' is not a range; write for example 1mbit..1gbit log 10, or 10ms..100ms step 10ms"
         )
-    a, a_unit, b, b_unit, scale, step, step_unit, count = found.groups()
+    a, a_unit, b, b_unit, scale, step, step_unit, count = match.groups()
     units = _units(text, a_unit, b_unit, step_unit)
     sizes = dict(units)
     low, high = Fraction(a) * sizes[a_unit], Fraction(b) * sizes[b_unit]
@@ -139,10 +139,10 @@ def read_range(text: str) -> Range:
     if points is not None:
         _bounded(points)
     least, most = sorted((sizes[a_unit], sizes[b_unit]))
-    shown = tuple(
+    between = tuple(
         (name, size) for name, size in units if least <= size <= most and _same_family(name, a_unit, b_unit)
     )
-    return Range(low, high, shown, (f"{a}{a_unit}", f"{b}{b_unit}"), scale == "log", width, points)
+    return Range(low, high, between, (f"{a}{a_unit}", f"{b}{b_unit}"), scale == "log", width, points)
 
 
 def _bounded(count: int) -> None:
@@ -150,9 +150,9 @@ def _bounded(count: int) -> None:
         raise ValueError(f"these are {count} values; a range has 2 to {MOST_POINTS}")
 
 
-def _units(text: str, *given: str | None) -> tuple[tuple[str, int], ...]:
+def _units(text: str, *written: str | None) -> tuple[tuple[str, int], ...]:
     """The units of the kind that all of these belong to."""
-    named = {unit for unit in given if unit is not None}
+    named = {unit for unit in written if unit is not None}
     for kind in _KINDS:
         if named <= set(kind):
             return tuple(sorted(kind.items(), key=lambda entry: entry[1]))

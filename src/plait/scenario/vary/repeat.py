@@ -38,15 +38,15 @@ class Repeat(int):
     @classmethod
     def parse(cls, text: str) -> Self:
         """What `until 2%, at least 5, at most 100` says; ValueError says what would be right."""
-        found = _UNTIL.fullmatch(text.strip())
-        if found is None:
+        match = _UNTIL.fullmatch(text.strip())
+        if match is None:
             raise ValueError(
                 f"'{text[:60]}' is not understood; write a number, or for example until 2%, at least 5, at most 100"
             )
-        until = Ratio.parse(found[1])
-        least, most = int(found[2] or _LEAST_DEFAULT), int(found[3] or _MOST_DEFAULT)
+        until = Ratio.parse(match[1])
+        least, most = int(match[2] or _LEAST_DEFAULT), int(match[3] or _MOST_DEFAULT)
         if not 0 < until <= 0.5:
-            raise ValueError(f"'{found[1]}' is out of range; write something above 0% and up to 50%")
+            raise ValueError(f"'{match[1]}' is out of range; write something above 0% and up to 50%")
         if not 2 <= least <= most <= MOST:
             raise ValueError(
                 f"at least {least}, at most {most} is not possible; an interval takes 2 trials, and there are "

@@ -44,11 +44,11 @@ def read_vary(value: object) -> object:
         cases = count_cases(out)
         if cases > MAX_CASES:
             count = f"{cases} cases" if len(out) == len(value) else f"{cases} cases and more"
-            what = f"these are {count}; a study has at most {MAX_CASES}: vary less at once"
-            mistakes.append((("vary",), what))
+            message = f"these are {count}; a study has at most {MAX_CASES}: vary less at once"
+            mistakes.append((("vary",), message))
             break
     if not mistakes:
-        mistakes += _together(out)
+        mistakes += _placement_mistakes(out)
     if mistakes:
         raise as_one_error(mistakes)
     return out
@@ -73,7 +73,7 @@ def _rows(key: str, entry: Any) -> int:
     return 1 if key == "exclude" else len(entry) or 1
 
 
-def tried(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, Any]]]]:
+def varied_fields(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, Any]]]]:
     """Every field that varies: its place, its name, and its values with their places (of a range, the ends)."""
     for key, values in factors(vary).items():
         yield ("vary", key), key, [(("vary", key, i), value) for i, value in enumerate(values)]
@@ -89,14 +89,14 @@ def tried(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, 
         yield here, key, [(here, read_number(end) if numbers else end) for end in ends]
 
 
-def together(vary: dict[str, Any], where: Where) -> dict[str, Any]:
+def zipped_with(vary: dict[str, Any], where: Where) -> dict[str, Any]:
     """The other fields that change with the value at `where`, with their values: of its row of a zip, of its case."""
     if where[1] == "zip":
-        _, _, own, row = where
-        return {key: values[row] for key, values in vary["zip"].items() if key != own}
+        _, _, field, row = where
+        return {key: values[row] for key, values in vary["zip"].items() if key != field}
     if where[1] == "cases":
-        _, _, row, own = where
-        return {key: value for key, value in vary["cases"][row].items() if key != own}
+        _, _, row, field = where
+        return {key: value for key, value in vary["cases"][row].items() if key != field}
     return {}
 
 
@@ -121,8 +121,8 @@ def _values(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[A
         if looks_like_range(value):
             try:
                 out += read_range(value).points()
-            except ValueError as wrong:
-                mistakes.append(((*where, i) if len(entry) > 1 else where, str(wrong)))
+            except ValueError as error:
+                mistakes.append(((*where, i) if len(entry) > 1 else where, str(error)))
         else:
             out.append(value)
     if not entry or len(out) > MAX_SWEEP:
@@ -139,15 +139,17 @@ def _mapping(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[
 
 
 def _zip(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, list[Any]]:
-    given = _mapping(entry, where, mistakes)
-    if len(given) > MAX_ZIPPED_FIELDS:
-        mistakes.append((where, f"there are {len(given)} fields here; at most {MAX_ZIPPED_FIELDS}"))
+    fields = _mapping(entry, where, mistakes)
+    if len(fields) > MAX_ZIPPED_FIELDS:
+        mistakes.append((where, f"there are {len(fields)} fields here; at most {MAX_ZIPPED_FIELDS}"))
         return {}
-    out = {key: _values(values, (*where, key), mistakes) for key, values in given.items()}
+    out = {key: _values(values, (*where, key), mistakes) for key, values in fields.items()}
     lengths = {key: len(values) for key, values in out.items()}
     if len(set(lengths.values())) > 1 and not mistakes:
-        said = ", ".join(f"{key} has {n}" for key, n in lengths.items())
-        mistakes.append((where, f"fields that change together need as many values each; {said}"[:300]))
+        lengths_of_fields = ", ".join(f"{key} has {n}" for key, n in lengths.items())
+        mistakes.append(
+            (where, f"fields that change together need as many values each; {lengths_of_fields}"[:300])
+        )
     return out
 
 
@@ -161,40 +163,40 @@ def _cases(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[di
 
 
 def _exclude(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[dict[str, list[Any]]]:
-    found = _cases(entry, where, mistakes)
-    if len(found) > MAX_EXCLUSIONS:
-        what = f"there are {len(found)} here; at most {MAX_EXCLUSIONS}: give several values in one, {{FIELD: [a, b]}}"
-        mistakes.append((where, what))
+    cases = _cases(entry, where, mistakes)
+    if len(cases) > MAX_EXCLUSIONS:
+        problem = f"there are {len(cases)} here; at most {MAX_EXCLUSIONS}"
+        mistakes.append((where, f"{problem}: give several values in one, {{FIELD: [a, b]}}"))
     return [
         {key: list(value) if isinstance(value, (list, tuple)) else [value] for key, value in case.items()}
-        for case in found
+        for case in cases
     ]
 
 
 def _hypercube(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, Any]:
-    given = _mapping(entry, where, mistakes)
+    entries = _mapping(entry, where, mistakes)
     mistakes += [
         ((*where, key), "there is no such field here; known are: points, seed, fields")
-        for key in given
+        for key in entries
         if key not in ("points", "seed", "fields")
     ]
-    points, seed = given.get("points"), given.get("seed", 1)
+    points, seed = entries.get("points"), entries.get("seed", 1)
     if not _whole(points, 2, MAX_SWEEP):
         mistakes.append(((*where, "points"), f"the number of points is a whole number from 2 to {MAX_SWEEP}"))
     if not _whole(seed, 0, 2**53 - 1):
         mistakes.append(((*where, "seed"), "a seed is a whole number from 0; write for example 1"))
     fields: dict[str, Any] = {}
     here: Where = (*where, "fields")
-    if isinstance(given.get("fields"), dict) and len(given["fields"]) > MAX_HYPERCUBE_FIELDS:
-        mistakes.append((here, f"there are {len(given['fields'])} here; at most {MAX_HYPERCUBE_FIELDS}"))
+    if isinstance(entries.get("fields"), dict) and len(entries["fields"]) > MAX_HYPERCUBE_FIELDS:
+        mistakes.append((here, f"there are {len(entries['fields'])} here; at most {MAX_HYPERCUBE_FIELDS}"))
         return {"points": points, "seed": seed, "fields": fields}
-    for key, values in _mapping(given.get("fields"), here, mistakes).items():
+    for key, values in _mapping(entries.get("fields"), here, mistakes).items():
         fields[key] = values
         if looks_like_range(values):
             try:
                 read = read_range(values)
-            except ValueError as wrong:
-                mistakes.append(((*here, key), str(wrong)))
+            except ValueError as error:
+                mistakes.append(((*here, key), str(error)))
             else:
                 if read.count is not None or read.step is not None:
                     mistakes.append(
@@ -208,25 +210,25 @@ def _hypercube(entry: object, where: Where, mistakes: list[FieldMistake]) -> dic
 _READERS: dict[str, Any] = {"zip": _zip, "cases": _cases, "latin_hypercube": _hypercube, "exclude": _exclude}
 
 
-def _together(vary: dict[str, Any]) -> list[FieldMistake]:
+def _placement_mistakes(vary: dict[str, Any]) -> list[FieldMistake]:
     """A field varies in one place; what is excluded varies."""
-    found: list[FieldMistake] = []
+    mistakes: list[FieldMistake] = []
     places: dict[str, str] = {}
-    for where, key, _ in tried(vary):
+    for where, key, _ in varied_fields(vary):
         block = str(where[1]) if where[1] in BLOCKS else "vary itself"
         if key in BLOCKS:
-            found.append((where, f"'{key}' is no field; it belongs directly under vary"))
+            mistakes.append((where, f"'{key}' is no field; it belongs directly under vary"))
         elif places.setdefault(key, block) != block:
-            found.append(
+            mistakes.append(
                 (where, f"'{key[:60]}' varies under {places[key]} already; give its values in one place")
             )
     for i, case in enumerate(vary.get("exclude", ())):
-        found += [
+        mistakes += [
             (("vary", "exclude", i, key), f"'{key[:60]}' does not vary, so it excludes nothing; leave it out")
             for key in case
             if key not in places
         ]
-    return found
+    return mistakes
 
 
 def _whole(value: object, least: int, most: int) -> bool:

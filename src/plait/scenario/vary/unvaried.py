@@ -27,9 +27,11 @@ def without_unvaried_figures(raw: dict[str, Any]) -> None:
     """Leaves out, in place, figures over what no longer varies: for a `vary` that replaces the file's own."""
     figures = raw.get("figures")
     if isinstance(figures, list):
-        known = sorted(varied_by(raw.get("vary")))
+        names = sorted(varied_by(raw.get("vary")))
         raw["figures"] = [
-            one for one in figures if all(field_named(known, name) is not None for name in _named(one))
+            figure
+            for figure in figures
+            if all(field_named(names, name) is not None for name in _named(figure))
         ]
 
 
@@ -51,7 +53,7 @@ def varied_by(vary: object) -> set[str]:
     return {name for part in (parts, *nested) if isinstance(part, dict) for name in part}
 
 
-def field_named(known: Sequence[str], name: str) -> str | None:
+def field_named(names: Sequence[str], name: str) -> str | None:
     """The varied field that a name means: its path, or the end of one that no other has."""
-    ends = [key for key in known if key == name or key.endswith(f".{name}")]
-    return name if name in known else ends[0] if len(ends) == 1 else None
+    ends = [key for key in names if key == name or key.endswith(f".{name}")]
+    return name if name in names else ends[0] if len(ends) == 1 else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from plait.scenario.read.messages import found_in
+from plait.scenario.read.messages import mistakes_in
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.overrides import assign
 
@@ -31,16 +31,16 @@ MAX_PARTS = 120_000
 class WrongVariant(Exception):  # noqa: N818  # it carries what is wrong, all of it
     """A variant is no scenario."""
 
-    def __init__(self, found: list[FieldMistake]) -> None:
-        super().__init__(found[0][1])
-        self.found = found
+    def __init__(self, mistakes: list[FieldMistake]) -> None:
+        super().__init__(mistakes[0][1])
+        self.mistakes = mistakes
 
 
 class NoSuchField(Exception):  # noqa: N818  # the same
     """A varied path leads nowhere."""
 
-    def __init__(self, path: str, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
         self.path = path
 
 
@@ -75,14 +75,14 @@ class Variants:
         for key, path in paths.items():
             try:
                 assign(fields, path, settings[key])
-            except ValueError as wrong:
-                raise NoSuchField(key, str(wrong)) from wrong
+            except ValueError as error:
+                raise NoSuchField(key, str(error)) from error
         try:
             variant = Scenario.model_validate(fields)
-        except ValidationError as wrong:
+        except ValidationError as error:
             self._count(self._scenario)
-            found = found_in(wrong, Scenario)
-            raise WrongVariant(kept.told_once(found) if kept is not None else found) from wrong
+            mistakes = mistakes_in(error, Scenario)
+            raise WrongVariant(kept.relocated(mistakes) if kept is not None else mistakes) from error
         self._count(variant)
         return variant.attached(source=self._scenario.source, files=self._scenario.files, written=kept)
 
@@ -93,21 +93,21 @@ class Variants:
     @staticmethod
     def _refuse_above(parts: int) -> None:
         if parts > MAX_PARTS:
-            what = f"all cases together have more than {MAX_PARTS} nodes, links, flows, events, programs and values"
-            raise TooMany(f"{what}; vary less at once, or a smaller network")
+            message = f"all cases together have more than {MAX_PARTS} nodes, links, flows, events, programs and values"
+            raise TooMany(f"{message}; vary less at once, or a smaller network")
 
     def _fields(self, paths: Sequence[tuple[str, ...]]) -> tuple[dict[str, Any], Written | None]:
         """The fields, with validated parts wherever no path leads, and what generators made of it if that is kept."""
         written = self._scenario.written
         asked = written.asked if written is not None else {}
-        again = any(fnmatchcase(key, path[0]) for key in asked for path in paths)
+        regenerated = any(fnmatchcase(key, path[0]) for key in asked for path in paths)
         fields = {
             key: deepcopy(value)
-            if again and key in asked
+            if regenerated and key in asked
             else _shared(getattr(self._scenario, key), value, _below(paths, key))
             for key, value in self._raw.items()
         }
-        return fields, None if again else written
+        return fields, None if regenerated else written
 
 
 def _shared(part: Any, raw: Any, paths: Sequence[tuple[str, ...]]) -> Any:
@@ -120,7 +120,7 @@ def _shared(part: Any, raw: Any, paths: Sequence[tuple[str, ...]]) -> Any:
     elif isinstance(part, dict) and isinstance(raw, dict):
         inner = part
     elif isinstance(part, list) and isinstance(raw, list) and len(part) == len(raw):
-        return [_shared(one, raw[i], _below(paths, str(i))) for i, one in enumerate(part)]
+        return [_shared(item, raw[i], _below(paths, str(i))) for i, item in enumerate(part)]
     else:
         return deepcopy(raw)
     return {

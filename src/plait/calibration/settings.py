@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from plait.frames import frame_bytes
 from plait.plan.model.plan import ChangeQdisc
 from plait.plan.model.qdiscs import Netem, Tbf
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
     from plait.plan.model.qdiscs import Qdisc
 
-ETHERNET_BYTES = 14
 LEAST_DELAY_NS = 1000
 """A netem with this delay has no configured delay; it only passes packets on."""
 
@@ -43,7 +43,7 @@ class Setting:
     @property
     def frame_bytes(self) -> int:
         """The length of the longest frame as tc counts it."""
-        return self.mtu + ETHERNET_BYTES
+        return frame_bytes(self.mtu)
 
     @property
     def netem(self) -> Netem | None:

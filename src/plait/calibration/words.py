@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.calibration.probes import loss_ratio
 from plait.calibration.settings import LEAST_DELAY_NS
+from plait.frames import DEFAULT_MTU
 from plait.plan.links.distributions import UNIFORM, deviation_ns
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def setting(link: Setting) -> str:
             parts.append(f"{netem.distribution} jitter with a deviation of {time(deviation / 1000)}")
     if loss_ratio(link):
         parts.append(f"{percent(loss_ratio(link))} loss")
-    return ", ".join([*parts, *([f"MTU {link.mtu}"] if link.mtu != 1500 else [])]) or "no conditions"
+    return ", ".join([*parts, *([f"MTU {link.mtu}"] if link.mtu != DEFAULT_MTU else [])]) or "no conditions"
 
 
 def figure(result: Figure) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from plait.frames import DEFAULT_MTU
 from plait.plan.model.applications import Bulk, File, Transfer
 from plait.plan.model.plan import (
     Flow,
@@ -48,7 +49,7 @@ TWO_EQUAL_PATHS = (FakePath(), FakePath())
 
 
 def fake_plan(
-    *flows: FakeFlow, paths: tuple[FakePath, ...] = TWO_EQUAL_PATHS, seed: int = 1, mtu: int = 1500
+    *flows: FakeFlow, paths: tuple[FakePath, ...] = TWO_EQUAL_PATHS, seed: int = 1, mtu: int = DEFAULT_MTU
 ) -> Plan:
     """Return a plan of hosts h1 and h2 with a switch s1, s2, .. on each path; one default flow when none is given."""
     switches = [f"s{number}" for number in range(1, len(paths) + 1)]

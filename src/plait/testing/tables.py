@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from plait.dataset.model import ALL_TABLES, TABLES
+from plait.frames import DEFAULT_MTU, DSS, FULL_PAYLOAD, frame_bytes
 from plait.plan.model.applications import Bulk, Transfer
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, LinkDirection, Path, Plan
 
 STEP_US = 10_000
-MSS = 1448
-FRAME = 1514
+MSS = FULL_PAYLOAD
+FRAME = frame_bytes(DEFAULT_MTU)
 UNLIMITED_BPS = 1_000_000_000
 
 
@@ -130,7 +131,7 @@ def _subflows(plan: Plan, flow: Flow) -> list[_Subflow]:
                 number=number,
                 path=path,
                 start_us=flow.start_us + path.base_rtt_us * (1 if number == 0 else 2.5),
-                rate_bps=rate * (MSS - 24 * (flow.transport == "mptcp")) / FRAME,
+                rate_bps=rate * (MSS - DSS * (flow.transport == "mptcp")) / FRAME,
                 queue_limit_bytes=min(limits, default=100 * FRAME),
                 rng=random.Random(f"{plan.seed}/{flow.id}/{number}"),  # noqa: S311 - noise, not a secret
             )

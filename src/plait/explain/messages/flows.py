@@ -19,6 +19,7 @@ from plait.explain.messages.late import LateMessages, PathUse
 from plait.explain.messages.timing import delivery, messages_of
 from plait.explain.messages.wording import paragraph
 from plait.explain.model import FlowExplanation, PathAccount, Share
+from plait.frames import ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, UDP_HEADER
 from plait.plan.model.applications import PageConnection
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ Array = np.ndarray
 
 WORTH_NAMING_MESSAGES = 0.01
 """A cause is named when it made at least this share of the messages late or lost."""
-UDP_HEADERS = {4: 14 + 20 + 8, 6: 14 + 40 + 8}
+UDP_HEADERS = {
+    version: ETHERNET_HEADER + ip_header + UDP_HEADER
+    for version, ip_header in ((4, IPV4_HEADER), (6, IPV6_HEADER))
+}
 """Bytes of the Ethernet, IP and UDP headers, by IP version."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
+from plait.frames import FULL_PAYLOAD
 from plait.plan.lint.finding import LintFinding
 from plait.plan.model.applications import Bulk, Transfer
 from plait.plan.traffic.flow_slots import slots
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
     from plait.scenario.mistakes import Where
 
-INITIAL_WINDOW_BYTES = 14_480
+INITIAL_WINDOW_BYTES = 10 * FULL_PAYLOAD
 """RFC 6928: ten segments."""
 STEADY_FACTOR = 5
 """A run should be so many times as long as its start."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from plait.frames import MAX_PACKET
 from plait.plan.model.record import IfName, Record
 
 
@@ -41,7 +42,7 @@ class Capture(Record):
     netns: str
     ifname: IfName
     file: str
-    packet_bytes: int = Field(ge=64, le=65_535)
+    packet_bytes: int = Field(ge=64, le=MAX_PACKET)
     """So many of each packet are kept."""
 
 

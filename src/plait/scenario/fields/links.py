@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plait.frames import DEFAULT_MTU
+from plait.frames import DEFAULT_MTU, MAX_PACKET, MIN_MTU
 from plait.scenario.fields.conditions import Bucket, Conditions
 from plait.scenario.fields.middlebox import MiddleboxSpec
 from plait.scenario.fields.parts import Whole
@@ -16,7 +16,7 @@ from plait.units import Queue, Rate
 class LinkSpec(Conditions):
     """A link; `forward` (from the first node of its name to the second) and `backward` replace single conditions."""
 
-    mtu: Annotated[Whole, Field(ge=576, le=65535)] = DEFAULT_MTU
+    mtu: Annotated[Whole, Field(ge=MIN_MTU, le=MAX_PACKET)] = DEFAULT_MTU
     forward: Conditions | None = None
     backward: Conditions | None = None
     middlebox: MiddleboxSpec | None = None

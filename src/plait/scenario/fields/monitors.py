@@ -9,11 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from plait.frames import MAX_PACKET
 from plait.scenario.fields.parts import NodeName, Part, Whole, listed
 from plait.units import Duration
-
-PACKET_MAX = 65_535
-"""More bytes of a packet than any link carries."""
 
 
 class ProbeInterval(Duration):
@@ -65,7 +63,7 @@ class CaptureSpec(Part):
         BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ]
     """Nodes (all their interfaces), or links (the two at their ends)."""
-    bytes: Annotated[Whole, Field(ge=64, le=PACKET_MAX)] = 128
+    bytes: Annotated[Whole, Field(ge=64, le=MAX_PACKET)] = 128
     """Of each packet so many are kept; 128 hold all headers with every MPTCP option."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.plan.links.shaping import ShapedInterface, queue_length
+from plait.plan.links.queues import ShapedInterface, queue_length
 from plait.plan.model.plan import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE

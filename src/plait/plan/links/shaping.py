@@ -11,11 +11,12 @@ what it says for the conditions then, on the same handles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil, log2, sqrt
+from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
+from plait.plan.links.queues import configured_length, limit_bytes, queue_bytes, queue_length
+from plait.plan.links.red import red_qdisc
 from plait.plan.links.traces import Followed
 from plait.plan.model.applications import File
 from plait.plan.model.qdiscs import (
@@ -37,6 +38,7 @@ from plait.units import Queue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plait.plan.links.queues import ShapedInterface
     from plait.scenario.fields import conditions as asked
     from plait.scenario.fields.conditions import Conditions
 
@@ -44,24 +46,6 @@ NETEM_LIMIT = 1_000_000
 """Packets under way; never reached (it takes no memory until it is used)."""
 LEAST_DELAY_NS = 1000
 """So that netem takes the packet over from its sender's accounting also where a link has no delay."""
-DEFAULT_QUEUE_PACKETS = 100
-CODEL_PACKETS = 1000
-FQ_CODEL_PACKETS = 10_240
-"""The kernel's own defaults: these queues are kept short by time, not by their limit."""
-_IDLE_CELLS = 256
-_U32 = 2**32 - 1
-
-
-@dataclass(frozen=True)
-class ShapedInterface:
-    """Where a direction is shaped, and what its queue is measured by."""
-
-    netns: str
-    ifname: str
-    frame_bytes: int
-    """The longest frame, counted as tc counts."""
-    rtt_ns: int
-    """The RTT of a bandwidth-delay product."""
 
 
 def qdiscs(place: ShapedInterface, conditions: Conditions, *, keep_order: bool = False) -> tuple[Qdisc, ...]:
@@ -116,18 +100,11 @@ def bucket_qdiscs(
     place: ShapedInterface, bucket: asked.Bucket, peak_bps: int, queue: Queue | None
 ) -> tuple[Qdisc, ...]:
     """A token bucket by itself, with a drop-tail queue in front of it, measured by the peak rate."""
-    packets, size = bucket_length(place, peak_bps, queue)
-    limit = _limit_bytes(packets, size, place)
+    packets, size = configured_length(queue, place, peak_bps)
+    limit = limit_bytes(packets, size, place)
     shaper = _bucket(bucket, peak_bps, place, limit)
     fifo = Pfifo(limit_packets=packets) if packets is not None else Bfifo(limit_bytes=limit)
     return (_at(place, "root", "1:", shaper), _at(place, "1:1", "2:", fifo))
-
-
-def bucket_length(
-    place: ShapedInterface, peak_bps: int, queue: Queue | None
-) -> tuple[int | None, int | None]:
-    """(packets, bytes) of the queue in front of a token bucket; one of them."""
-    return _length(queue, place, peak_bps)
 
 
 def _at(place: ShapedInterface, parent: str, handle: str, options: object) -> Qdisc:
@@ -199,41 +176,6 @@ def _bucket(bucket: asked.Bucket, peak_bps: int, place: ShapedInterface, queued:
     )
 
 
-def queue_length(conditions: Conditions, place: ShapedInterface) -> tuple[int | None, int | None]:
-    """(packets, bytes) of the queue in front of the rate; one of them, or none where there is no rate."""
-    if conditions.rate is None:
-        return None, None
-    if conditions.queue is None and conditions.aqm is not None:
-        if conditions.aqm.codel is not None:
-            return CODEL_PACKETS, None
-        if conditions.aqm.fq_codel is not None:
-            return FQ_CODEL_PACKETS, None
-    packets, size = _length(conditions.queue, place, int(conditions.rate))
-    red = None if conditions.aqm is None else conditions.aqm.red
-    if conditions.queue is None and red is not None and packets is not None:
-        packets = max(packets, ceil(_longest_average(red, conditions, place)))
-    return packets, size
-
-
-def _length(queue: Queue | None, place: ShapedInterface, rate_bps: int) -> tuple[int | None, int | None]:
-    if queue is not None and queue.unit == "B":
-        return None, int(queue.amount)
-    if queue is not None and queue.unit == "pkt":
-        return int(queue.amount), None
-    amount = 1 if queue is None else queue.amount
-    packets = ceil(rate_bps * place.rtt_ns * amount / (8 * 10**9 * place.frame_bytes))
-    return max(packets, DEFAULT_QUEUE_PACKETS if queue is None else 1), None
-
-
-def queue_bytes(conditions: Conditions, place: ShapedInterface) -> int:
-    """The longest queue in bytes."""
-    return _limit_bytes(*queue_length(conditions, place), place)
-
-
-def _limit_bytes(packets: int | None, size: int | None, place: ShapedInterface) -> int:
-    return min(size or (packets or 1) * place.frame_bytes, _U32)
-
-
 def _queue(conditions: Conditions, place: ShapedInterface, queued: int) -> Iterator[Qdisc]:
     packets, size = queue_length(conditions, place)
     fifo = Pfifo(limit_packets=packets) if packets is not None else Bfifo(limit_bytes=size or queued)
@@ -241,7 +183,7 @@ def _queue(conditions: Conditions, place: ShapedInterface, queued: int) -> Itera
     if aqm is None or aqm.droptail is not None:
         yield _at(place, "2:1", "3:", fifo)
     elif aqm.red is not None:
-        managed = _red(aqm.red, conditions, place, queued)
+        managed = red_qdisc(aqm.red, conditions, place, queued)
         yield _at(place, "2:1", "3:", managed)
         if isinstance(managed, Red):
             yield _at(place, "3:1", "4:", fifo)
@@ -264,75 +206,6 @@ def _codel(aqm: asked.Aqm, packets: int, place: ShapedInterface) -> Codel | FqCo
         flows=aqm.fq_codel.flows,
         quantum_bytes=place.frame_bytes if quantum is None else int(quantum),
     )
-
-
-def _red(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface, queued: int) -> Red | PlaitRed:
-    """Linux's own where it can draw the curve, and plait_red for what it cannot."""
-    assert conditions.rate is not None  # there is a queue
-    frame_ns = place.frame_bytes * 8 * 10**9 / int(conditions.rate)
-    if red.points is not None or red.gentle:
-        return PlaitRed(
-            limit_packets=queue_length(conditions, place)[0] or 1,
-            weight_log=red.weight_log,
-            points=tuple(
-                (round(average * 256), round(p * _U32)) for average, p in curve(red, conditions, place)
-            ),
-            ecn=red.ecn,
-            idle_ns=min(max(1, round(frame_ns)), _U32),
-            seed=0,
-        )
-    (low, _), (high, probability) = curve(red, conditions, place)
-    idle_log, shifts = _idle_damping(red.weight_log, frame_ns / 1000)
-    return Red(
-        min_bytes=max(1, round(low * place.frame_bytes)),
-        max_bytes=max(1, round(high * place.frame_bytes)),
-        probability=probability,
-        weight_log=red.weight_log,
-        idle_log=idle_log,
-        idle_shifts=shifts,
-        ecn=red.ecn,
-        limit_bytes=queued,
-    )
-
-
-def curve(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> list[tuple[float, float]]:
-    """The points of the drop curve: average queue in full frames, probability."""
-    if red.points is not None:
-        return [(frames(average, conditions, place), float(p)) for average, p in red.points.items()]
-    assert red.min is not None  # as the model checks
-    assert red.max is not None
-    low, high = (frames(bound, conditions, place) for bound in (red.min, red.max))
-    points = [(low, 0.0), (high, float(red.probability))]
-    return [*points, (2 * high, 1.0)] if red.gentle else points
-
-
-def _longest_average(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> float:
-    """A queue that the curve, and not its limit, keeps short: twice the last threshold of min and max."""
-    last = curve(red, conditions, place)[-1][0]
-    return last if red.points is not None or red.gentle else 2 * last
-
-
-def frames(queue: Queue, conditions: Conditions, place: ShapedInterface) -> float:
-    """A length of a queue in full frames."""
-    if queue.unit == "pkt":
-        return float(queue.amount)
-    if queue.unit == "B":
-        return float(queue.amount) / place.frame_bytes
-    assert conditions.rate is not None  # there is a queue
-    return float(int(conditions.rate) * place.rtt_ns * queue.amount / (8 * 10**9 * place.frame_bytes))
-
-
-def _idle_damping(weight_log: int, frame_us: float) -> tuple[int, tuple[int, ...]]:
-    """The kernel's table for the decay of the average while the queue is empty: (cell log, shifts by cell).
-
-    As many empty frames as would have left multiply the average by 1 - 2^-weight_log each; the kernel shifts it
-    right by the logarithm of that to base 2 (net/red.h). Cells are as large as it takes to reach a shift of 31.
-    """
-    halvings_per_us = -log2(1 - 2.0**-weight_log) / frame_us
-    longest_us = 31 / halvings_per_us
-    cell_log = max(0, ceil(log2(longest_us / (_IDLE_CELLS - 1)))) if longest_us > _IDLE_CELLS - 1 else 0
-    shifts = [min(31, int((cell << cell_log) * halvings_per_us)) for cell in range(_IDLE_CELLS)]
-    return min(cell_log, 31), (*shifts[:-1], 31)
 
 
 def reseeded(qdisc: Qdisc, seed: int) -> Qdisc:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.plan.links.links import place
-from plait.plan.links.shaping import ShapedInterface, bucket_length, bucket_qdiscs
+from plait.plan.links.queues import ShapedInterface, configured_length
+from plait.plan.links.shaping import bucket_qdiscs
 from plait.plan.model.plan import Ifb, Redirect, SharedBucket
 from plait.plan.network.model import WIRE, mac
 from plait.scenario.read.located import error_at
@@ -116,7 +117,7 @@ def _place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> ShapedInt
 
 
 def _planned(name: str, where: ShapedInterface, bucket: SharedBucketSpec, ports: list[Port]) -> SharedBucket:
-    packets, size = bucket_length(where, int(bucket.peak), bucket.queue)
+    packets, size = configured_length(bucket.queue, where, int(bucket.peak))
     return SharedBucket(
         name=name,
         ifname=where.ifname,

@@ -6,10 +6,12 @@ interface of the other, and meets the link's conditions as it leaves there (see 
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.plan.links.queues import ShapedInterface, queue_length
+from plait.plan.links.queues import ShapedInterface
+from plait.plan.links.values import direction_values
 from plait.plan.model.plan import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.network.model import Port, TopologyLink
-    from plait.scenario.fields.conditions import Aqm, Conditions, Loss
 
 
 def veths(wired: TopologyLink) -> Iterator[Veth]:
@@ -59,47 +60,16 @@ def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
 def link(wired: TopologyLink, rtts_ns: dict[str, int]) -> Link:
     """The link with its conditions, for monitors and analysis."""
     a, b = wired.ports
-    one, other = (direction(p, p.wired.link.conditions(forward=p.at_a), rtts_ns) for p in (a, b))
-    return Link(name=wired.key, directions=(one, other))
+    return Link(name=wired.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
 
 
-def direction(port: Port, conditions: Conditions, rtts_ns: dict[str, int]) -> LinkDirection:
-    """What leaves through a port under these conditions; the `bdp` of a queue is that of `rtts_ns`."""
-    packets, size = queue_length(conditions, place(port, rtts_ns))
-    jitter, loss, bucket = conditions.jitter, conditions.loss, conditions.bucket
+def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:
+    """Return the direction that leaves its node by `port`, with the values that its qdiscs have, too."""
     return LinkDirection(
         name=port.out,
         source=port.node,
         target=port.far.node,
         ifname=port.far.wire_ifname,
         interface=port.ifname,
-        rate_bps=None if conditions.rate is None else int(conditions.rate),
-        delay_ns=int(conditions.delay or 0),
-        jitter_ns=0 if jitter is None else int(jitter.within or jitter.deviation or 0),
-        jitter_distribution=None if jitter is None or jitter.within is not None else jitter.named,
-        loss_ratio=0.0 if loss is None else loss.mean,
-        loss_burst_packets=_burst(loss),
-        reorder_ratio=float(conditions.reorder or 0),
-        duplicate_ratio=float(conditions.duplicate or 0),
-        corrupt_ratio=float(conditions.corrupt or 0),
-        queue_packets=packets,
-        queue_bytes=size,
-        aqm=None if packets is size is None else _managed(conditions.aqm),
-        baseline_bps=None if bucket is None else int(bucket.baseline),
-        burst_bytes=None if bucket is None else int(bucket.burst),
+        **asdict(direction_values(port.conditions, place(port, rtts_ns))),
     )
-
-
-def _burst(loss: Loss | None) -> float | None:
-    """The mean time in the bad state, in packets."""
-    model = None if loss is None else loss.as_gemodel()
-    return None if model is None or not model.r else 1 / model.r
-
-
-def _managed(aqm: Aqm | None) -> str | None:
-    """The qdisc that manages the queue; None: drop-tail."""
-    if aqm is None or aqm.droptail is not None:
-        return None
-    if aqm.red is not None and (aqm.red.points is not None or aqm.red.gentle):
-        return "plait_red"
-    return aqm.kind

@@ -59,11 +59,6 @@ def configured_length(
     return max(packets, DEFAULT_QUEUE_PACKETS if queue is None else 1), None
 
 
-def queue_bytes(conditions: Conditions, place: ShapedInterface) -> int:
-    """The longest queue in bytes."""
-    return limit_bytes(*queue_length(conditions, place), place)
-
-
 def limit_bytes(packets: int | None, size: int | None, place: ShapedInterface) -> int:
     """Return the length of a queue in bytes; packets count as full frames."""
     return min(size or (packets or 1) * place.frame_bytes, U32_MAX)

@@ -5,46 +5,54 @@ from __future__ import annotations
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
-from plait.plan.links.queues import U32_MAX, curve, queue_length
+from plait.plan.links.queues import U32_MAX, curve
 from plait.plan.model.qdiscs import PlaitRed, Red
 
 if TYPE_CHECKING:
     from plait.plan.links.queues import ShapedInterface
-    from plait.scenario.fields import conditions as asked
-    from plait.scenario.fields.conditions import Conditions
+    from plait.scenario.fields.conditions import Aqm, Conditions
 
 _IDLE_CELLS = 256
 
 
-def red_qdisc(
-    red: asked.RedSpec, conditions: Conditions, place: ShapedInterface, queued: int
-) -> Red | PlaitRed:
-    """Linux's own where it can draw the curve, and plait_red for what it cannot."""
-    assert conditions.rate is not None  # there is a queue
-    frame_ns = place.frame_bytes * 8 * 10**9 / int(conditions.rate)
-    if red.points is not None or red.gentle:
-        return PlaitRed(
-            limit_packets=queue_length(conditions, place)[0] or 1,
-            weight_log=red.weight_log,
-            points=tuple(
-                (round(average * 256), round(p * U32_MAX)) for average, p in curve(red, conditions, place)
-            ),
-            ecn=red.ecn,
-            idle_ns=min(max(1, round(frame_ns)), U32_MAX),
-            seed=0,
-        )
-    (low, _), (high, probability) = curve(red, conditions, place)
-    idle_log, shifts = _idle_damping(red.weight_log, frame_ns / 1000)
+def plait_red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_packets: int) -> PlaitRed:
+    """Return `plait_red` with the drop curve of the conditions, point by point."""
+    spec = aqm.red
+    assert spec is not None  # the caller chose red
+    return PlaitRed(
+        limit_packets=limit_packets,
+        weight_log=spec.weight_log,
+        points=tuple(
+            (round(average * 256), round(p * U32_MAX)) for average, p in curve(spec, conditions, place)
+        ),
+        ecn=spec.ecn,
+        idle_ns=min(max(1, round(_frame_ns(conditions, place))), U32_MAX),
+        seed=0,
+    )
+
+
+def red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_bytes: int) -> Red:
+    """Return Linux's own `red`, whose curve has two points."""
+    spec = aqm.red
+    assert spec is not None  # the caller chose red
+    (low, _), (high, probability) = curve(spec, conditions, place)
+    idle_log, shifts = _idle_damping(spec.weight_log, _frame_ns(conditions, place) / 1000)
     return Red(
         min_bytes=max(1, round(low * place.frame_bytes)),
         max_bytes=max(1, round(high * place.frame_bytes)),
         probability=probability,
-        weight_log=red.weight_log,
+        weight_log=spec.weight_log,
         idle_log=idle_log,
         idle_shifts=shifts,
-        ecn=red.ecn,
-        limit_bytes=queued,
+        ecn=spec.ecn,
+        limit_bytes=limit_bytes,
     )
+
+
+def _frame_ns(conditions: Conditions, place: ShapedInterface) -> float:
+    """Return the time that a full frame takes to leave."""
+    assert conditions.rate is not None  # there is a queue
+    return place.frame_bytes * 8 * 10**9 / int(conditions.rate)
 
 
 def _idle_damping(weight_log: int, frame_us: float) -> tuple[int, tuple[int, ...]]:

@@ -15,9 +15,10 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
-from plait.plan.links.queues import configured_length, limit_bytes, queue_bytes, queue_length
-from plait.plan.links.red import red_qdisc
+from plait.plan.links.queues import configured_length, limit_bytes, queue_length
+from plait.plan.links.red import plait_red, red
 from plait.plan.links.traces import Followed
+from plait.plan.links.values import direction_values
 from plait.plan.model.applications import File
 from plait.plan.model.qdiscs import (
     Bfifo,
@@ -29,7 +30,6 @@ from plait.plan.model.qdiscs import (
     PlaitRed,
     PlaitTrace,
     Qdisc,
-    Red,
     Tbf,
 )
 from plait.scenario.read.traces import OPPORTUNITY_BYTES, Opportunities
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plait.plan.links.queues import ShapedInterface
+    from plait.plan.links.values import DirectionValues
     from plait.scenario.fields import conditions as asked
     from plait.scenario.fields.conditions import Conditions
 
@@ -54,12 +55,13 @@ def qdiscs(place: ShapedInterface, conditions: Conditions, *, keep_order: bool =
     `keep_order` keeps packets in order although their delay is constant: for a delay that will change.
     """
     keep_order = keep_order or (isinstance(conditions.trace, Followed) and conditions.trace.moves_delay)
-    out = [_at(place, "root", "1:", _netem(conditions, keep_order=keep_order))]
-    if conditions.rate is not None:
-        queued = queue_bytes(conditions, place)
-        shaper = _trace(conditions.trace) or _tbf(conditions, place, queued)
+    values = direction_values(conditions, place)
+    out = [_at(place, "root", "1:", _netem(values, conditions, keep_order=keep_order))]
+    if values.rate_bps is not None:
+        queued = limit_bytes(values.queue_packets, values.queue_bytes, place)
+        shaper = _trace(conditions.trace) or _tbf(values, values.rate_bps, place, queued)
         out.append(_at(place, "1:1", "2:", shaper))
-        out += _queue(conditions, place, queued)
+        out += _queue(values, conditions, place, queued)
     return tuple(out)
 
 
@@ -102,7 +104,7 @@ def bucket_qdiscs(
     """A token bucket by itself, with a drop-tail queue in front of it, measured by the peak rate."""
     packets, size = configured_length(queue, place, peak_bps)
     limit = limit_bytes(packets, size, place)
-    shaper = _bucket(bucket, peak_bps, place, limit)
+    shaper = _bucket(int(bucket.baseline), int(bucket.burst), peak_bps, place, limit)
     fifo = Pfifo(limit_packets=packets) if packets is not None else Bfifo(limit_bytes=limit)
     return (_at(place, "root", "1:", shaper), _at(place, "1:1", "2:", fifo))
 
@@ -113,20 +115,19 @@ def _at(place: ShapedInterface, parent: str, handle: str, options: object) -> Qd
     )
 
 
-def _netem(conditions: Conditions, *, keep_order: bool) -> Netem:
-    jitter_ns, distribution = _jitter(conditions.jitter)
-    loss = conditions.loss
-    model = None if loss is None else loss.as_gemodel()
+def _netem(values: DirectionValues, conditions: Conditions, *, keep_order: bool) -> Netem:
+    jitter_ns, distribution = _jitter(values.jitter_ns, values.jitter_distribution)
+    model = None if conditions.loss is None else conditions.loss.as_gemodel()
     return Netem(
-        delay_ns=max(LEAST_DELAY_NS, int(conditions.delay or 0)),
+        delay_ns=max(LEAST_DELAY_NS, values.delay_ns),
         jitter_ns=jitter_ns,
         distribution=distribution,
         in_order=keep_order or (conditions.jitter is not None and not conditions.jitter.reorder),
-        loss_ratio=0.0 if loss is None or model is not None else loss.mean,
+        loss_ratio=values.loss_ratio if model is None else 0.0,
         gemodel=None if model is None else _gemodel(model),
-        duplicate_ratio=float(conditions.duplicate or 0),
-        reorder_ratio=None if conditions.reorder is None else float(conditions.reorder),
-        corrupt_ratio=None if conditions.corrupt is None else float(conditions.corrupt),
+        duplicate_ratio=values.duplicate_ratio,
+        reorder_ratio=None if conditions.reorder is None else values.reorder_ratio,
+        corrupt_ratio=None if conditions.corrupt is None else values.corrupt_ratio,
         limit_packets=NETEM_LIMIT,
         seed=0,
     )
@@ -141,24 +142,19 @@ def _gemodel(model: asked.GemodelSpec) -> Gemodel:
     )
 
 
-def _jitter(jitter: asked.Jitter | None) -> tuple[int, str | None]:
-    """Netem's jitter, and the name of its table (None: uniform)."""
-    if jitter is None:
-        return 0, None
-    if jitter.within is not None:
-        return int(jitter.within), None
-    deviation = int(jitter.deviation or 0)
-    if jitter.named == "uniform":
-        return round(deviation * sqrt(3)), None
-    return netem_jitter_ns(jitter.named, deviation), jitter.named
+def _jitter(jitter_ns: int, distribution: str | None) -> tuple[int, str | None]:
+    """Return netem's jitter, and the name of its table (None: uniform)."""
+    if distribution is None:
+        return jitter_ns, None
+    if distribution == UNIFORM:
+        return round(jitter_ns * sqrt(3)), None
+    return netem_jitter_ns(distribution, jitter_ns), distribution
 
 
-def _tbf(conditions: Conditions, place: ShapedInterface, queued: int) -> Tbf:
-    assert conditions.rate is not None  # as the caller saw
-    rate = int(conditions.rate)
-    if conditions.bucket is not None:
-        return _bucket(conditions.bucket, rate, place, queued)
-    return Tbf(rate_bps=rate, burst_bytes=_frames_bytes(rate, place), limit_bytes=queued)
+def _tbf(values: DirectionValues, rate_bps: int, place: ShapedInterface, queued: int) -> Tbf:
+    if values.baseline_bps is not None and values.burst_bytes is not None:
+        return _bucket(values.baseline_bps, values.burst_bytes, rate_bps, place, queued)
+    return Tbf(rate_bps=rate_bps, burst_bytes=_frames_bytes(rate_bps, place), limit_bytes=queued)
 
 
 def _frames_bytes(rate_bps: int, place: ShapedInterface) -> int:
@@ -166,27 +162,32 @@ def _frames_bytes(rate_bps: int, place: ShapedInterface) -> int:
     return max(2 * place.frame_bytes, ceil(rate_bps * 20 / 8_000_000))
 
 
-def _bucket(bucket: asked.Bucket, peak_bps: int, place: ShapedInterface, queued: int) -> Tbf:
+def _bucket(baseline_bps: int, burst_bytes: int, peak_bps: int, place: ShapedInterface, queued: int) -> Tbf:
     return Tbf(
-        rate_bps=int(bucket.baseline),
-        burst_bytes=int(bucket.burst),
+        rate_bps=baseline_bps,
+        burst_bytes=burst_bytes,
         limit_bytes=queued,
         peak_bps=peak_bps,
         peak_burst_bytes=_frames_bytes(peak_bps, place),
     )
 
 
-def _queue(conditions: Conditions, place: ShapedInterface, queued: int) -> Iterator[Qdisc]:
-    packets, size = queue_length(conditions, place)
-    fifo = Pfifo(limit_packets=packets) if packets is not None else Bfifo(limit_bytes=size or queued)
-    aqm = conditions.aqm
-    if aqm is None or aqm.droptail is not None:
+def _queue(
+    values: DirectionValues, conditions: Conditions, place: ShapedInterface, queued: int
+) -> Iterator[Qdisc]:
+    packets, aqm = values.queue_packets, conditions.aqm
+    fifo = (
+        Pfifo(limit_packets=packets)
+        if packets is not None
+        else Bfifo(limit_bytes=values.queue_bytes or queued)
+    )
+    if values.aqm is None or aqm is None:
         yield _at(place, "2:1", "3:", fifo)
-    elif aqm.red is not None:
-        managed = red_qdisc(aqm.red, conditions, place, queued)
-        yield _at(place, "2:1", "3:", managed)
-        if isinstance(managed, Red):
-            yield _at(place, "3:1", "4:", fifo)
+    elif values.aqm == "plait_red":
+        yield _at(place, "2:1", "3:", plait_red(aqm, conditions, place, packets or 1))
+    elif values.aqm == "red":
+        yield _at(place, "2:1", "3:", red(aqm, conditions, place, queued))
+        yield _at(place, "3:1", "4:", fifo)
     else:
         yield _at(place, "2:1", "3:", _codel(aqm, packets or 1, place))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import json
 from typing import TYPE_CHECKING
 
 import pytest
+from markupsafe import escape
 from polars.exceptions import PanicException
 from typer.testing import CliRunner
 
@@ -41,7 +41,7 @@ RAISERS: dict[str, tuple[str, str]] = {
     "a chart of cases": ("plait.report.figures.draw.cases_spec", "figure goodput"),
     "the renderer": ("plait.report.render.render._pdf", "figure goodput"),
     "the data of a figure": ("plait.report.figures.csv_data._over_time", "data of figure goodput-over-time"),
-    "a section": ("plait.report.page.sections.table", "section table of the page"),
+    "a section": ("plait.report.page.case_tables.cases", "section table of the page"),
 }
 """What raises, and the part of the report that is missing then."""
 
@@ -131,7 +131,7 @@ def test_whatever_an_analysis_raises_the_rest_of_the_report_is_made(
     assert any(text.startswith(f"{missing}: missing") and "KeyError: 'x.txt'" in text for text in told), told
     assert json.loads((folder / "summary.json").read_text())["cases"]
     page = (folder / "report.html").read_text()
-    assert all(html.escape(text) in page for text in told)
+    assert all(str(escape(text)) in page for text in told)
     assert list((folder / "figures").glob("*.svg")) or what == "the renderer"  # it draws every figure
 
 

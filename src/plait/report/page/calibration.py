@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.wording import MISSING, micros, percent, plain, rate
 from plait.dataset.files import first_line
 from plait.errors import DataError
 from plait.files import Folder, json_of
+from plait.report.page.case_tables import TableSection
+from plait.report.page.tables import Cell, Column, Table
+from plait.report.page.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from markupsafe import Markup
+
 MOST_ROWS = 40
 MOST_LINKS = 4
 
 
-def calibration(folder: Path) -> str:
+def calibration(folder: Path) -> Markup | str:
     """Return a table of the study's link settings, meant and measured; nothing where they were not measured.
 
     Raises DataError when calibration.json is damaged.
@@ -29,29 +33,25 @@ def calibration(folder: Path) -> str:
     try:
         found = json_of(Folder(folder).read(path.name))
         settings = found["settings"]
-        rows = "".join(_row(entry) for entry in settings[:MOST_ROWS])
+        body = tuple(_row(entry) for entry in settings[:MOST_ROWS])
         tolerance = found["tolerance"]
         limits = f"{tolerance['delay_us']:g} us and {tolerance['rate_ratio'] * 100:g} %"
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         why = first_line(error)
         raise DataError(f"{path}: not a calibration: {why}; remove it, or run the study again") from error
-    more = (
-        f"<p>{len(settings) - MOST_ROWS} more are in calibration.json.</p>"
-        if len(settings) > MOST_ROWS
-        else ""
+    left_out = len(settings) - MOST_ROWS
+    more = f"{left_out} more are in calibration.json." if left_out > 0 else ""
+    headings = ("Delay", "off by", "Rate", "off by", "Loss", "measured")
+    note = (
+        "Each setting of a link was measured in the same kernel before anything ran: full packets across an idle "
+        f"link, then more than it carries. Beyond {limits}, or with a loss that no fair draw gives, nothing would "
+        "have run."
     )
-    heads = "".join(
-        f"<th>{head}</th>" for head in ("Links", "Delay", "off by", "Rate", "off by", "Loss", "measured")
-    )
-    return (
-        '<section id="calibration"><h2>Calibration</h2><p class="note">Each setting of a link was measured in the same '
-        f"kernel before anything ran: full packets across an idle link, then more than it carries. Beyond {limits}, or "
-        "with a loss that no fair draw gives, nothing would have run.</p>"
-        f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{more}</section>'
-    )
+    table = Table((Column("Links", "case"), *map(Column, headings)), body)
+    return fill("table", TableSection("calibration", "Calibration", note, (("", table),), more))
 
 
-def _row(entry: dict[str, Any]) -> str:
+def _row(entry: dict[str, Any]) -> tuple[Cell, ...]:
     links = entry["links"]
     names = ", ".join(links[:MOST_LINKS]) + (
         f" and {len(links) - MOST_LINKS} more" if len(links) > MOST_LINKS else ""
@@ -66,7 +66,7 @@ def _row(entry: dict[str, Any]) -> str:
         _meant(loss, percent),
         MISSING if loss["measured"] is None else plain(percent(loss["measured"])),
     ]
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+    return tuple(map(Cell, cells))
 
 
 def _meant(figure: dict[str, Any], words: Callable[[float | None], str]) -> str:

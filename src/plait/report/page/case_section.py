@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from html import escape
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.published import is_of_goodput
 from plait.report.figures.cases import BOX, MOST_CASES
-from plait.report.page.sections import chart
+from plait.report.page.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from markupsafe import Markup
 
     from plait.analysis.model import Summary
     from plait.report.figures.draw import CaseFigure
@@ -29,14 +31,32 @@ _COMPARED = {
 }
 
 
-def by_case(figures: Sequence[CaseFigure], summary: Summary, source: str = "") -> str:
+@dataclass(frozen=True)
+class FigureView:
+    """One figure: the places of its panels, and the words around them."""
+
+    heading: str
+    note: str
+    charts: tuple[str, ...]
+    caption: str
+
+
+@dataclass(frozen=True)
+class CaseSection:
+    """All figures of cases."""
+
+    title: str
+    figures: tuple[FigureView, ...]
+
+
+def by_case(figures: Sequence[CaseFigure], summary: Summary, source: str = "") -> Markup | str:
     """Return the section; `source` is of the figures that were published and are drawn beside those of the study."""
     if not figures:
         return ""
     alone = len(figures) == 1 and figures[0].wanted.metric == "goodput_bps"
     title = "Goodput by case" if alone and not figures[0].wanted.caption else "By case"
-    shown = "".join(_figure(one, summary, source, titled=not alone) for one in figures)
-    return f'<section id="by-case"><h2>{title}</h2>{shown}</section>'
+    views = tuple(_view(figure, summary, source, titled=not alone) for figure in figures)
+    return fill("by_case", CaseSection(title, views))
 
 
 def panel_name(name: str, number: int) -> str:
@@ -44,16 +64,14 @@ def panel_name(name: str, number: int) -> str:
     return name if number == 0 else f"{name}.{number}"
 
 
-def _figure(one: CaseFigure, summary: Summary, source: str, *, titled: bool) -> str:
-    asked = one.wanted
-    note = _note(one, summary, source)
-    charts = "".join(chart(panel_name(asked.name, number)) for number in range(len(one.panels)))
-    if len(one.panels) > 1:
-        charts = f'<div class="facets">{charts}</div>'
-    head = f"<h3>{escape(title_of(asked.metric))}</h3>" if titled and asked.kind != "over-time" else ""
-    words = f'<p class="note">{escape(note)}</p>' if note else ""
-    caption = f"<figcaption>{escape(asked.caption)}</figcaption>" if asked.caption else ""
-    return f'<figure class="of-cases">{head}{words}{charts}{caption}</figure>'
+def _view(figure: CaseFigure, summary: Summary, source: str, *, titled: bool) -> FigureView:
+    wanted = figure.wanted
+    return FigureView(
+        heading=title_of(wanted.metric) if titled and wanted.kind != "over-time" else "",
+        note=_note(figure, summary, source),
+        charts=tuple(panel_name(wanted.name, number) for number in range(len(figure.panels))),
+        caption=wanted.caption,
+    )
 
 
 def _note(one: CaseFigure, summary: Summary, source: str) -> str:

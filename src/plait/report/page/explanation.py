@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.wording import percent, rate
 from plait.explain.causes import CAUSES, HARMLESS
+from plait.report.page.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from markupsafe import Markup
 
     from plait.explain.model import FlowExplanation, Share
 
@@ -19,48 +22,62 @@ LEAST_SHARE = 0.01
 MOST_SHARES = 6
 
 
-def why(explained: Sequence[FlowExplanation]) -> str:
-    """Returns the paragraphs of a case's flows; empty when none could be explained."""
+@dataclass(frozen=True)
+class ShareView:
+    """A part of a flow's time, as a piece of a bar and a line below it."""
+
+    cause: str
+    weight: Literal["good", "named", "small"]
+    part: str
+    amount: str
+    title: str
+
+
+@dataclass(frozen=True)
+class FlowView:
+    """One flow: sentences, where its time went, and the evidence."""
+
+    text: str
+    shares: tuple[ShareView, ...]
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The flows that are explained, and how many are not."""
+
+    flows: tuple[FlowView, ...]
+    left_out: int
+
+
+def why(explained: Sequence[FlowExplanation]) -> Markup | str:
+    """Return the paragraphs of a case's flows; empty when none could be explained."""
     explained = [flow for flow in explained if not flow.background] or explained
     if not explained:
         return ""
     dear = sorted(explained, key=lambda flow: -(flow.capacity_bps or 0) + (flow.goodput_bps or 0))
     shown = [flow for flow in explained if flow in dear[:MOST_FLOWS]]
-    left = len(explained) - len(shown)
-    more = (
-        f'<p class="note">{left} further flows: <code>plait explain --flow NAME</code>.</p>' if left else ""
-    )
-    return f'<div class="why"><h4>Why it is not faster</h4>{"".join(map(_flow, shown))}{more}</div>'
+    return fill("explanation", Explanation(tuple(map(_flow, shown)), len(explained) - len(shown)))
 
 
-def _flow(flow: FlowExplanation) -> str:
+def _flow(flow: FlowExplanation) -> FlowView:
     shares = [share for share in flow.shares if share.time >= LEAST_SHARE][:MOST_SHARES]
-    of = " of the time" if flow.basis == "time" else ""
-    bar = "".join(
-        f'<i class="{_class(share, flow)}" style="flex-grow:{share.time:.4f}" title="{escape(_title(share, of))}"></i>'
-        for share in shares
-    )
-    rows = "".join(_row(share, flow) for share in shares)
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
-    said = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(evidence))
-    more = f"<details><summary>Evidence</summary><ul>{said}</ul></details>" if said else ""
-    return (
-        f'<p>{escape(" ".join(flow.sentences))}</p><div class="shares" aria-hidden="true">{bar}</div>'
-        f'<ul class="causes">{rows}</ul>{more}'
+    return FlowView(
+        " ".join(flow.sentences),
+        tuple(_share(share, flow) for share in shares),
+        tuple(dict.fromkeys(evidence)),
     )
 
 
-def _class(share: Share, flow: FlowExplanation) -> str:
-    return "good" if share.cause in HARMLESS else "named" if share.cause in flow.named else "small"
-
-
-def _title(share: Share, of: str) -> str:
-    return f"{CAUSES[share.cause].title}: {percent(share.time, 2)}{of}"
-
-
-def _row(share: Share, flow: FlowExplanation) -> str:
-    cost = f", {rate(share.cost_bps)}" if share.cost_bps and share.cause not in HARMLESS else ""
-    return (
-        f'<li><i class="{_class(share, flow)}"></i><code>{escape(share.cause)}</code> '
-        f"{percent(share.time, 2)}{cost}</li>"
+def _share(share: Share, flow: FlowExplanation) -> ShareView:
+    harmless = share.cause in HARMLESS
+    part = percent(share.time, 2)
+    of_time = " of the time" if flow.basis == "time" else ""
+    return ShareView(
+        share.cause,
+        "good" if harmless else "named" if share.cause in flow.named else "small",
+        f"{share.time:.4f}",
+        f"{part}, {rate(share.cost_bps)}" if share.cost_bps and not harmless else part,
+        f"{CAUSES[share.cause].title}: {part}{of_time}",
     )

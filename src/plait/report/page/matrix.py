@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.catalogue import mean, primary_metric, title_of
 from plait.analysis.values import show
-from plait.analysis.wording import MISSING, case_label, short_name, value_words
+from plait.analysis.wording import MISSING, capital, case_label, short_name, value_words
+from plait.report.page.case_tables import TableSection
+from plait.report.page.tables import Cell, Column, Table
+from plait.report.page.template import fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from markupsafe import Markup
 
     from plait.analysis.model import CaseSummary, Summary
 
@@ -19,7 +23,7 @@ LEAST = 3
 Cells = dict[tuple[str, str], "CaseSummary"]
 
 
-def section(summary: Summary) -> str:
+def section(summary: Summary) -> Markup | str:
     """Return the section; nothing when no two settings are crossed, with at least LEAST choices each."""
     crossed = crossed_settings(summary.cases)
     if crossed is None:
@@ -29,15 +33,12 @@ def section(summary: Summary) -> str:
     for relative in ("of_cap", "efficiency"):
         if metric == "goodput_bps" and all(mean(case, relative) is not None for case in summary.cases):
             metric = relative
-    tables = "".join(
-        f"<h3>{escape(label)}</h3>" * bool(label) + _table(cells, down, across, metric)
-        for label, cells in _groups(summary.cases, down, across)
-    )
+    title = f"{capital(short_name(down))} by {short_name(across)}"
     note = f"{title_of(metric)}; means over trials."
-    return (
-        f'<section id="crossed"><h2>{escape(short_name(down).capitalize())} by {escape(short_name(across))}</h2>'
-        f'<p class="note">{escape(note)}</p>{tables}</section>'
+    tables = tuple(
+        (label, _table(cells, down, across, metric)) for label, cells in _groups(summary.cases, down, across)
     )
+    return fill("table", TableSection("crossed", title, note, tables))
 
 
 def crossed_settings(cases: Sequence[CaseSummary]) -> tuple[str, str] | None:
@@ -72,18 +73,14 @@ def _text(case: CaseSummary, name: str) -> str:
     return MISSING if value is None else value_words(value)
 
 
-def _table(cells: Cells, down: str, across: str, metric: str) -> str:
-    columns = list(dict.fromkeys(column for _, column in cells))
-    head = "".join(f'<th class="n" scope="col">{escape(column)}</th>' for column in columns)
-    body = ""
-    for row in dict.fromkeys(row for row, _ in cells):
-        values = "".join(
-            f'<td class="n">{escape(show(metric, mean(cells[row, column], metric)))}</td>'
-            for column in columns
+def _table(cells: Cells, down: str, across: str, metric: str) -> Table:
+    choices = list(dict.fromkeys(column for _, column in cells))
+    corner = Column(f"{short_name(down)} / {short_name(across)}", "case")
+    body = tuple(
+        (
+            Cell(row),
+            *(Cell(show(metric, mean(cells[row, column], metric))) for column in choices),
         )
-        body += f'<tr><td class="case">{escape(row)}</td>{values}</tr>'
-    corner = f"{short_name(down)} / {short_name(across)}"
-    return (
-        f'<div class="scroll"><table><thead><tr><th class="case" scope="col">{escape(corner)}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        for row in dict.fromkeys(row for row, _ in cells)
     )
+    return Table((corner, *map(Column, choices)), body)

@@ -1,0 +1,128 @@
+"""The tables of the page with a row for each case, or for each flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.analysis.metrics.catalogue import heading_of
+from plait.analysis.wording import MISSING, capital
+from plait.report.page.tables import Cell, Column, Segment, Table
+from plait.report.page.template import fill
+from plait.report.render.theme import PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from markupsafe import Markup
+
+    from plait.report.table import Row
+
+
+@dataclass(frozen=True)
+class TableSection:
+    """A section of the page with tables."""
+
+    id: str
+    title: str
+    note: str
+    tables: tuple[tuple[str, Table], ...]
+    """Each with its label; a table that is alone may have none."""
+    more: str = ""
+
+
+def cases(rows: Sequence[Row]) -> Markup:
+    """Return the section with the table of cases; columns in which nothing was measured are left out."""
+    columns = _columns(rows)
+    kept = [(column, cell) for column, cell in columns if any(cell(row).text != MISSING for row in rows)]
+    body = tuple(tuple(cell(row) for _, cell in kept) for row in rows)
+    note = "Means over trials with their 95 % intervals; least and greatest below. A dash marks what was not measured."
+    table = Table(tuple(column for column, _ in kept), body)
+    return fill("table", TableSection("cases", "Cases", note, (("", table),)))
+
+
+def flows(goodputs: Sequence[tuple[str, list[str]]], rows: Sequence[Row]) -> Markup | str:
+    """Return the section with the goodput of each flow, a column per case; nothing when there is one flow."""
+    if not goodputs:
+        return ""
+    columns = (Column("Flow", "case"), *(Column(row.label) for row in rows))
+    body = tuple((Cell(name), *map(Cell, cells)) for name, cells in goodputs)
+    note = "Goodput of each flow in each case."
+    return fill("table", TableSection("flows", "Flows", note, (("", Table(columns, body)),)))
+
+
+def metric_column(metric: str) -> Column:
+    """Return the column of a metric."""
+    return Column(capital(heading_of(metric)))
+
+
+def _columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
+    """Return every column that the table of cases can have, and what makes its cells."""
+    first = rows[0] if rows else None
+    further = [
+        (Column(capital(title)), _further(i)) for i, (title, _) in enumerate(first.more if first else ())
+    ]
+    leading = first.leading if first else 0
+    groups = [
+        (Column(f"{name}, each"), _group(i)) for i, (name, *_) in enumerate(first.groups if first else ())
+    ]
+    return [
+        (Column("Case", "case"), lambda row: Cell(row.label)),
+        (Column("Trials"), lambda row: Cell(row.trials)),
+        *further[:leading],
+        (metric_column("completion_s"), lambda row: Cell(row.completion)),
+        *groups,
+        (metric_column("goodput_bps"), _goodput),
+        *further[leading:],
+        (Column("Against baseline"), _against),
+        (metric_column("efficiency"), lambda row: Cell(row.efficiency)),
+        (metric_column("aggregation_benefit"), lambda row: Cell(row.benefit)),
+        (Column("Bytes by path, %"), _shares(rows)),
+        (metric_column("jain_index"), lambda row: Cell(row.jain)),
+        (metric_column("retransmits"), lambda row: Cell(row.retransmits)),
+        (metric_column("rtt_median_us"), lambda row: Cell(row.rtt)),
+    ]
+
+
+def _further(number: int) -> Callable[[Row], Cell]:
+    return lambda row: Cell(row.more[number][1])
+
+
+def _group(number: int) -> Callable[[Row], Cell]:
+    def cell(row: Row) -> Cell:
+        _, text, published = row.groups[number]
+        return Cell(text, _published(published))
+
+    return cell
+
+
+def _published(text: str) -> tuple[str, ...]:
+    return (f"published {text}",) if text else ()
+
+
+def _goodput(row: Row) -> Cell:
+    if row.goodput == MISSING:
+        return Cell(MISSING)
+    ends = (row.goodput_range,) if row.goodput_range else ()
+    return Cell(row.goodput, (*ends, *_published(row.published)))
+
+
+def _against(row: Row) -> Cell:
+    if row.ratio == MISSING:
+        return Cell(MISSING)
+    return Cell(f"\N{MULTIPLICATION SIGN}{row.ratio}", (f"of {row.baseline}, {row.change}",))
+
+
+def _shares(rows: Sequence[Row]) -> Callable[[Row], Cell]:
+    """Return what makes the cell of a row; a path has the colour of its place in the row that has most of them."""
+    longest = max((row.shares for row in rows), key=len, default=())
+    places = {name: number for number, (name, _) in enumerate(longest)}
+
+    def cell(row: Row) -> Cell:
+        segments = tuple(
+            Segment(f"{share * 100:.2f}", places.get(name, number) % PATHS, name)
+            for number, (name, share) in enumerate(row.shares)
+        )
+        return Cell(row.share_text, bar=segments)
+
+    return cell

@@ -1,0 +1,132 @@
+"""The sections of the page that show representative trials: the network with its paths, and charts over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from plait.plan.network.ifnames import told
+from plait.report.drawing.network import draw
+from plait.report.drawing.overview import is_crowded
+from plait.report.figures.files import coloured_paths, links_differ, most_paths
+from plait.report.figures.over_time import KINDS, chart
+from plait.report.figures.panels import frames_of, panel_of
+from plait.report.page.explanation import why
+from plait.report.page.template import fill
+from plait.report.render.theme import LIGHT, PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.report.drawing.network import DrawnPath
+    from plait.report.representatives import Representative
+
+OPEN_PANELS = 4
+"""Cases over time that are open at first; buttons open the others."""
+MOST_INTERFACES = 12
+"""Nodes whose interfaces have shortened names; the plan has all."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The drawing of the network, and the key to its colours."""
+
+    case: str
+    """The case that is drawn, where the links of cases differ."""
+    drawing: Markup
+    paths: tuple[DrawnPath, ...]
+    interfaces: str
+
+
+@dataclass(frozen=True)
+class PanelView:
+    """The charts of one case."""
+
+    label: str
+    trial: str
+    key: tuple[tuple[int, str], ...]
+    """Colours of subflows, by the numbers of their paths, and their labels."""
+    charts: tuple[str, ...]
+    left_out: int
+    explanation: Markup | str
+    is_hidden: bool
+
+
+@dataclass(frozen=True)
+class Panels:
+    """All panels."""
+
+    note: str
+    has_buttons: bool
+    panels: tuple[PanelView, ...]
+
+
+def network(shown: Sequence[Representative]) -> Markup | str:
+    """Return the section with the drawing of the network and the key to its colours."""
+    drawn = most_paths(shown)
+    if drawn is None:
+        return ""
+    colours = {name: f"var(--{name})" for name in LIGHT}
+    paths = coloured_paths(drawn, colours)
+    view = Network(
+        drawn.label if links_differ(shown) else "",
+        Markup(draw(drawn.plan, paths, colours, legend=False)),  # noqa: S704 - drawing.svg escapes its texts
+        () if is_crowded(drawn.plan) else tuple(paths),
+        " ".join(f"{line}." for line in told(drawn.plan)[:MOST_INTERFACES]),
+    )
+    return fill("network", view)
+
+
+def over_time(shown: Sequence[Representative]) -> tuple[Markup | str, dict[str, dict[str, Any]]]:
+    """Return the section with a panel of charts per case, all on the same axes, and the charts by name."""
+    if not shown:
+        return "", {}
+    figures: dict[str, dict[str, Any]] = {}
+    panels = []
+    for number, (one, frame) in enumerate(zip(shown, frames_of(shown), strict=True)):
+        charts = {}
+        for kind in KINDS:
+            spec = chart(panel_of(one), kind, frame, legend=kind == "queue" and _needs_key(one))
+            if spec is not None:
+                charts[f"{kind}-{number}"] = spec
+        figures |= charts
+        panels.append(_panel(one, tuple(charts), is_hidden=number >= OPEN_PANELS))
+    return fill("over_time", Panels(_note(shown), len(shown) > OPEN_PANELS, tuple(panels))), figures
+
+
+def _panel(one: Representative, charts: tuple[str, ...], *, is_hidden: bool) -> PanelView:
+    trial = f"trial {one.index:03d}" + (f", the median of {one.of}" if one.of > 1 else "")
+    several = len(one.plan.flows) > 1
+    key = tuple((series.colour % PATHS, series.label) for series in one.series.subflows) if several else ()
+    return PanelView(one.label, trial, key, charts, one.series.left_out, why(one.explained), is_hidden)
+
+
+def _note(shown: Sequence[Representative]) -> str:
+    """Return what the charts show."""
+    scales = (
+        "the same scales"
+        if len({one.group for one in shown}) == 1
+        else "the same scales where cases are compared"
+    )
+    hint = " Colours are those of the paths above." if all(len(one.plan.flows) == 1 for one in shown) else ""
+    return (
+        f"One trial of each case, the one with the median result; {scales}. "
+        f"Goodput is payload that arrived in order, stacked by subflow, in bins of {bin_widths(shown)}: a lost segment "
+        "shows as a gap, and then as a peak with all that waited for it; "
+        f"round-trip time (smoothed) and window are the sender's, and queues wait for a link's rate.{hint}"
+    )
+
+
+def _needs_key(one: Representative) -> bool:
+    """Return whether the key of paths does not tell the queues apart: some are shared, or several on one path."""
+    colours = [queue.colour for queue in one.series.queues]
+    return len(one.plan.flows) > 1 or None in colours or len(set(colours)) < len(colours)
+
+
+def bin_widths(shown: Sequence[Representative]) -> str:
+    """Return the width of the goodput bins in words."""
+    widths = sorted({one.series.bin_s for one in shown if one.series.bin_s})
+    texts = [f"{width:g} s" for width in widths]
+    return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}" if texts else "one sample"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from plait.report.drawing import overview
 from plait.report.drawing.layout import Layout, layout
 from plait.report.drawing.link_labels import link_label
-from plait.report.drawing.svg import LETTER, TEXT, halo, node, shortened, stroke, text
-from plait.report.render.theme import FONT
+from plait.report.drawing.svg import LETTER, TEXT, drawing, halo, node, shortened, stroke, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,13 +99,7 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
         height += 18
     if legend:
         parts.append(_legend(paths, height + 6, colours))
-    size = f"{geometry.width:.0f} {height + legend_height:.0f}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{geometry.width:.0f}" '
-        f'height="{height + legend_height:.0f}" role="img" aria-label="The network" '
-        f'font-family="{FONT}" font-size="{TEXT}">'
-        f'<rect width="100%" height="100%" fill="{colours["surface"]}"/>{"".join(parts)}</svg>'
-    )
+    return drawing("".join(parts), geometry.width, height + legend_height, colours)
 
 
 def _common_label(links: Sequence[Link]) -> str | None:

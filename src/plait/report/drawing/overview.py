@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from plait.report.drawing.layout import across, distances, distinct_paths, sides
 from plait.report.drawing.link_labels import link_label
-from plait.report.drawing.svg import LETTER, TEXT, halo, node, node_width, shortened, stroke, text
-from plait.report.render.theme import FONT
+from plait.report.drawing.svg import LETTER, TEXT, drawing, halo, node, node_width, shortened, stroke, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +116,7 @@ def draw(plan: Plan, colours: Mapping[str, str]) -> str:
     parts += [
         text(MARGIN, height + 4 + 18 * row, note, colours["muted"], "start") for row, note in enumerate(notes)
     ]
-    return _page("".join(parts), max(width, *map(_width, notes), 0.0), height + 18 * len(notes), colours)
+    return drawing("".join(parts), max(width, *map(_width, notes), 0.0), height + 18 * len(notes), colours)
 
 
 def _boxes(plan: Plan) -> list[_Box]:
@@ -273,17 +272,9 @@ def _in_words(plan: Plan, lines: Sequence[_Line], colours: Mapping[str, str]) ->
     parts = [
         text(MARGIN, MARGIN + 14 + 20 * row, words, colours["ink"], "start") for row, words in enumerate(told)
     ]
-    return _page("".join(parts), max(map(_width, told)), 2 * MARGIN + 20 * len(told), colours)
+    return drawing("".join(parts), max(map(_width, told)), 2 * MARGIN + 20 * len(told), colours)
 
 
 def _width(words: str) -> float:
     """Return about how wide a line of words is, with margins."""
     return len(words) * TEXT * LETTER + 2 * MARGIN
-
-
-def _page(content: str, width: float, height: float, colours: Mapping[str, str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" role="img" aria-label="The network" font-family="{FONT}" font-size="{TEXT}">'
-        f'<rect width="100%" height="100%" fill="{colours["surface"]}"/>{content}</svg>'
-    )

@@ -1,9 +1,14 @@
-"""The strokes, boxes and words of drawings in SVG, whose colours the page can set by theme."""
+"""The strokes, boxes and words of drawings in SVG, whose colours the page can set by theme.
+
+This is the one place where drawings escape texts.
+"""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING
+
+from plait.report.render.theme import FONT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,3 +65,12 @@ def halo(x: float, y: float, text: str, colours: Mapping[str, str]) -> str:
 def text(x: float, y: float, words: str, colour: str, anchor: str) -> str:
     """Return a line of words."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(words)}</text>'
+
+
+def drawing(content: str, width: float, height: float, colours: Mapping[str, str]) -> str:
+    """Return a whole drawing of the network around its content."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" role="img" aria-label="The network" font-family="{FONT}" font-size="{TEXT}">'
+        f'<rect width="100%" height="100%" fill="{colours["surface"]}"/>{content}</svg>'
+    )

@@ -29,11 +29,10 @@ def documented() -> set[str]:
     """The metrics of the reference page with their owners; for metrics of single flows it has a rule instead."""
     text = RESULTS.read_text(encoding="utf-8")
     section = text[text.index("\n## Metrics\n") :].split("\n## ", 2)[1]
-    first_cells = [row.split("|")[1] for row in section.splitlines() if row.startswith("| `")]
-    names = {name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)}
-    figures = re.search(r"\| `figure` \|[^|]*\|([^|]*)\|", text)
-    assert figures is not None
-    programs = {f"PROGRAM.{name}" for name in re.findall(r"`(iperf3_\w+)`", figures[1])}
+    heads = re.findall(r"^- (\*\*`.+?):", section, re.MULTILINE | re.DOTALL)
+    names = {name for head in heads for name in re.findall(r"`([^`]+)`", head)}
+    figures = text[text.index("\n### program_figures\n") :].split("\n## ")[0]
+    programs = {f"PROGRAM.{name}" for name in re.findall(r"`(iperf3_\w+)`", figures)}
     assert IPERF3 in names
     numbered = {re.sub(r"(?<=observed_)\d", "N", name) for name in names - {IPERF3}}
     return {name for name in {*numbered, *programs} if not name.startswith("FLOW.")}

@@ -47,7 +47,7 @@ class CauseText:
     title: str
     """A short label, for tables and figures."""
     clause: str
-    """A main clause that completes "The cause is NAME: ..."."""
+    """A main clause that completes "The flow was limited by NAME: ..."."""
     remedy: str
     """What to do about it, as an imperative without a full stop; empty if there is nothing to do."""
 
@@ -102,7 +102,7 @@ CAUSES: dict[Cause, CauseText] = {
     ),
     Cause.INITIAL_PATH_POOR: CauseText(
         "slow initial path",
-        "connection and subflows waited for handshakes on an initial path with a far higher RTT",
+        "the handshakes had to use an initial path with a far higher RTT than another path",
         "start on the other path (`via`)",
     ),
     Cause.SUBFLOW_LATE: CauseText(
@@ -113,7 +113,7 @@ CAUSES: dict[Cause, CauseText] = {
     Cause.SUBFLOW_NEVER: CauseText(
         "missing subflow",
         "a subflow was never established",
-        "see the reason; `plait lint` reports what the plan lacks",
+        "remove the reason; `plait lint` reports what the plan lacks",
     ),
     Cause.SUBFLOW_CLOSED: CauseText(
         "closed subflow",
@@ -147,11 +147,13 @@ CAUSES: dict[Cause, CauseText] = {
     ),
     Cause.PATH_DOWN: CauseText(
         "path down",
-        "a link of the path was down, or the congestion window was small because it had been",
-        "see the events",
+        "a link of the path was down, or the path had not yet recovered from it",
+        "compare with the scenario's `events`",
     ),
     Cause.RATE_CHANGED: CauseText(
-        "slower link", "a full link had become slower than it was at first", "see the events"
+        "slower link",
+        "a full link had become slower than at the start",
+        "compare with the scenario's `events`",
     ),
     Cause.RATE_TOO_HIGH: CauseText(
         "rate too high",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plait.analysis.wording import micros, percent, rate, seconds, size
+from plait.analysis.wording import micros, percent, plain, rate, seconds, size
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.model import Moment
 
@@ -62,7 +62,9 @@ def _window(facts: FlowFacts, _: Where) -> list[str]:
     needed = _needed_bytes(facts)
     sentences = [f"At most {size(in_flight)} were in flight, and the window was at most {size(window)}."]
     if needed is not None:
-        sentences.append(f"Filling the paths takes {size(needed)} (their total rate times the longest RTT).")
+        sentences.append(
+            f"Filling the paths takes {size(needed)} in flight (their total rate times the longest RTT)."
+        )
     return sentences
 
 
@@ -112,7 +114,8 @@ def jitter_sentences(network: Network, where: Where) -> tuple[str, ...]:
     """Return the configured delay and jitter of links."""
     links = [network.directions[name] for name in where[:MAX_PLACES] if name in network.directions]
     return tuple(
-        f"{link.name} has a delay of {micros(link.delay_ns / 1e3)} with a jitter of {micros(link.jitter_ns / 1e3)}."
+        f"{link.name} has a delay of {plain(micros(link.delay_ns / 1e3))} with a jitter of "
+        f"{plain(micros(link.jitter_ns / 1e3))}."
         for link in links
     )
 
@@ -158,7 +161,7 @@ def _late_subflows(facts: FlowFacts, _: Where) -> list[str]:
 
 def _initial_path(facts: FlowFacts, _: Where) -> list[str]:
     return [
-        f"Base RTT: {', '.join(f'{path.name} {micros(path.base_rtt_us)}' for path in facts.view.paths)}.",
+        f"Base RTT: {', '.join(f'{path.name} {plain(micros(path.base_rtt_us))}' for path in facts.view.paths)}.",
         *_late_subflows(facts, _),
     ]
 
@@ -178,7 +181,9 @@ def _bucket(facts: FlowFacts, where: Where) -> list[str]:
     sentences = []
     for name in where[:MAX_PLACES]:
         _, baseline, burst = facts.network.buckets[name]
-        sentences.append(f"The token bucket {name} holds {size(burst)} and refills at {rate(baseline)}.")
+        sentences.append(
+            f"The token bucket {name} holds {plain(size(burst))} and refills at {plain(rate(baseline))}."
+        )
     return sentences
 
 
@@ -189,7 +194,7 @@ def _shared_link(facts: FlowFacts, where: Where) -> list[str]:
             continue
         crossing = [path.name for path in facts.paths if path.planned and name in path.planned.forward]
         rate_bps = facts.network.directions[name].rate_bps
-        capacity = f" ({rate(rate_bps)})" if rate_bps else ""
+        capacity = f" ({plain(rate(rate_bps))})" if rate_bps else ""
         sentences.append(f"{name}{capacity} carries the paths {', '.join(crossing)}.")
     return sentences
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plait.analysis.cautions.mptcp import findings
+from plait.analysis.wording import capital
 from plait.plan.mptcp.missing_subflows import Reason
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ REASON_TEXTS = {
     "fallback": "the connection had fallen back to TCP",
     "mptcp-off": "MPTCP was off",
     "no-answer": "its handshake was not answered",
-    "too-late": "the connection ended before it could be established",
+    "too-late": "the connection ended first",
 }
 JOIN_ROUND_TRIPS = 3
 """A further subflow sends data after this many round trips of its own path: ARP, MP_JOIN's SYN, ACK and fourth ACK."""
@@ -75,7 +76,7 @@ def why_never(
         return "fallback", tuple(_sentence(finding.what, finding.reasons) for finding in fallbacks)
     if plan_reason is not None:
         text = REASON_TEXTS[REASONS[plan_reason]]
-        return REASONS[plan_reason], (f"{text[0].upper()}{text[1:]}.",)
+        return REASONS[plan_reason], (f"{capital(text)}.",)
     if any(
         ("net/mptcp/enabled", "0") in space.sysctls
         for space in plan.network.namespaces
@@ -150,4 +151,4 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
 
 def _sentence(what: str, reasons: tuple[str, ...]) -> str:
     counters = f" [{', '.join(reasons)}]" if reasons else ""
-    return f"{what[0].upper()}{what[1:]}{counters}."
+    return f"{capital(what)}{counters}."

@@ -59,9 +59,12 @@ def paths(flow: FlowExplanation) -> list[str]:
 def _path(account: PathAccount) -> str:
     if not account.subflows:
         return f"{account.path} carried nothing"
+    carried = rate(account.goodput_bps)
     if account.capacity_bps is None:
-        return f"{account.path} carried {rate(account.goodput_bps)}"
-    return f"{account.path} carried {rate(account.goodput_bps)} of {rate(account.capacity_bps)}"
+        return f"{account.path} carried {carried}"
+    capacity = rate(account.capacity_bps)
+    number, _, unit = carried.partition(" ")
+    return f"{account.path} carried {number if capacity.endswith(f' {unit}') else carried} of {capacity}"
 
 
 def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
@@ -70,8 +73,8 @@ def causes(flow: FlowExplanation, *, greedy: bool) -> list[str]:
     named = [by_cause[cause] for cause in flow.named[:MAX_NAMED]]
     if not named:
         return [_nothing(flow, greedy=greedy)]
-    sentences = [f"The {'main ' if len(flow.named) > 1 else ''}cause is {_cause_text(named[0])}"]
-    sentences += [f"A further cause is {_cause_text(share)}" for share in named[1:]]
+    sentences = [f"The flow was limited {'mostly ' if len(flow.named) > 1 else ''}by {_cause_text(named[0])}"]
+    sentences += [f"It was also limited by {_cause_text(share)}" for share in named[1:]]
     remedy = CAUSES[named[0].cause].remedy
     if remedy:
         sentences.append(f"Next step: {remedy}.")
@@ -82,9 +85,9 @@ def _nothing(flow: FlowExplanation, *, greedy: bool) -> str:
     if flow.capacity_bps is None or flow.goodput_bps is None:
         return "No cause took enough time to be named."
     if flow.goodput_bps >= NEAR_CAPACITY * flow.capacity_bps:
-        return "The links are the bottleneck; nothing else limited it."
+        return "The links are the bottleneck; nothing else limited the flow."
     if not greedy:
-        return "It sent what its application offered."
+        return "The flow sent what its application offered."
     return "No single cause cost enough to be named; see the shares."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.wording import micros, percent, rate, seconds
+from plait.analysis.wording import micros, percent, plain, rate, seconds
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.wording import MAX_NAMED, capacity_noun, causes, paths, places_text
 
@@ -25,7 +25,7 @@ CLAUSES: dict[Cause, tuple[str, str]] = {
         "use a queue that isolates flows on that link (fq_codel), or a shorter queue",
     ),
     Cause.HEAD_OF_LINE: (
-        "messages waited for data on a path with a higher delay",
+        "they waited for data on a path with a higher delay",
         "leave that path out (a backup endpoint), or choose another mptcp.scheduler",
     ),
 }
@@ -45,8 +45,8 @@ def paragraph(flow: FlowExplanation, kind: str) -> tuple[str, ...]:
 
 def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> str:
     if kind == "udp":
-        lost = percent(delivery.lost / delivery.messages) if delivery.lost else "none"
-        sent = f" ({rate(delivery.asked_bps)} of payload)" if delivery.asked_bps is not None else ""
+        lost = plain(percent(delivery.lost / delivery.messages)) if delivery.lost else "none"
+        sent = f" ({plain(rate(delivery.asked_bps))} of payload)" if delivery.asked_bps is not None else ""
         return f"{flow.flow} lost {lost} of its {delivery.messages} packets{sent}."
     if delivery.asked_bps is None:
         within = f" in {seconds(delivery.load_us / 1e6)}" if delivery.load_us is not None else ""
@@ -54,8 +54,9 @@ def _total(flow: FlowExplanation, delivery: Delivery, noun: str, kind: str) -> s
         return f"{flow.flow} received {delivery.messages - delivery.lost} {noun}{within}{missing}."
     capacity = f"; {capacity_noun(flow)} is {rate(flow.capacity_bps)}" if flow.capacity_bps else ""
     if delivery.kept_pace:
-        return f"{flow.flow} kept its pace of {rate(delivery.asked_bps)}{capacity}."
-    return f"{flow.flow} reached {rate(flow.goodput_bps)} of the {rate(delivery.asked_bps)} that it offers{capacity}."
+        return f"{flow.flow} kept its pace of {plain(rate(delivery.asked_bps))}{capacity}."
+    offered = plain(rate(delivery.asked_bps))
+    return f"{flow.flow} reached {rate(flow.goodput_bps)} of the {offered} that it offers{capacity}."
 
 
 def _delays(delivery: Delivery, noun: str, delay_noun: str) -> str:
@@ -64,7 +65,7 @@ def _delays(delivery: Delivery, noun: str, delay_noun: str) -> str:
     jitter = f", jitter {micros(delivery.jitter_us)}" if delivery.jitter_us is not None else ""
     return (
         f"{delay_noun}: median {micros(delivery.p50_us)}, 95th percentile {micros(delivery.p95_us)}, "
-        f"maximum {micros(delivery.max_us)}{jitter}; the best path alone takes {micros(delivery.base_us)}."
+        f"maximum {micros(delivery.max_us)}{jitter}; an idle network takes {micros(delivery.base_us)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Small file operations that the runner needs to be crash-safe, and the place of the user's cache."""
+"""The user's cache directory, and atomic writes to it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import platformdirs
 
 
 def cache_root() -> Path:
-    """Returns the user's cache directory of plait (`PLAIT_CACHE` overrides it). It may not exist yet."""
+    """Return plait's cache directory (`PLAIT_CACHE` overrides it), which may not exist yet."""
     override = os.environ.get("PLAIT_CACHE")
     return Path(override) if override else Path(platformdirs.user_cache_dir("plait"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes `content` to `path` so that readers see all of it or nothing (OSError when it cannot)."""
+    """Write `content` to `path` atomically: a reader sees the old file or the new one.
+
+    Raises OSError.
+    """
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,6 +1,6 @@
-"""Cautions: reasons to check before a result is trusted. They are data, and land in the report.
+"""Cautions: reasons to check a result before trusting it. They are data, and the report lists them.
 
-An error means that nothing was run; a caution means that what runs may not show what was hoped for.
+After an error plait runs nothing. A caution says that a run may not show what its author expects.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MANY = 3
-"""Names of cases that are told."""
-
+"""How many names of cases a summary lists."""
 
 ANALYSIS_FAILED = "ANALYSIS_FAILED"
 """Part of a report is missing, because the analysis raised an error."""
 LOUD = (ANALYSIS_FAILED, "FLOW_FAILED", "FELL_BACK", "CHECKSUM")
-"""Codes of data that make a result something else than it seems: told first, and not to be overlooked."""
+"""Codes of cautions that change the meaning of a result; reports list them first."""
 
 
 class Code(StrEnum):
-    """What a caution of a plan is about; docs/reference/lint.md tells each of them."""
+    """The codes of cautions about a plan; docs/reference/lint.md explains each."""
 
     SUBFLOW_LIMIT = "subflow-limit"
     ADD_ADDR_LIMIT = "add-addr-limit"
@@ -50,29 +49,29 @@ class Code(StrEnum):
 
 
 class Caution(BaseModel):
-    """One caution, its reason, and what would remove it."""
+    """One caution, its reason and its remedy."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     code: str
-    """What it is about: of a plan one of `Code`, of data one of `analysis.observe`."""
+    """For a plan one of `Code`, for data one that `analysis.cautions` defines."""
     message: str
     remedy: str | None = None
     where: str | None = None
-    """The flow, host or link direction that it is about; null for a case as a whole."""
+    """The flow, host or link direction concerned; null for the whole case."""
     field: str | None = None
-    """The field of the scenario that would be changed first, `mptcp.limits.h1.subflows`."""
+    """The scenario field to change first, `mptcp.limits.h1.subflows`."""
     line: int | None = None
     column: int | None = None
-    """Of that field, or of what is around it, in the scenario's file; both from 1."""
+    """Place of that field, or of its nearest parent, in the scenario file; both count from 1."""
     figures: dict[str, float] = {}
-    """What was compared, by a name that ends in the unit where there is one."""
+    """The numbers behind the caution; a name ends in its unit."""
     cases: tuple[str, ...] = ()
-    """The cases that it holds for, when there are others."""
+    """The cases concerned; empty if these are all cases."""
 
     @property
     def summary(self) -> str:
-        """What is the matter with what, and in which cases: a sentence without remedy and code."""
+        """Subject, problem and cases as a sentence, without remedy and code."""
         subject = "" if self.where is None else f"{self.where}: "
         if not self.cases:
             return f"{subject}{self.message}"

@@ -1,14 +1,14 @@
-"""Every error that plait raises on purpose, and the exit code that each becomes.
+"""The errors that plait raises on purpose, and their exit codes.
 
     PlaitError
-    +-- RequestError      the request was wrong; nothing was run                      exit 2
+    +-- RequestError      the request is wrong; plait ran nothing                     exit 2
     |   +-- ScenarioError     one or more located mistakes in a scenario file
-    +-- MachineError      this machine cannot run it, and what would bring it         exit 3
-    |   +-- KernelBuildError  the laboratory kernel could not be found or built
-    +-- TrialError        one trial failed; the others go on                          exit 1
-    +-- DataError         a result folder or table is not what it should be           exit 2
+    +-- MachineError      this machine cannot run it; the message says what it lacks  exit 3
+    |   +-- KernelBuildError  the laboratory kernel is missing or cannot be built
+    +-- TrialError        one trial failed; the others continue                       exit 1
+    +-- DataError         a result folder or table is damaged or invalid              exit 2
 
-A message says what was attempted, on what, why it failed, and what to do next.
+A message states what plait attempted, on what, why it failed, and what to do next.
 """
 
 from __future__ import annotations
@@ -22,71 +22,71 @@ if TYPE_CHECKING:
 
 
 def printable(text: str, keep: str = "\n\t") -> str:
-    """Return `text` with its control characters, but for those to `keep`, as escapes that a terminal only shows."""
+    """Return `text` with every control character escaped, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
 class PlaitError(Exception):
-    """The base of all errors that plait raises on purpose."""
+    """The base class of all errors that plait raises on purpose."""
 
     exit_code = 1
 
 
 class RequestError(PlaitError):
-    """The request was wrong and nothing was run."""
+    """The request is wrong; plait ran nothing."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake in a scenario, and the place where it stands."""
+    """One mistake in a scenario, and its place in the text."""
 
     source: str
-    """The file, `--set PATH=VALUE`, or empty for a scenario made in Python."""
+    """The file name or `--set PATH=VALUE`; empty for a scenario made in Python."""
     line: int | None
     column: int | None
-    """Both from 1; None where there is no text."""
+    """Line and column count from 1; None without a text."""
     path: str
-    """`network.links.h1-s1.rate`; empty for the file as a whole."""
+    """The path of the field, `network.links.h1-s1.rate`; empty for the whole file."""
     message: str
-    """What is wrong; what would be right."""
+    """`problem; remedy`."""
 
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
         line = ": ".join(part for part in (place, self.path, self.message) if part)
-        return printable(line, keep="")  # nothing of a file's may break the line
+        return printable(line, keep="")  # no text of the file may break the line
 
 
 class ScenarioError(RequestError):
-    """A scenario has mistakes: all that were found, a line each."""
+    """A scenario has mistakes; the message lists each on a line."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = tuple(mistakes)
-        """In the order of their places."""
+        """In the order of their places in the file."""
 
 
 class DataError(PlaitError):
-    """A result folder or a table in it is not what it should be."""
+    """A result folder or a table in it is damaged or invalid."""
 
     exit_code = 2
 
 
 class MachineError(PlaitError):
-    """This machine lacks something; the message names the command that brings it."""
+    """This machine lacks something; the message names the command that provides it."""
 
     exit_code = 3
 
 
 class KernelBuildError(MachineError):
-    """The laboratory kernel could not be found, patched, configured or built."""
+    """plait cannot find, patch, configure or build the laboratory kernel."""
 
 
 class Ended(SystemExit):
-    """The process was asked to end by a signal: like Ctrl-C, but no prompt goes on after it."""
+    """A signal asked the process to end. Unlike Ctrl-C, it also ends a prompt."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(128 + number)
@@ -94,4 +94,4 @@ class Ended(SystemExit):
 
 
 class TrialError(PlaitError):
-    """One trial failed. The rest of the study goes on."""
+    """One trial failed; the rest of the study continues."""

@@ -1,11 +1,11 @@
-"""Folders that may come from a stranger: every path below one stays below it, and no link in it is followed.
+"""Access to untrusted folders: every path stays below the folder, and plait follows no symbolic link in it.
 
-Result folders, entries of the store and what a guest leaves are full of names that somebody else chose. `Folder` is the
-only way to read, write, list, copy or remove below such a folder. It opens one component after the other, each relative
-to the descriptor of the one before and without following links, which is what openat2(2) does with RESOLVE_BENEATH and
-RESOLVE_NO_SYMLINKS. So a name such as `..` or `/etc`, and a link that appears in between, lead nowhere.
+Others choose the names in result folders, in entries of the store and in the files of a guest. `Folder` is the only way
+to read, write, list, copy or remove files below such a folder. It opens one path component after the other, each
+relative to the descriptor of its parent and without following links, as openat2(2) does with RESOLVE_BENEATH and
+RESOLVE_NO_SYMLINKS. So a name such as `..` or `/etc` cannot leave the folder, nor can a link that appears meanwhile.
 
-Every refusal is an `UnfitError`, an OSError with the whole path as its `filename` and a reason as its `strerror`.
+Every refusal is an `UnfitError`, an OSError whose `filename` is the whole path and whose `strerror` is the reason.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_BYTES = 256 << 20
-"""No file of text that plait reads is longer (a plan of 1000 hosts has some 20 MB)."""
+"""The longest text file that plait reads (a plan of 1000 hosts has some 20 MB)."""
 MOST_FILES = 100_000
 MOST_DEPTH = 32
-"""What a folder that is copied as a whole may hold."""
+"""Limits of a folder that plait lists or copies recursively: files and levels."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -37,34 +37,40 @@ _CHUNK = 1 << 20
 
 
 def _nameless(folder: int, name: str) -> int:
-    """Return a descriptor of a new file without a name, which a killed process leaves nowhere, or called `name`."""
+    """Return a descriptor of a new unnamed file, or of one called `name` where the file system has no unnamed files.
+
+    An unnamed file disappears if the process is killed.
+    """
     try:
         return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=folder)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
             raise
-        return os.open(name, _NEW, 0o666, dir_fd=folder)  # a file system that has none
+        return os.open(name, _NEW, 0o666, dir_fd=folder)  # no O_TMPFILE here
 
 
 class UnfitError(OSError):
-    """Something in a folder is not what plait left there: a link, a device, a name that leads elsewhere, too much."""
+    """A folder holds something that plait refuses: a link, a device, a name that leads elsewhere, or too much."""
 
 
 def wrong_name(name: str) -> str | None:
-    """Return why `name` cannot name a file in a folder, or None when it can."""
+    """Return why `name` cannot name a file in a folder; None if it can."""
     if name in {"", ".", ".."}:
-        return "it names no file of its own"
+        return "it does not name a file"
     if "/" in name:
-        return "it has a slash, so that it leads to another folder"
+        return "it contains a slash, and so leads to another folder"
     if not name.isprintable():
-        return "it has control characters"
+        return "it contains control characters"
     if len(name.encode(errors="replace")) > 255:
         return "it is longer than 255 bytes"
     return None
 
 
 def json_of(content: bytes) -> Any:
-    """Return the value in a JSON text (ValueError for anything else, also where it is nested too deeply)."""
+    """Return the value of a JSON text.
+
+    Raises ValueError for invalid JSON, also if it is nested too deeply.
+    """
     try:
         return json.loads(content)
     except RecursionError as error:
@@ -73,18 +79,18 @@ def json_of(content: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder `root`, which the user named, or the one at `inside` below it, whose names a stranger chose."""
+    """The folder `root`, which the user named, or the folder `inside` below it, whose names are untrusted."""
 
     root: Path
     inside: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, place: Folder | Path) -> Folder:
-        """Return the folder itself, or the one that the user named by its path."""
+        """Return the folder itself, or the folder at a path that the user named."""
         return place if isinstance(place, Folder) else cls(place)
 
     def __truediv__(self, name: str) -> Folder:
-        """Return the folder `name` in this one. Nothing is opened yet."""
+        """Return the subfolder `name`, without opening it."""
         return Folder(self.root, (*self.inside, name))
 
     @property
@@ -96,11 +102,14 @@ class Folder:
         return str(self.path)
 
     def names(self) -> list[str]:
-        """Return the names in this folder, sorted; none when there is no such folder."""
+        """Return the sorted names in this folder; none if it does not exist."""
         return sorted(self._modes())
 
     def folders(self) -> list[str]:
-        """Return the names of folders in this one, sorted; UnfitError where a link leads to a folder."""
+        """Return the sorted names of subfolders.
+
+        Raises UnfitError if a link leads to a folder.
+        """
         modes = self._modes()
         for name, mode in modes.items():
             if stat.S_ISLNK(mode) and (self.path / name).is_dir():
@@ -108,14 +117,17 @@ class Folder:
         return sorted(name for name, mode in modes.items() if stat.S_ISDIR(mode))
 
     def has(self, name: str) -> bool:
-        """Return whether there is anything called `name`, a link included."""
+        """Return whether an entry `name` exists, be it a link."""
         try:
             return self._mode(name) != 0
         except (FileNotFoundError, NotADirectoryError):
             return False
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes:
-        """Return the content of a regular file of at most `most` bytes (OSError)."""
+        """Return the content of a regular file of at most `most` bytes.
+
+        Raises OSError.
+        """
         with self._file(name) as descriptor:
             with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
                 content = file.read(most + 1) if os.fstat(descriptor).st_size > most else file.readall()
@@ -124,15 +136,18 @@ class Folder:
             return content
 
     def tail(self, name: str, most: int) -> bytes:
-        """Return the last bytes of a regular file, at most `most` (OSError)."""
+        """Return the last bytes of a regular file, at most `most`.
+
+        Raises OSError.
+        """
         with self._file(name) as descriptor:
             return os.pread(descriptor, most, max(0, os.fstat(descriptor).st_size - most))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, making folders on the way; a reader sees the old file or the new one (OSError).
+        """Write a file atomically and create missing folders: a reader sees the old file or the new one.
 
-        What had the name before is replaced, a link as well; what it leads to stays as it is. Any number of processes
-        may write the same file at once: one of them wins, whole.
+        An existing entry of this name is replaced, also a link, whose target does not change. Several processes may
+        write the same file at once: the content of one of them remains. Raises OSError.
         """
         self._check(name)
         temporary = f".{secrets.token_hex(8)}.new"
@@ -141,7 +156,7 @@ class Folder:
                 with os.fdopen(_nameless(here, temporary), "wb") as file:
                     file.write(content)
                     file.flush()
-                    with contextlib.suppress(FileExistsError):  # it has a name where none was to be avoided
+                    with contextlib.suppress(FileExistsError):  # the file is a named one
                         os.link(f"/proc/self/fd/{file.fileno()}", temporary, dst_dir_fd=here)
                 os.replace(temporary, name, src_dir_fd=here, dst_dir_fd=here)
             except OSError as error:
@@ -150,7 +165,7 @@ class Folder:
                 raise self._named(error, name) from error
 
     def remove(self, name: str) -> None:
-        """Remove what is called `name`: a folder with all that is in it, of a link the link (OSError)."""
+        """Remove the entry `name`: a folder with its content, but only the link itself. Raises OSError."""
         with self._opened() as here:
             try:
                 if stat.S_ISDIR(self._mode(name)):
@@ -161,19 +176,22 @@ class Folder:
                 raise self._refused(errno.ELOOP, name, "its folders are nested too deeply") from error
 
     def take(self, source: Path, name: str) -> None:
-        """Move the folder or file `source`, of the same file system, here as `name` (OSError)."""
+        """Move the file or folder `source` of the same file system here, as `name`. Raises OSError."""
         self._check(name)
         with self._opened(make=True) as here:
             os.rename(source, name, dst_dir_fd=here)
 
     def give(self, name: str, target: Path) -> None:
-        """Move what is called `name` out of here, to `target` on the same file system (OSError)."""
+        """Move the entry `name` to `target` on the same file system. Raises OSError."""
         self._check(name)
         with self._opened() as here:
             os.rename(name, target, src_dir_fd=here)
 
     def files(self) -> list[tuple[str, ...]]:
-        """Return the paths of all files in this folder and below (UnfitError where one is a link or no file)."""
+        """Return the paths of all files in this folder and below.
+
+        Raises UnfitError for a link or a special file.
+        """
         paths: list[tuple[str, ...]] = []
         pending: list[tuple[str, ...]] = [()]
         while pending:
@@ -192,7 +210,7 @@ class Folder:
         return sorted(paths)
 
     def copy(self, target: Folder) -> None:
-        """Copy all files in this folder and below to `target`, which is made (OSError)."""
+        """Copy all files in this folder and below to `target`, which is created if missing. Raises OSError."""
         with target._opened(make=True):
             pass
         for *folders, name in self.files():
@@ -202,7 +220,10 @@ class Folder:
             source.copy_file(name, place)
 
     def copy_file(self, name: str, target: Folder) -> None:
-        """Copy a file to the folder `target`, which is made; a file that is there already is an error (OSError)."""
+        """Copy a file to the folder `target`, which is created if missing.
+
+        Raises OSError, also if `target` has a file of this name.
+        """
         with self._file(name) as source, target._opened(make=True) as there:
             copy = os.open(name, _NEW, 0o666, dir_fd=there)
             try:
@@ -215,7 +236,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """Yield a descriptor of this folder, which is made with those on the way to it where `make`."""
+        """Yield a descriptor of this folder; `make` creates it and its parents."""
         if make:
             self.root.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.root, _FOLDER)
@@ -245,7 +266,7 @@ class Folder:
         with self._opened() as here:
             try:
                 mode = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
-                if not stat.S_ISREG(mode):  # opening a device or a FIFO may do something already
+                if not stat.S_ISREG(mode):  # opening a device or a FIFO can have an effect
                     raise self._unfit(name, mode)
                 descriptor = os.open(name, _FILE, dir_fd=here)
             except OSError as error:
@@ -258,7 +279,7 @@ class Folder:
             os.close(descriptor)
 
     def _modes(self) -> dict[str, int]:
-        """Return the modes of all that is in this folder; nothing when there is no such folder."""
+        """Return the mode of each entry of this folder; none if the folder does not exist."""
         try:
             with self._opened() as here, os.scandir(here) as entries:
                 return {entry.name: entry.stat(follow_symlinks=False).st_mode for entry in entries}

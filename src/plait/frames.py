@@ -6,28 +6,28 @@
 from __future__ import annotations
 
 DEFAULT_MTU = 1500
-"""Of an interface, where a scenario gives none."""
+"""The MTU of an interface if the scenario sets none."""
 MIN_MTU = 576
 """Every IPv4 host accepts a packet of this length (RFC 791)."""
 MAX_PACKET = 65_535
 """The longest IPv4 packet (RFC 791), and so the largest MTU."""
 ETHERNET_HEADER = 14
 IPV4_HEADER = 20
-"""Without options (RFC 791)."""
+"""IPv4 header without options (RFC 791)."""
 IPV6_HEADER = 40
-"""RFC 8200."""
+"""IPv6 header without extension headers (RFC 8200)."""
 TCP_HEADER = 20
-"""Without options (RFC 9293)."""
+"""TCP header without options (RFC 9293)."""
 UDP_HEADER = 8
-"""RFC 768."""
+"""UDP header (RFC 768)."""
 TIMESTAMPS = 12
-"""The TCP option with its padding (RFC 7323)."""
+"""The TCP timestamps option with its padding (RFC 7323)."""
 DSS = 24
-"""The MPTCP option on every data segment, with its padding: see `plait.analysis.metrics.ideal`."""
+"""The MPTCP DSS option of a data segment, with its padding; see `plait.analysis.metrics.ideal`."""
 FULL_PAYLOAD = DEFAULT_MTU - IPV4_HEADER - TCP_HEADER - TIMESTAMPS
-"""Of a full TCP segment over IPv4 at the default MTU: 1448 bytes."""
+"""Payload of a full TCP segment over IPv4 at the default MTU: 1448 bytes."""
 
 
 def frame_bytes(mtu: int) -> int:
-    """Return the length of the longest frame at an MTU."""
+    """Return the length of the longest frame that an MTU allows."""
     return mtu + ETHERNET_HEADER

@@ -1,12 +1,11 @@
-"""Quantities with their units as types: rates, times, sizes, ratios and queues, and nothing else.
+"""Quantities with units as types: rates, times, sizes, ratios, packet counts and queue lengths.
 
-A quantity is written as a number and its unit (`5mbit`, `20ms`, `64KiB`, `1%`); a bare number is refused,
-because every field would have to be remembered with a unit of its own. Each type is an `int` (or `float`) in
-its base unit, so that arithmetic stays plain, and prints itself in the largest unit that is exact.
+A quantity is a number with its unit (`5mbit`, `20ms`, `64KiB`, `1%`). plait refuses a bare number, because each field
+would need a unit of its own that users have to remember. Each type is an `int` (or `float`) in its base unit, so that
+arithmetic stays plain, and prints itself in the largest exact unit.
 
-A megabit is 10^6 bit, `KB` is 1000 bytes and `KiB` is 1024. Rates and times may be written in any case
-(`5Mbit`, `20MS`), as nothing else can be meant; sizes may not (`64kb` could be bits). A space between number and
-unit is allowed.
+A megabit is 10^6 bit, `KB` is 1000 bytes and `KiB` is 1024. Rates and times ignore case (`5Mbit`, `20MS`), which is
+unambiguous; sizes do not (`64kb` could be bits). A space may separate number and unit.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LONGEST = 60
 
 
 def _abbreviated(value: object) -> str:
-    """The value as a message shows it: never longer than a line."""
+    """Return the value as a message shows it, cut to a line."""
     text = (
         str(value)[: _LONGEST + 1].encode("unicode_escape").decode() if isinstance(value, str) else str(value)
     )
@@ -35,13 +34,13 @@ def _abbreviated(value: object) -> str:
 
 
 def _split(value: object, noun: str, example: str) -> tuple[Fraction, str]:
-    """A quantity as its number and its unit; ValueError when it has not exactly this form."""
+    """Return the number and the unit of a quantity. Raises ValueError for any other form."""
     if isinstance(value, bool) or value is None or isinstance(value, (list, dict)):
         raise ValueError(f"{_kind(value)} is not {noun}; write for example {example}")
     text = str(value).strip()
     match = _QUANTITY.fullmatch(text)
     if match is None and len(text) > _LONGEST and text[:_LONGEST].isdigit():
-        raise ValueError(f"{_abbreviated(value)} has far too many digits; write for example {example}")
+        raise ValueError(f"{_abbreviated(value)} has too many digits; write for example {example}")
     if match is None:
         raise ValueError(
             f"{_abbreviated(value)} is not {noun}; write a number and its unit, for example {example}"
@@ -60,18 +59,18 @@ def _kind(value: object) -> str:
 
 
 class Text:
-    """A value that is read from text by `parse` and printed as text again; scenarios and their schema take it so."""
+    """A value with a text form: `parse` reads it, `str` prints it, and pydantic and the JSON schema use that form."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """The value that `value` says; ValueError says what is wrong and what would be right."""
+        """Return `value` as a value of this type. Raises ValueError with the problem and the remedy."""
         raise NotImplementedError
 
     @classmethod
     def _schema(cls) -> JsonSchemaValue:
-        """The JSON schema of its text."""
+        """Return the JSON schema of the text form."""
         raise NotImplementedError
 
     @classmethod
@@ -90,23 +89,23 @@ class Text:
 
 
 class _Quantity(Text):
-    """What rates, times and sizes share: reading, bounds, exact printing, the schema."""
+    """The base of rates, times and sizes: parsing, bounds, exact printing, JSON schema."""
 
     noun: ClassVar[str]
     example: ClassVar[str]
     units: ClassVar[dict[str, int]]
-    """The units by the name under which they are printed, the smallest (1) first."""
+    """Factor of each unit by its printed name, the smallest (1) first."""
     least: ClassVar[int]
     most: ClassVar[int]
     step: ClassVar[int] = 1
-    """The quantity is a multiple of this."""
+    """The granularity: every value is a multiple of it."""
     any_case: ClassVar[bool] = False
     hints: ClassVar[dict[str, str]] = {}
-    """What to write instead of a unit that looks right and is not, by its lower-case form."""
+    """Remedies for wrong units that look right, by lower-case unit."""
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """The quantity that `value` says; ValueError says what is wrong and what would be right."""
+        """Return `value` as a quantity. Raises ValueError with the problem and the remedy."""
         if isinstance(value, cls):
             return value
         number, unit = _split(value, cls.noun, cls.example)
@@ -180,8 +179,8 @@ class Rate(_Quantity, int):
     most = 10**12
     hints: ClassVar = {
         **{f"{p}bit/s": f"write {p}bit" for p in ("", "k", "m", "g")},
-        **{f"{p}bps": f"some read it as bits and some as bytes: write {p}bit" for p in ("", "k", "m", "g")},
-        **{f"{p}b/s": f"some read it as bits and some as bytes: write {p}bit" for p in ("", "k", "m", "g")},
+        **{f"{p}bps": f"it could mean bits or bytes: write {p}bit" for p in ("", "k", "m", "g")},
+        **{f"{p}b/s": f"it could mean bits or bytes: write {p}bit" for p in ("", "k", "m", "g")},
         **{f"{p}b": f"write {p}bit" for p in ("k", "m", "g")},
         **{f"{p}ibit": f"write a multiple of 1000 bit: {p}bit" for p in ("k", "m", "g")},
         **{p: f"write {p}bit" for p in ("k", "m", "g")},
@@ -204,7 +203,7 @@ class Duration(_Quantity, int):
 
     @classmethod
     def _print(cls, base: int) -> str:
-        # 90s reads better than 1500000ms and 60s better than 1min, so minutes and hours are only read
+        # 60s reads better than 1min: plait parses minutes and hours, but does not print them
         units = {name: n for name, n in cls.units.items() if name not in ("min", "h")}
         for name, factor in reversed(units.items()):
             if base % factor == 0 and base:
@@ -213,7 +212,7 @@ class Duration(_Quantity, int):
 
     @property
     def us(self) -> int:
-        """Whole microseconds, rounded to the nearest."""
+        """The time in microseconds, rounded to the nearest."""
         return (int(self) + 500) // 1000
 
 
@@ -241,15 +240,15 @@ class Size(_Quantity, int):
 
     @classmethod
     def _factor(cls, unit: str) -> int:
-        return super()._factor("KB" if unit == "kB" else unit)  # the SI's own spelling
+        return super()._factor("KB" if unit == "kB" else unit)  # the SI's spelling
 
 
 class Ratio(Text, float):
-    """A share of one, written in percent: `1%` is 0.01."""
+    """A fraction of one, written in percent: `1%` is 0.01."""
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """The ratio that `value` says; ValueError says what is wrong and what would be right."""
+        """Return `value` as a ratio. Raises ValueError with the problem and the remedy."""
         if isinstance(value, cls):
             return value
         number, unit = _split(value, "a ratio", "1%")
@@ -279,7 +278,7 @@ class Packets(Text, float):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """The number that `value` says; ValueError says what is wrong and what would be right."""
+        """Return `value` as a number of packets. Raises ValueError with the problem and the remedy."""
         if isinstance(value, cls):
             return value
         number, unit = _split(value, "a number of packets", "4pkt")
@@ -309,13 +308,13 @@ class Queue(Text):
 
     def __init__(self, amount: Fraction | int, unit: str) -> None:
         self.amount = Fraction(amount)
-        """How many of `unit`."""
+        """The length in `unit`."""
         self.unit = unit
         """`pkt`, `B` or `bdp`."""
 
     @classmethod
     def parse(cls, value: object) -> Queue:
-        """The queue that `value` says; ValueError says what is wrong and what would be right."""
+        """Return `value` as a queue length. Raises ValueError with the problem and the remedy."""
         if isinstance(value, cls):
             return value
         example = "100pkt, 64KiB or 1bdp"

@@ -19,7 +19,8 @@ from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import parse
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 REPEATS = 5
 SCENARIO = """

@@ -29,7 +29,8 @@ from plait.engine.uml.session import Session, SessionRequest
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load, parse
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from plait.engine.engine import Job
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.vary.cases import trial_seed
+from plait.seeds import trial_seed
 
 SIZES = (("16MiB", "80KiB"), ("80KiB", "16MiB"))
 DELAYS = {10: (("50us", "50us"), ("1ms", "25ms")), 3: (("50us", "50us"), ("1ms", "25ms"), ("25ms", "1ms"))}

@@ -30,7 +30,8 @@ from plait.plan.resolve import resolve
 from plait.report import build
 from plait.results.read import read_study
 from plait.scenario import load
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 from plait.study.perform import Options, perform
 from plait.testing.browser import MISSING, browser, view
 

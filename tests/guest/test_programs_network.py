@@ -16,7 +16,8 @@ from plait.cache import cache_root
 from plait.explain import explain_trial
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from pathlib import Path

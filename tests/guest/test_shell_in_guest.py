@@ -21,7 +21,8 @@ from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
 from plait.scenario import load
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

@@ -14,7 +14,8 @@ from plait.plan.model.applications import Bulk, OnOff, Request, Stream, Transfer
 from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.library import shipped
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -133,16 +133,15 @@ class _Unwatched:
 
 def go_on(folder: Path, scratch: Path) -> object:
     """Runs a study of the same name into the folder, as `plait run` does."""
-    from plait.plan.resolve import resolve
+    from plait.plan.case_plan import resolve_case
     from plait.scenario import load
     from plait.scenario.vary.cases import expand
 
     asked = PlannedStudy(
         name="two-paths",
-        cases=expand(load("two-paths")),
+        cases=[resolve_case(case) for case in expand(load("two-paths"))],
         seed=1,
         repeat=1,
-        resolve=lambda case, seed: resolve(case.scenario, seed),
     )
     runner = Runner(FakeEngine(), Store(scratch / "trials"), scratch / "trials", jobs=1)
     about = StudyFile(name="two-paths", command="", seed=1, repeat=1, plait_version="0", cases=())

@@ -25,7 +25,8 @@ from plait.kernel import cache as kernels
 from plait.plan.resolve import resolve
 from plait.report.render import render
 from plait.scenario import load
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 from plait.study.estimate import Pace, keep_pace, read_pace
 from plait.testing.engine import FakeEngine
 

@@ -11,6 +11,7 @@ import pytest
 from scenario_samples import ISLANDS, TWO, direct
 
 from plait.cautions import Code
+from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
@@ -50,7 +51,7 @@ ONE = direct("a-b: {rate: 20mbit, delay: 5ms}")
 
 def cautions(text: str, *overrides: str) -> list[Caution]:
     scenario = parse(text, "t.yaml", overrides)
-    return lint_cases(expand(scenario), scenario.seed)
+    return lint_cases([resolve_case(case) for case in expand(scenario)], scenario.seed)
 
 
 WRONG = [

@@ -12,7 +12,8 @@ from scenario_samples import TWO, said
 from plait.errors import ScenarioError
 from plait.scenario import parse
 from plait.scenario.read.source import Source
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 
 def names(vary: str, *overrides: str) -> list[str]:

@@ -11,7 +11,8 @@ from plait.plan.model.plan import Plan
 from plait.plan.model.qdiscs import Netem, Pfifo, Tbf
 from plait.plan.resolve import resolve
 from plait.scenario import load
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import StudyFile
 from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
+from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
 from plait.study.runner import Runner
 from plait.study.store import Store
@@ -37,13 +38,16 @@ class Silent:
         pass
 
 
-def resolve(case: Case, seed: int) -> Plan:
-    return fake_plan(FakeFlow(transport=str(case.settings["transport"]), duration_us=300_000), seed=seed)
+class FakeCase(CasePlan):
+    """A case whose plans are made without the scenario's machinery."""
+
+    def plan(self, seed: int) -> Plan:
+        return fake_plan(FakeFlow(transport=str(self.settings["transport"]), duration_us=300_000), seed=seed)
 
 
 def study(repeat: int = 3, seed: int = 1) -> PlannedStudy:
     cases = [Case(f"transport={name}", {"transport": name}, None) for name in ("tcp", "mptcp")]  # type: ignore[arg-type]
-    return PlannedStudy("test", cases, seed, repeat, resolve)
+    return PlannedStudy("test", [FakeCase(case, (), b"") for case in cases], seed, repeat)
 
 
 def run(

@@ -12,6 +12,7 @@ from ruamel.yaml.compat import StringIO
 from scenario_samples import ISLANDS, MESH, TWO
 
 from plait.errors import ScenarioError
+from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint
 from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
@@ -78,7 +79,7 @@ def answer(text: str, overrides: tuple[str, ...] = ()) -> bool:
         for case in cases[:3]:
             plan = resolve(case.scenario, 1)
             assert to_shell(plan)
-            lint(case.scenario)
+            lint(resolve_case(case))
     except ScenarioError as wrong:
         located(wrong)
         return False

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plait.cautions import Code
+from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint
 from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
@@ -37,7 +38,7 @@ def test_a_shipped_scenario_can_be_planned_and_warns_of_nothing_that_it_is_not_a
     scenario = load(name)
     assert len(scenario.title) <= 78
     assert len(scenario.description) >= 40
-    found = {finding.code for case in expand(scenario) for finding in lint(case.scenario)}
+    found = {finding.code for case in expand(scenario) for finding in lint(resolve_case(case))}
     assert found <= MEANT.get(name, set())
 
 

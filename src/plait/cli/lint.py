@@ -36,12 +36,13 @@ def command(
 ) -> None:
     """Warns of what will not work as hoped. Mistakes end with exit code 2, cautions do not."""
     from plait import scenario as scenarios
+    from plait.plan.case_plan import resolve_case
     from plait.plan.lint.lint import lint_cases
     from plait.scenario.vary.cases import expand
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = expand(loaded)
-    found = lint_cases(cases, loaded.seed)
+    found = lint_cases([resolve_case(case) for case in cases], loaded.seed)
     checked = _ask_kernel(cases)
     if json_output:
         json.dump([caution.model_dump(mode="json") for caution in found], sys.stdout, indent=2)

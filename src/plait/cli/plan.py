@@ -42,7 +42,8 @@ def command(
     from plait.plan.resolve import resolve
     from plait.plan.shell.script import to_shell
     from plait.scenario.read.wording import nearest
-    from plait.scenario.vary.cases import expand, trial_seed
+    from plait.scenario.vary.cases import expand
+    from plait.seeds import trial_seed
 
     if output_format not in ("json", "shell"):
         raise RequestError(f"--format {output_format}: there is no such format; there is: json, shell")

@@ -100,7 +100,8 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.plan.resolve import resolve
-    from plait.scenario.vary.cases import expand, trial_seed
+    from plait.scenario.vary.cases import expand
+    from plait.seeds import trial_seed
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = {found.name: found for found in expand(loaded)}

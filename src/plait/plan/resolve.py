@@ -6,7 +6,6 @@ topology (segments, interfaces) -> addressing -> routing -> traffic's initial pa
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, get_args
 
 from plait.errors import RequestError
@@ -57,41 +56,20 @@ _MESSAGE_BYTES = 64
 
 
 def resolve(scenario: Scenario, seed: int) -> Plan:
-    """The plan of one trial of a case with this seed (below 2**53).
+    """Return the plan of one trial of a case with this seed (below 2**53).
 
-    The scenario's `vary`, `repeat` and `seed` have no part in it. Raises ScenarioError when the scenario
-    cannot be carried out: hosts that are not reachable, addresses that clash, cycles of switches, bounds.
+    The scenario's `vary`, `repeat` and `seed` have no part in it. A study resolves each case once (see
+    `plait.plan.case_plan`). Raises ScenarioError when the scenario cannot be carried out: hosts that are not
+    reachable, addresses that clash, cycles of switches, bounds.
     """
-    if not 0 <= seed < 2**SEED_BITS:
-        raise RequestError(f"seed {seed}: a seed is a whole number from 0 to 2**{SEED_BITS} - 1")
-    return _seeded(_unseeded(_Same(scenario))[0], scenario, seed)
+    return seeded(without_seed(scenario)[0], scenario, seed)
 
 
-def absent_subflows(scenario: Scenario) -> list[list[MissingSubflow]]:
-    """What each entry of the traffic will lack although its hosts have what it takes.
+def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
+    """Return all of a plan that does not depend on the seed, and what each entry of the traffic will lack.
 
-    See `plait.plan.mptcp.missing_subflows`.
+    Raises ScenarioError (see `resolve`).
     """
-    return _unseeded(_Same(scenario))[1]
-
-
-class _Same:
-    """A scenario as the key of a cache: equal to nothing but itself."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-
-    def __hash__(self) -> int:
-        return id(self.scenario)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.scenario is self.scenario
-
-
-@lru_cache(maxsize=16)
-def _unseeded(key: _Same) -> tuple[Plan, list[list[MissingSubflow]]]:
-    """All of a plan that does not depend on the seed, which the trials of a case share; and what entries will lack."""
-    scenario = key.scenario
     _bounds(scenario)
     shape = structure(scenario)
     net, routing, manager = shape.net, shape.routing, shape.manager
@@ -169,8 +147,13 @@ def distributions(qdiscs: Iterable[Qdisc], happening: Iterable[Event]) -> tuple[
     return tuple(table(name) for name in sorted({name for name in named if name is not None}))
 
 
-def _seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
-    """The plan with all that follows from the seed: netem's seeds, the flows' starts, and so the end."""
+def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
+    """Return the plan with all that follows from the seed: netem's seeds, the flows' starts, and so the end.
+
+    Raises RequestError for a seed out of range.
+    """
+    if not 0 <= seed < 2**SEED_BITS:
+        raise RequestError(f"seed {seed}: a seed is a whole number from 0 to 2**{SEED_BITS} - 1")
     names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
     qdiscs = tuple(
         shaping.reseeded(qdisc, derived(seed, qdisc.options.kind, names.get(qdisc.ifname, qdisc.ifname)))

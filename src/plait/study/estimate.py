@@ -108,7 +108,7 @@ def work(study: PlannedStudy) -> list[Work]:
     """Returns the work of a trial of each case; of very many cases, of some that are spread evenly."""
     some = study.cases[:: -(-len(study.cases) // _LOOKED_AT)]
     seed = trial_seed(study.seed, 0)
-    return [work_of(study.resolve(case, seed)) for case in some]
+    return [work_of(case.plan(seed)) for case in some]
 
 
 def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:

@@ -13,8 +13,8 @@ from plait.dataset.agreement import measured_digest
 from plait.dataset.trial import read_trial
 from plait.errors import RequestError
 from plait.plan.chance import nothing_drawn
-from plait.scenario.vary.cases import trial_seed
 from plait.scenario.vary.combinations import rows
+from plait.seeds import trial_seed
 from plait.study.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.study.preflight import refuse_what_is_missing
 from plait.study.request import describe, study_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.engine.engine import Engine
+    from plait.plan.case_plan import CasePlan
     from plait.scenario import Scenario
-    from plait.scenario.vary.cases import Case
     from plait.study.pauses import Halt
     from plait.study.study import Observer, PlannedStudy, TrialOutcome
 
@@ -89,11 +89,11 @@ def perform(
     jobs = options.jobs or len(os.sched_getaffinity(0))
     cache = cache_root()
     place = engine()
-    refuse_what_is_missing(study.cases, place.inventory)
+    refuse_what_is_missing([planned.case for planned in study.cases], place.inventory)
     identity = place.identity()
     calibration = None
     if options.calibrate and place.emulates_links:
-        plans = ((name, study.resolve(case, trial_seed(study.seed, 0))) for name, case in _named_cases(study))
+        plans = ((name, case.plan(trial_seed(study.seed, 0))) for name, case in _named_cases(study))
         calibration = calibrate(plans, place, identity, cache, jobs=jobs, fresh=options.fresh)
         tell(calibration.sentence)
     steady = options.repeat is None and study.repeat > CHECKED and is_steady(study)
@@ -127,7 +127,7 @@ def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[Halt], bool
         )
 
 
-def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, Case]]:
+def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, CasePlan]]:
     """Yields each case with the name by which messages call it: none where it is the only one."""
     for case in study.cases:
         yield case.name if len(study.cases) > 1 else "", case
@@ -138,7 +138,7 @@ def is_steady(study: PlannedStudy) -> bool:
     if study.paused or study.until is not None:
         return False
     seeds = [trial_seed(study.seed, number) for number in range(CHECKED)]
-    return all(nothing_drawn(*(study.resolve(case, seed) for seed in seeds)) for case in study.cases)
+    return all(nothing_drawn(*(case.plan(seed) for seed in seeds)) for case in study.cases)
 
 
 def _checked(study: PlannedStudy, out: Path, tell: Callable[[str], None]) -> Iterator[PlannedStudy]:

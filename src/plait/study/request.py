@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.errors import RequestError
-from plait.kernel import additions
+from plait.kernel.additions import known as known_additions
+from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
-from plait.plan.modules import with_modules
-from plait.plan.resolve import resolve
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 from plait.study.study import PlannedStudy
 from plait.version import __version__
 
@@ -26,23 +26,23 @@ def study_of(
 
     Every case is resolved once, so that nothing runs when any of them cannot. Raises RequestError.
     """
-    cases = expand(scenario)
-    known = additions.known()
+    additions = known_additions()
+    cases = []
+    for case in expand(scenario):
+        try:
+            cases.append(resolve_case(case, additions))
+        except RequestError as error:
+            raise RequestError(f"case {case.name}: {error}") from error
     study = PlannedStudy(
         name=name,
         cases=cases,
         seed=scenario.seed if seed is None else seed,
         repeat=scenario.repeat if repeat is None else repeat,
-        resolve=lambda case, trial: with_modules(resolve(case.scenario, trial), known),
         inputs=scenario.input_files(),
         until=float(scenario.repeat.until) if repeat is None and scenario.repeat.until else None,
         paused=bool(scenario.pause),
     )
-    for case in cases:
-        try:
-            resolve(case.scenario, trial_seed(study.seed, 0))
-        except RequestError as error:
-            raise RequestError(f"case {case.name}: {error}") from error
+    cases[0].plan(trial_seed(study.seed, 0))  # refuses a seed that no trial can have
     return study
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 from plait.dataset.trial import trial_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from plait.plan.model.plan import Plan
-    from plait.scenario.vary.cases import Case
+    from plait.plan.case_plan import CasePlan
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,9 @@ class PlannedStudy:
     """Everything that a study is: what to run, and where to put it."""
 
     name: str
-    cases: list[Case]
+    cases: Sequence[CasePlan]
     seed: int
     repeat: int
-    resolve: Callable[[Case, int], Plan]
-    """Gives the plan of a case for a trial's seed."""
     inputs: dict[str, Path] = field(default_factory=dict)
     """Files that plans transfer, by their name in the plan."""
     until: float | None = None
@@ -76,7 +73,7 @@ class PlannedStudy:
         """Returns the number of trials."""
         return len(self.cases) * (self.repeat - self.start)
 
-    def keys(self) -> Iterator[tuple[Case, TrialKey]]:
+    def keys(self) -> Iterator[tuple[CasePlan, TrialKey]]:
         """Yields every trial, repeat by repeat, so that an early end leaves the cases balanced."""
         for index in range(self.start, self.repeat):
             for case in self.cases:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from plait.engine.engine import Engine, EngineIdentity
     from plait.engine.workspace import Workspace
+    from plait.plan.case_plan import CasePlan
     from plait.plan.model.plan import Plan
-    from plait.scenario.vary.cases import Case
     from plait.study.pauses import Halts
     from plait.study.store import Store
     from plait.study.study import Observer, PlannedStudy
@@ -49,13 +49,13 @@ class TrialTask:
     observer: Observer
     halts: Halts
 
-    def run(self, case: Case, key: TrialKey, *, fresh: bool) -> TrialOutcome:
+    def run(self, case: CasePlan, key: TrialKey, *, fresh: bool) -> TrialOutcome:
         """Runs or fetches one trial and puts it into the result folder (Interrupted, OSError)."""
         if self.stop.is_set():
             raise Interrupted
         started = time.monotonic()
         seed = trial_seed(self.study.seed, key.index)
-        plan = self.halts.of(self.study.resolve(case, seed))
+        plan = self.halts.of(case.plan(seed))
         identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
         result = self.work.job()
         disturbed = bool(plan.pause)  # by what is done at the prompt: it is nobody else's trial

@@ -23,7 +23,8 @@ from plait.explain import explain_trial
 from plait.explain.unrestricted_paths import unrestricted_paths
 from plait.plan.resolve import resolve
 from plait.scenario import parse
-from plait.scenario.vary.cases import expand, trial_seed
+from plait.scenario.vary.cases import expand
+from plait.seeds import trial_seed
 from plait.testing.planted_kinds import further_kinds
 from plait.testing.planted_site import LASTS_S, Planted, Site, bulk, scenario_of, transfer
 

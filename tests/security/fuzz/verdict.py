@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.errors import PlaitError, ScenarioError
+from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
 from plait.plan.lint.lint import lint_cases
-from plait.plan.resolve import resolve
 from plait.plan.shell.script import to_shell
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
@@ -128,9 +128,10 @@ def judge_scenario(one: Input, folder: Path) -> Verdict:
     def work() -> int:
         scenario = load(path, one.overrides)
         cases = expand(scenario)
-        lint_cases(cases[:CASES], scenario.seed)
-        for case in cases[:CASES]:
-            plan = resolve(case.scenario, trial_seed(scenario.seed, 0))
+        planned = [resolve_case(case) for case in cases[:CASES]]
+        lint_cases(planned, scenario.seed)
+        for case in planned:
+            plan = case.plan(trial_seed(scenario.seed, 0))
             plan_bytes(plan)
             to_shell(plan)
         return len(cases)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from plait.cautions import Code
 from plait.plan.lint import events, flows, links, subflows
 from plait.plan.lint.finding import LintFinding
-from plait.plan.resolve import absent_subflows, resolve
 from plait.scenario.read.source import Source
 from plait.seeds import trial_seed
 
@@ -20,23 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from plait.cautions import Caution
+    from plait.plan.case_plan import CasePlan
     from plait.plan.model.plan import Plan
-    from plait.scenario import Scenario
     from plait.scenario.vary.cases import Case
 
 _ALIKE = 3
 """More findings of one kind in one case than this are told as one."""
 
 
-def lint(scenario: Scenario, seed: int = 1) -> list[LintFinding]:
-    """The findings of a scenario that varies nothing: of its subflows, its flows, and its links.
-
-    Raises ScenarioError when it cannot be planned.
-    """
-    plan = resolve(scenario, seed)
-    absent = absent_subflows(scenario)
+def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
+    """Return the findings of a case: about its subflows, its flows, its links and its events."""
+    scenario, plan = case.scenario, case.plan(seed)
     found = [
-        *subflows.lint(scenario, plan, absent),
+        *subflows.lint(scenario, plan, case.missing),
         *flows.lint(scenario, plan),
         *links.lint(plan),
         *events.lint(scenario, plan),
@@ -68,14 +63,14 @@ def _gathered(found: list[LintFinding]) -> list[LintFinding]:
     return out
 
 
-def lint_cases(cases: Sequence[Case], seed: int) -> list[Caution]:
-    """The cautions of all cases of a study, each once, with its place in the text and the cases that it holds for."""
-    found: dict[tuple[str, str, str], tuple[Case, LintFinding, list[str]]] = {}
+def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
+    """Return the cautions of all cases of a study, each once, with its place in the text and its cases."""
+    findings: dict[tuple[str, str, str], tuple[Case, LintFinding, list[str]]] = {}
     for case in cases:
-        for finding in lint(case.scenario, trial_seed(seed, 0)):
+        for finding in lint(case, trial_seed(seed, 0)):
             key = (finding.code, finding.where, finding.message)
-            found.setdefault(key, (case, finding, []))[2].append(case.name)
-    return [_caution(case, finding, names, len(cases)) for case, finding, names in found.values()]
+            findings.setdefault(key, (case.case, finding, []))[2].append(case.name)
+    return [_caution(case, finding, names, len(cases)) for case, finding, names in findings.values()]
 
 
 def _caution(case: Case, finding: LintFinding, names: list[str], total: int) -> Caution:

@@ -14,15 +14,12 @@ from plait.scenario.read.wording import nearest
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.combinations import rows
 from plait.scenario.vary.variants import NoSuchField, TooMany, Variants, WrongVariant
-from plait.seeds import trial_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.scenario.mistakes import Where
     from plait.scenario.vary.combinations import Row
-
-__all__ = ["Case", "expand", "trial_seed"]
 
 _WORD_MAX = 40
 _NAME_MAX = 100

@@ -131,8 +131,8 @@ def test_a_guest_that_has_ended_may_be_held_while_the_rest_of_its_words_waits_fo
     process = subprocess.Popen(["true"])
     guest = Guest(process, process.pid, {})
     process.wait()
-    guest.hold_still()
-    guest.go_on()
+    guest.suspend()
+    guest.wake()
     guest.end()
 
 

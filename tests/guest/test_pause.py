@@ -21,7 +21,7 @@ from plait.engine.interactive import ProgramStart
 from plait.engine.uml import pause
 from plait.errors import TrialError
 from plait.plan.resolve import resolve
-from plait.prompt.live import Live, Run
+from plait.prompt.live import PromptServer, Run
 from plait.scenario import parse
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Halted:
 
     def prompt(self, at: PauseAt, guest: PausingGuest) -> None:
         path = self._folder / "socket"
-        with Live(guest, path):
+        with PromptServer(guest, path):
             for command in self._commands.get(at, []):
                 node, _, words = command.partition(" ")
                 start = ProgramStart(0, ["/bin/sh", "-c", words], [("PATH", PATH)], netns=node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.failures import failed_alike
-from plait.cli.run import _tell
+from plait.cli.run import _report_outcome
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_a_trace_is_printed_once_with_the_path_of_the_console(
         console.parent.mkdir(parents=True)
         console.touch()
         ended.append(TrialOutcome(key, PANIC.format(index), reused=False, wall_s=0, virtual_s=None))
-    _tell(StudyOutcome(3, ended, interrupted=False), tmp_path, halted=False)
+    _report_outcome(StudyOutcome(3, ended, interrupted=False), tmp_path, halted=False)
     text = capsys.readouterr().err
     first = tmp_path / "trials" / "case" / "000"
     assert text == (

@@ -67,10 +67,10 @@ def test_another_source_is_another_module_although_its_file_is_called_the_same()
 
 def test_what_was_added_is_found_by_its_names_and_gone_when_removed(kernel: Kernel) -> None:
     assert keep(kernel, "one", "mine", "yours") == []
-    assert additions.known() == {"mine": source("one").module, "yours": source("one").module}
+    assert additions.modules_by_name() == {"mine": source("one").module, "yours": source("one").module}
     assert additions.object_of(kernel, source("one").module).read_bytes() == b"module"
     additions.remove("yours")
-    assert additions.known() == {}
+    assert additions.modules_by_name() == {}
     with pytest.raises(RequestError, match="called 'mine'"):
         additions.remove("mine")
 
@@ -78,7 +78,7 @@ def test_what_was_added_is_found_by_its_names_and_gone_when_removed(kernel: Kern
 def test_the_next_version_of_a_file_replaces_the_one_before(kernel: Kernel) -> None:
     keep(kernel, "one", "mine")
     assert [old.sha256 for old in keep(kernel, "two", "mine")] == [source("one").sha256]
-    assert additions.known() == {"mine": source("two").module}
+    assert additions.modules_by_name() == {"mine": source("two").module}
     with pytest.raises(KernelBuildError, match="plait kernel add"):
         additions.object_of(kernel, source("one").module)
 

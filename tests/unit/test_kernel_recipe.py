@@ -95,8 +95,10 @@ def test_a_line_that_cannot_be_read_is_refused_with_its_place(laboratory: Path) 
 
 def test_options_that_did_not_survive_are_found(laboratory: Path) -> None:
     options = recipe.load("6.12", laboratory).options
-    assert recipe.lost(options, "CONFIG_HZ=250\nCONFIG_MPTCP=y\nCONFIG_OLD=y\nCONFIG_MORE=y\n") == []
-    lost = recipe.lost(
+    assert (
+        recipe.rejected_options(options, "CONFIG_HZ=250\nCONFIG_MPTCP=y\nCONFIG_OLD=y\nCONFIG_MORE=y\n") == []
+    )
+    lost = recipe.rejected_options(
         options, "CONFIG_HZ=100\n# CONFIG_MPTCP is not set\nCONFIG_OLD=y\nCONFIG_UML_RANDOM=y\n"
     )
     assert [option.line for option in lost] == [

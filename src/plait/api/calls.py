@@ -62,19 +62,21 @@ def run(
     """
     if isinstance(scenario, str | Path):
         name, command = Path(scenario).stem, f"plait run {scenario}"
-        asked = load(scenario, set=dict(set or {}))
+        loaded = load(scenario, set=dict(set or {}))
     else:
         if set:
             raise RequestError("plait.run(.., set=): a scenario that is loaded already is set by plait.load")
-        asked = scenario
-        source = asked.source.name if asked.source is not None else ""
-        name = Path(source).stem or re.sub(r"[^a-z0-9]+", "-", asked.title.lower()).strip("-")[:60] or "study"
+        loaded = scenario
+        source = loaded.source.name if loaded.source is not None else ""
+        name = (
+            Path(source).stem or re.sub(r"[^a-z0-9]+", "-", loaded.title.lower()).strip("-")[:60] or "study"
+        )
         command = f"plait run {source}" if source else ""
     options = Options(
         seed=seed, repeat=repeat, jobs=jobs, fresh=fresh, confirmed=yes, calibrate=calibrate, command=command
     )
     folder, outcome = perform(
-        asked,
+        loaded,
         name,
         (lambda: engine) if engine is not None else partial(make_engine, kernel=kernel),
         options,

@@ -134,28 +134,28 @@ class Study:
     @cached_property
     def trials(self) -> pl.DataFrame:
         """One row per completed trial: `case`, `trial`, `seed`, then each metric by its name (null: not measured)."""
-        found = [
+        records = [
             {"case": case.name, "trial": row.index, "seed": row.seed, **row.metrics}
             for case in self._data.cases
             for row in case.rows
         ]
-        metrics = dict.fromkeys(name for row in found for name in row)
+        metrics = dict.fromkeys(name for record in records for name in record)
         schema: dict[str, Any] = dict.fromkeys(metrics, pl.Float64)
-        return pl.DataFrame(found, schema=schema | {"case": pl.String, "trial": pl.Int64, "seed": pl.Int64})
+        return pl.DataFrame(records, schema=schema | {"case": pl.String, "trial": pl.Int64, "seed": pl.Int64})
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
         """One row per case and metric: `n`, `mean`, `median`, `stdev`, `low` and `high` (of `ci95`), and more."""
-        found = []
+        records = []
         for case in self.summary.cases:
             for name, stats in case.metrics.items():
                 low, high = stats.ci95 or (None, None)
                 first, third = stats.quartiles or (None, None)
                 numbers = stats.model_dump(exclude={"ci95", "quartiles", "interval", "bootstrap95"})
                 ends = {"low": low, "high": high, "quartile1": first, "quartile3": third}
-                found.append({"case": case.name, "metric": name, **numbers, **ends})
+                records.append({"case": case.name, "metric": name, **numbers, **ends})
         kinds = {"case": pl.String, "metric": pl.String, "n": pl.Int64}
-        return pl.DataFrame(found, schema_overrides=kinds, infer_schema_length=None)
+        return pl.DataFrame(records, schema_overrides=kinds, infer_schema_length=None)
 
     def table(self, name: str, *, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
         """Returns one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
@@ -165,16 +165,16 @@ class Study:
         trial.
         """
         if name not in ALL_TABLES:
-            known = nearest(name, ALL_TABLES) or "there is: " + ", ".join(ALL_TABLES)
-            raise RequestError(f"table {name!r}: {known}")
+            hint = nearest(name, ALL_TABLES) or "there is: " + ", ".join(ALL_TABLES)
+            raise RequestError(f"table {name!r}: {hint}")
         if case is not None and case not in self.cases:
             raise RequestError(f"case {case!r}: {nearest(case, self.cases) or 'see .cases'}")
         frames = [
-            one.tables[name].select(
-                pl.lit(at).alias("case"), pl.lit(number, dtype=pl.Int64).alias("trial"), pl.all()
+            completed.tables[name].select(
+                pl.lit(case_name).alias("case"), pl.lit(number, dtype=pl.Int64).alias("trial"), pl.all()
             )
-            for at, number, one in self._completed()
-            if case in (None, at) and trial in (None, number) and name in one.tables
+            for case_name, number, completed in self._completed()
+            if case in (None, case_name) and trial in (None, number) and name in completed.tables
         ]
         if not frames and trial is not None:
             raise RequestError(f"trial {trial}: there is no such completed trial")
@@ -185,11 +185,11 @@ class Study:
     def figures(self) -> dict[str, Figure]:
         """The figures by name, as in the folder's `figures/`; each is drawn when it is shown."""
         shown = representatives(self._data, self.summary)
-        found = static_figures(self._data, self.summary, shown)
-        narrow = {one.name for one in wanted(self._data, self.summary) if one.column}
+        sources = static_figures(self._data, self.summary, shown)
+        narrow = {figure.name for figure in wanted(self._data, self.summary) if figure.column}
         return {
             name: Figure(name, source, COLUMN_MM if name in narrow else PAGE_MM)
-            for name, source in found.items()
+            for name, source in sources.items()
         }
 
     def explain(
@@ -216,7 +216,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         """The headline, the table of cases and the first figure of cases: what a notebook shows."""
-        words = "".join(
+        sentence = "".join(
             f"<b>{escape(text)}</b>" if strong else escape(text)
             for text, strong in headline(self.summary, path_counts(self.summary))
         )
@@ -229,7 +229,8 @@ class Study:
             f"<th>{name}</th>" for name in ("", "trials", "completion", "goodput", "of ideal", "paths %")
         )
         figure = next(
-            (one for name, one in self.figures.items() if name.startswith(("goodput", "completion"))), None
+            (figure for name, figure in self.figures.items() if name.startswith(("goodput", "completion"))),
+            None,
         )
         image = ""
         if figure is not None:
@@ -237,6 +238,6 @@ class Study:
             image = f'<img alt="{escape(figure.name)}" src="data:image/svg+xml;base64,{data}">'
         more = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(self.summary))
         return (
-            f"<h4>{escape(self._data.about.heading)}</h4><p>{words}</p><ul>{more}</ul>"
+            f"<h4>{escape(self._data.about.heading)}</h4><p>{sentence}</p><ul>{more}</ul>"
             f"<table><tr>{head}</tr>{cells}</table>{image}"
         )

@@ -58,19 +58,19 @@ def main() -> None:
         code = app(standalone_mode=False)
         ending.flush()
     except PlaitError as error:
-        ending.say(str(error))
+        ending.notify(str(error))
         sys.exit(error.exit_code)
     except typer.TyperException as error:
         if error.format_message():  # `plait` alone has shown its help already
-            ending.say(
+            ending.notify(
                 f"{error.format_message()}\n`plait --help` lists the verbs, `plait VERB --help` the options."
             )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        ending.say("interrupted")
+        ending.notify("interrupted")
         sys.exit(130)
     except Ended as end:
-        ending.say(f"ended by {end.signal.name}")
+        ending.notify(f"ended by {end.signal.name}")
         raise
     except BaseException as error:
         machine = ending.code_of(error)

@@ -23,7 +23,7 @@ def command(
         ),
     ] = None,
     tolerance: Annotated[
-        str, typer.Option(metavar="RATIO", help="A change for the worse that is accepted, such as 2%.")
+        str, typer.Option(metavar="RATIO", help="A change for the worse that is tolerated, such as 2%.")
     ] = "0%",
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> int:
@@ -33,13 +33,13 @@ def command(
     from plait.units import Ratio
 
     try:
-        accepted = float(Ratio.parse(tolerance))
+        tolerated = float(Ratio.parse(tolerance))
     except ValueError as error:
         raise RequestError(f"--tolerance: {error}") from error
     metrics = tuple(dict.fromkeys(metric)) if metric else tuple(COMPARED)
-    found, lines = compare_folders(first, second, metrics=metrics, tolerance=accepted)
+    comparison, lines = compare_folders(first, second, metrics=metrics, tolerance=tolerated)
     if json_output:
-        typer.echo(found.model_dump_json(indent=1))
+        typer.echo(comparison.model_dump_json(indent=1))
     else:
-        show_comparison(found, lines)
-    return 1 if found.verdict == "worse" else 0
+        show_comparison(comparison, lines)
+    return 1 if comparison.verdict == "worse" else 0

@@ -44,18 +44,18 @@ def command() -> int:
 
 
 def _sandbox() -> str:
-    from plait.engine.uml.containment import LAYERS, probe, words
+    from plait.engine.uml.containment import LAYERS, layer_title, probe
 
     lines = []
     missing = 0
     for layer, reason in probe().items():
         missing += reason is not None
         state = "holds" if reason is None else f"MISSING ({reason}): {LAYERS[layer]}"
-        lines.append(f"\n{'':<10}   {words(layer):<18} {state}")
-    said = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of containment hold"
+        lines.append(f"\n{'':<10}   {layer_title(layer):<18} {state}")
+    summary = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of containment hold"
     if missing:
-        said += "; what runs others' code needs all but Landlock, or --unconfined"
-    return said + "".join(lines)
+        summary += "; what runs others' code needs all but Landlock, or --unconfined"
+    return summary + "".join(lines)
 
 
 def _memory() -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.binaries import AGENT
-from plait.cli.shared.ending import say
+from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
@@ -19,7 +19,7 @@ from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_o
 if TYPE_CHECKING:
     from plait.engine.interactive import ProgramStart
     from plait.engine.uml.containment import Policy
-    from plait.engine.uml.foreground import Bounds
+    from plait.engine.uml.foreground import SessionLimits
     from plait.engine.uml.session import SessionRequest
     from plait.plan.model.plan import Plan
     from plait.units import Duration
@@ -74,7 +74,7 @@ def command(
     unconfined: UnconfinedOption = False,
 ) -> int:
     """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
-    from plait.engine.uml.foreground import Bounds
+    from plait.engine.uml.foreground import SessionLimits
     from plait.engine.uml.services import iperf_settings, services
     from plait.engine.uml.session import SessionRequest
     from plait.errors import RequestError
@@ -85,16 +85,16 @@ def command(
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
     plan = plan_of(seed, _mebibytes(memory), system_call_ns=_duration("--system-call", system_call))
-    first = SessionRequest(
+    request = SessionRequest(
         start=_start(program, environment, real_time=real_time),
         writable=[_writable(folder) for folder in rw or []],
         processes_max=processes,
         before=services(with_, program, environment),
         time_limit_us=_micros("--timeout", timeout),
     )
-    most = bytes_of("--output-limit", output)
-    bounds = Bounds(_wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, most)
-    return _boot(kernel, plan, first, bounds, policy(disk, unconfined=unconfined))
+    output_bytes = bytes_of("--output-limit", output)
+    limits = SessionLimits(_wall_s(wall_timeout), plan.machine.memory_mib, processes, real_time, output_bytes)
+    return _boot(kernel, plan, request, limits, policy(disk, unconfined=unconfined))
 
 
 def _wall_s(text: str) -> float:
@@ -102,7 +102,9 @@ def _wall_s(text: str) -> float:
     return float("inf") if wall_us is None else wall_us / 1e6
 
 
-def _boot(kernel: str | None, plan: Plan, first: SessionRequest, bounds: Bounds, allowed: Policy) -> int:
+def _boot(
+    kernel: str | None, plan: Plan, request: SessionRequest, limits: SessionLimits, policy: Policy
+) -> int:
     """Boots the guest, follows its program to its end, and returns its exit code."""
     from plait.cache import cache_root
     from plait.engine.uml import foreground
@@ -110,21 +112,21 @@ def _boot(kernel: str | None, plan: Plan, first: SessionRequest, bounds: Bounds,
     from plait.engine.uml.session import Session
     from plait.engine.workspace import Workspace
 
-    assert first.start is not None
+    assert request.start is not None
     chosen = chosen_kernel(kernel)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
-        if first.start.input == "file":
+        if request.start.input == "file":
             (folder / "input").mkdir()
-            foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _tell)
+            foreground.read_ahead(0, folder / "input" / "stdin", _READ_AHEAD_BYTES, _report)
         with Session(
-            chosen, AGENT, folder, plan, first, real_time=bounds.real_time, policy=allowed
+            chosen, AGENT, folder, plan, request, real_time=limits.real_time, policy=policy
         ) as session:
             if session.guest.missing:
-                _tell(caution(session.guest.missing))
-            typed, terminal = first.start.input == "orders", first.start.terminal is not None
+                _report(caution(session.guest.missing))
+            typed, terminal = request.start.input == "orders", request.start.terminal is not None
             try:
-                return foreground.follow(session, bounds, _tell, typed=typed, terminal=terminal)
+                return foreground.follow(session, limits, _report, typed=typed, terminal=terminal)
             except BrokenPipeError:
                 os.dup2(
                     os.open(os.devnull, os.O_WRONLY), 1
@@ -132,9 +134,9 @@ def _boot(kernel: str | None, plan: Plan, first: SessionRequest, bounds: Bounds,
                 return _BROKEN_PIPE
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     sys.stdout.flush()
-    say(text)
+    notify(text)
 
 
 def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:

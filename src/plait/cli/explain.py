@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.shared.ending import say
+from plait.cli.shared.ending import notify
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -45,18 +45,24 @@ def command(
     from plait.report.terminal.explanation import show_explanation
     from plait.results.explain import explain_study
 
-    found = explain_study(folder, case=case, flow=flow, trial=trial)
+    explanation = explain_study(folder, case=case, flow=flow, trial=trial)
     if verify or what_if:
-        found = _tried(folder, found, what_if or [], kernel, verify=verify, seeds=seeds)
+        explanation = _with_trials(folder, explanation, what_if or [], kernel, verify=verify, seeds=seeds)
     if json_output:
-        typer.echo(found.model_dump_json(indent=1))
+        typer.echo(explanation.model_dump_json(indent=1))
     else:
-        show_explanation(found)
+        show_explanation(explanation)
     return 0
 
 
-def _tried(
-    folder: Path, found: StudyExplanation, asked: list[str], kernel: str | None, *, verify: bool, seeds: int
+def _with_trials(
+    folder: Path,
+    explanation: StudyExplanation,
+    what_ifs: list[str],
+    kernel: str | None,
+    *,
+    verify: bool,
+    seeds: int,
 ) -> StudyExplanation:
     """Returns the explanation with what was tried; progress goes to standard error."""
     from plait.cli.shared.kernel import build_with_progress
@@ -65,10 +71,10 @@ def _tried(
 
     return try_out(
         folder,
-        found,
-        lambda: make_engine(kernel=kernel, warn=say, build=build_with_progress),
-        what_ifs=[one.split(";") for one in asked],
+        explanation,
+        lambda: make_engine(kernel=kernel, warn=notify, build=build_with_progress),
+        what_ifs=[text.split(";") for text in what_ifs],
         verify=verify,
         seeds=seeds,
-        tell=say,
+        tell=notify,
     )

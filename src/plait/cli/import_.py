@@ -41,31 +41,31 @@ def command(
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"reading {file}: {error}") from error
     if mininet.looks_like(text):
-        found = _of_mininet(file, topo)
+        draft = _mininet_draft(file, topo)
     elif minitopo.looks_like(text):
-        found = minitopo.draft(text, file.name)
+        draft = minitopo.draft(text, file.name)
     else:
         raise RequestError(
             f"{file}: this is neither a minitopo topology nor a Python file that imports mininet"
         )
-    written = found.text()
-    scenarios.parse(written, out.name if out else "the imported scenario")
+    scenario_text = draft.text()
+    scenarios.parse(scenario_text, out.name if out else "the imported scenario")
     if out is None:
-        sys.stdout.write(written)
+        sys.stdout.write(scenario_text)
         return
-    out.write_text(written, encoding="utf-8")
-    count = len(dict.fromkeys(found.remarks))
+    out.write_text(scenario_text, encoding="utf-8")
+    count = len(dict.fromkeys(draft.remarks))
     typer.echo(
-        f"{out}: {len(found.links)} links; {count} things were not carried over, and stand in it as comments"
+        f"{out}: {len(draft.links)} links; {count} things were not carried over, and stand in it as comments"
     )
 
 
-def _of_mininet(file: Path, topo: str | None) -> Draft:
+def _mininet_draft(file: Path, topo: str | None) -> Draft:
     from plait.errors import RequestError
     from plait.importers import mininet
 
-    told = _record(file, topo)
-    classes = told.get("classes")
+    record = _record(file, topo)
+    classes = record.get("classes")
     if classes is not None and not classes:
         raise RequestError(
             f"{file}: there is no Topo class in it; a script that builds its network by itself runs unchanged: "
@@ -73,7 +73,7 @@ def _of_mininet(file: Path, topo: str | None) -> Draft:
         )
     if classes is not None:
         raise RequestError(f"{file}: say which topology is meant: --topo {' or --topo '.join(classes)}")
-    return mininet.draft(told, file.name)
+    return mininet.draft(record, file.name)
 
 
 def _record(file: Path, topo: str | None) -> dict[str, Any]:
@@ -96,11 +96,11 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
         *([topo] if topo else []),
     ]
     start = ProgramStart(1, argv, environment_of([], terminal=False), directory=str(file.resolve().parent))
-    first = SessionRequest(start=start, time_limit_us=_LIMIT_US)
-    said = {STDOUT: b"", STDERR: b""}
+    request = SessionRequest(start=start, time_limit_us=_LIMIT_US)
+    output = {STDOUT: b"", STDERR: b""}
     with (
         Workspace(cache_root() / "exec", ".work-") as workspace,
-        Session(build_with_progress(), AGENT, workspace.job(), plan_of(1, 1024), first) as session,
+        Session(build_with_progress(), AGENT, workspace.job(), plan_of(1, 1024), request) as session,
     ):
         while True:
             session.wait()
@@ -109,14 +109,16 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
                 if frame.kind == END:
                     end = json.loads(frame.content)
                     if end["code"] != 0:
-                        words = (
-                            said[STDERR].decode(errors="replace").strip() or end["error"] or "it did not end"
+                        reason = (
+                            output[STDERR].decode(errors="replace").strip()
+                            or end["error"]
+                            or "it did not end"
                         )
                         raise RequestError(
                             f"{file}: making its topology failed; if it is no file of Topo classes, but a script "
-                            f"that builds its network by itself: plait exec -- /usr/bin/python3 {file}\n{words}"
+                            f"that builds its network by itself: plait exec -- /usr/bin/python3 {file}\n{reason}"
                         )
-                    return dict(json.loads(said[STDOUT].splitlines()[-1]))
-                said[frame.kind] = said.get(frame.kind, b"") + frame.content
+                    return dict(json.loads(output[STDOUT].splitlines()[-1]))
+                output[frame.kind] = output.get(frame.kind, b"") + frame.content
             if gone:
                 session.explain_end()

@@ -42,18 +42,18 @@ def command(
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = expand(loaded)
-    found = lint_cases([resolve_case(case) for case in cases], loaded.seed)
-    checked = _ask_kernel(cases)
+    cautions = lint_cases([resolve_case(case) for case in cases], loaded.seed)
+    kernel_checked = _check_with_kernel(cases)
     if json_output:
-        json.dump([caution.model_dump(mode="json") for caution in found], sys.stdout, indent=2)
+        json.dump([caution.model_dump(mode="json") for caution in cautions], sys.stdout, indent=2)
         typer.echo()
         return
     name = loaded.source.name if loaded.source is not None else scenario
-    for caution in found:
-        typer.echo(_worded(caution, name))
-    if not found:
+    for caution in cautions:
+        typer.echo(_formatted(caution, name))
+    if not cautions:
         typer.echo("nothing to warn of", err=True)
-    if not checked:
+    if not kernel_checked:
         typer.echo(
             "no kernel is built yet, so names of sysctls, congestion controls and schedulers were not checked; "
             "`plait kernel build` makes one",
@@ -61,7 +61,7 @@ def command(
         )
 
 
-def _ask_kernel(cases: Sequence[Case]) -> bool:
+def _check_with_kernel(cases: Sequence[Case]) -> bool:
     """Refuses what the kernel lacks (ScenarioError); False when there is no kernel to ask."""
     from plait.engine.uml.trial import VirtualEngine
     from plait.errors import MachineError
@@ -80,18 +80,18 @@ def _ask_kernel(cases: Sequence[Case]) -> bool:
     return True
 
 
-def _worded(caution: Caution, source: str) -> str:
+def _formatted(caution: Caution, source: str) -> str:
     """`FILE:LINE:COLUMN: where: message [code]`, and the remedy below it."""
-    place = source if caution.line is None else f"{source}:{caution.line}:{caution.column}"
-    text = _filled(f"{place}: {caution.summary} [{caution.code}]", "")
-    return text if caution.remedy is None else f"{text}\n{_filled(f'remedy: {caution.remedy}', INDENT)}"
+    location = source if caution.line is None else f"{source}:{caution.line}:{caution.column}"
+    text = _wrapped(f"{location}: {caution.summary} [{caution.code}]", "")
+    return text if caution.remedy is None else f"{text}\n{_wrapped(f'remedy: {caution.remedy}', INDENT)}"
 
 
-def _filled(text: str, first: str) -> str:
+def _wrapped(text: str, indent: str) -> str:
     return textwrap.fill(
         text,
         WIDTH,
-        initial_indent=first,
+        initial_indent=indent,
         subsequent_indent=INDENT,
         break_long_words=False,
         break_on_hyphens=False,

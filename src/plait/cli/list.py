@@ -9,7 +9,7 @@ def command() -> None:
     """Lists the shipped scenarios: name and title."""
     from plait.scenario.library import shipped
 
-    known = shipped()
-    width = max((len(name) for name, _ in known), default=0)
-    for name, title in known:
+    titles = shipped()
+    width = max((len(name) for name, _ in titles), default=0)
+    for name, title in titles:
         typer.echo(f"{name:<{width}}  {title}")

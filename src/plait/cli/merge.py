@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plait.cli.shared.ending import say
+from plait.cli.shared.ending import notify
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -26,7 +26,7 @@ def command(
     from plait.results.merge import merge
 
     count = merge(out, folders, mixed=mixed)
-    say(f"{count} trials of {len(folders)} studies")
+    notify(f"{count} trials of {len(folders)} studies")
     cautions = build(out)
     show(out, cautions)
     return 0

@@ -48,13 +48,13 @@ def command(
     if output_format not in ("json", "shell"):
         raise RequestError(f"--format {output_format}: there is no such format; there is: json, shell")
     loaded = scenarios.load(scenario, tuple(overrides or ()))
-    cases = {found.name: found for found in expand(loaded)}
+    cases = {entry.name: entry for entry in expand(loaded)}
     name = case if case is not None else next(iter(cases))
     if name not in cases:
         hint = nearest(name, cases) or "leave it out for the first"
         raise RequestError(f"--case {name}: there is no such case; {hint}")
     planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
-    plan = with_modules(planned, additions.known())
+    plan = with_modules(planned, additions.modules_by_name())
     if output_format == "shell":
         sys.stdout.write(to_shell(plan))
     else:

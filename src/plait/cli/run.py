@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plait.cli.shared.ending import say
+from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import build_with_progress
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
@@ -74,7 +74,7 @@ def command(
     from plait.study.perform import Options, perform
     from plait.study.progress import on_standard_error
 
-    allowed = policy(disk, unconfined=unconfined)
+    limits = policy(disk, unconfined=unconfined)
     overrides = _with_pauses(overrides, pause)
     loaded = scenarios.load(scenario, tuple(overrides))
     if loaded.pause and json_output:
@@ -83,17 +83,22 @@ def command(
         loaded,
         Path(scenario).stem,
         lambda: make_engine(
-            engine, kernel, trial_timeout_s=trial_timeout, policy=allowed, warn=say, build=build_with_progress
+            engine,
+            kernel,
+            trial_timeout_s=trial_timeout,
+            policy=limits,
+            warn=notify,
+            build=build_with_progress,
         ),
         Options(
             seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)
         ),
         folder=out,
         watch=partial(on_standard_error, bar=not loaded.pause),
-        tell=say,
+        tell=notify,
         ask=_ask,
     )
-    _tell(outcome, folder, halted=bool(loaded.pause))
+    _report_outcome(outcome, folder, halted=bool(loaded.pause))
     if outcome.interrupted:
         return 128 + outcome.signal
     measured = _show(folder, as_json=json_output)
@@ -128,28 +133,28 @@ def _ask(halt: Halt) -> bool:
 
 def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: list[str] | None) -> str:
     """Returns the command that gives the same data: what decides them, and nothing of this machine."""
-    words = ["plait", "run", scenario]
-    words += ["--seed", str(seed)] if seed is not None else []
-    words += ["--repeat", str(repeat)] if repeat is not None else []
+    arguments = ["plait", "run", scenario]
+    arguments += ["--seed", str(seed)] if seed is not None else []
+    arguments += ["--repeat", str(repeat)] if repeat is not None else []
     for override in overrides or ():
-        words += ["--set", override]
-    return shlex.join(words)
+        arguments += ["--set", override]
+    return shlex.join(arguments)
 
 
-def _tell(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
+def _report_outcome(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
     """Says what failed, and what an interrupted study leaves, on standard error."""
     from plait.analysis.failures import failed_alike
 
-    failed = [(one.key.folder(folder), one.error or "") for one in outcome.failed]
+    failed = [(trial.key.folder(folder), trial.error or "") for trial in outcome.failed]
     for trials, error in failed_alike(failed):
         more = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
         console = trials[0] / "logs" / "console.log"
         where = f"\n  the guest's console: {console}" if console.is_file() else ""
-        say(f"{trials[0]}{more} failed: {error}{where}")
+        notify(f"{trials[0]}{more} failed: {error}{where}")
     if outcome.interrupted:
         then = "runs those again that were halted" if halted else "goes on from there"
         by = "" if outcome.signal == signal.SIGINT else f" by {outcome.signal.name}"
-        say(
+        notify(
             f"interrupted{by}; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
             f"The same command {then}."
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.binaries import AGENT
-from plait.cli.shared.ending import say
+from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import chosen_kernel
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
@@ -49,12 +49,12 @@ def command(
     from plait.prompt.view import view
 
     plan = _plan(scenario, overrides, case)
-    seen = view(plan)
-    if node is not None and node not in seen.roles:
-        raise RequestError(f"{node}: there is no such node; there are: {', '.join(seen.roles)}")
+    network = view(plan)
+    if node is not None and node not in network.roles:
+        raise RequestError(f"{node}: there is no such node; there are: {', '.join(network.roles)}")
     path = _socket(plan)
-    prompt = Prompt(seen, path, environment_of([], terminal=True))
-    if _is_served(path):
+    prompt = Prompt(network, path, environment_of([], terminal=True))
+    if _has_server(path):
         typer.echo("plait: joined the network that runs already", err=True)
         return _use(prompt, node)
     allowed = policy(disk, unconfined=unconfined)
@@ -77,19 +77,19 @@ def _serve(
     from plait.engine.uml.containment import caution
     from plait.engine.uml.session import Session, SessionRequest
     from plait.engine.workspace import Workspace
-    from plait.prompt.live import Live
+    from plait.prompt.live import PromptServer
 
     chosen = chosen_kernel(kernel)
     with Workspace(cache_root() / "exec", ".work-") as workspace:
         folder = workspace.job()
-        first = SessionRequest(network=True)
-        with Session(chosen, AGENT, folder, plan, first, real_time=True, policy=allowed) as session:
+        request = SessionRequest(network=True)
+        with Session(chosen, AGENT, folder, plan, request, real_time=True, policy=allowed) as session:
             if session.guest.missing:
-                say(caution(session.guest.missing))
-            with Live(session, path) as live:
+                notify(caution(session.guest.missing))
+            with PromptServer(session, path) as server:
                 code = _use(prompt, node)
-            if live.failure is not None:
-                raise live.failure
+            if server.failure is not None:
+                raise server.failure
             if session.guest.process.poll() is not None:
                 session.explain_end()
     return code
@@ -104,7 +104,7 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     from plait.seeds import trial_seed
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
-    cases = {found.name: found for found in expand(loaded)}
+    cases = {entry.name: entry for entry in expand(loaded)}
     name = case if case is not None else next(iter(cases))
     if name not in cases:
         raise RequestError(f"--case {name}: there is no such case; there are: {', '.join(cases)}"[:2000])
@@ -124,7 +124,7 @@ def _socket(plan: Plan) -> Path:
     return folder / sha256(plan_bytes(plan)).hexdigest()[:16]
 
 
-def _is_served(path: Path) -> bool:
+def _has_server(path: Path) -> bool:
     """Whether somebody serves a network there; what a killed one has left is taken away."""
     with socket.socket(socket.AF_UNIX) as trial:
         try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
-from plait.engine.uml.containment import USUAL
+from plait.engine.uml.containment import DEFAULT_POLICY
 from plait.engine.uml.trial import VirtualEngine
 from plait.engine.uml.watch import TrialLimits
 from plait.errors import RequestError
@@ -26,7 +26,7 @@ def make_engine(
     kernel: str | None = None,
     *,
     trial_timeout_s: float = 3600.0,
-    policy: Policy = USUAL,
+    policy: Policy = DEFAULT_POLICY,
     warn: Callable[[str], None] = lambda _: None,
     build: Callable[[], Kernel] = kernels.ensure,
 ) -> Engine:

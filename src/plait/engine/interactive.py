@@ -59,7 +59,7 @@ class PromptedGuest(Protocol):
     def numbers(self) -> Iterator[int]:
         """Numbers for the runs of those who share it."""
 
-    def tell(self, order: dict[str, object]) -> None:
+    def send_order(self, order: dict[str, object]) -> None:
         """Give an order."""
 
     def feed(self, run: int, data: bytes) -> None:
@@ -68,10 +68,10 @@ class PromptedGuest(Protocol):
     def frames(self) -> Iterator[OutputFrame]:
         """Yield what the guest has emitted since the last call."""
 
-    def turn(self, *, wanted: bool) -> float:
+    def run_clock(self, *, needed: bool) -> float:
         """Let its clock run if that is `wanted`. Return in how many seconds to ask again, at the latest."""
 
-    def settle(self) -> None:
+    def run_clock_briefly(self) -> None:
         """Let its clock run a little, where it can stand, for what nobody waits for."""
 
     def wait(self, others: Sequence[int] = (), timeout_s: float = ...) -> list[int]:

@@ -84,8 +84,8 @@ def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:
 
 def _ask(settings: list[Setting], boot: Boot) -> Inventory:
     try:
-        with Workspace(cache_root() / "exec", ".work-") as work:
-            folder = work.job()
+        with Workspace(cache_root() / "exec", ".work-") as workspace:
+            folder = workspace.job()
             (folder / REQUEST).write_text(json.dumps({"settings": settings}), encoding="utf-8")
             boot(folder)
             return Inventory.model_validate_json(Folder(folder).read(ANSWER))

@@ -35,7 +35,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.2
 done
 """
-_PATIENCE_S = 30
+_JANITOR_TIMEOUT_S = 30
 
 
 class Workspace:
@@ -60,9 +60,9 @@ class Workspace:
                 self.path.mkdir(0o700)
                 self._lock = _locked(self.path)
         except OSError as error:
-            what = remedy(error, "set PLAIT_CACHE to a directory that you can write to")
+            hint = remedy(error, "set PLAIT_CACHE to a directory that you can write to")
             raise MachineError(
-                f"making a working folder in {self._parent}: {error.strerror}; {what}"
+                f"making a working folder in {self._parent}: {error.strerror}; {hint}"
             ) from error
         return self
 
@@ -71,7 +71,7 @@ class Workspace:
         assert self._janitor.stdin is not None
         assert self._lock is not None
         self._janitor.stdin.close()
-        self._janitor.wait(timeout=_PATIENCE_S)
+        self._janitor.wait(timeout=_JANITOR_TIMEOUT_S)
         with contextlib.suppress(OSError):  # somebody has killed the janitor, or the disk is broken
             if self.path.exists():
                 Folder(self._parent).remove(self.path.name)
@@ -85,14 +85,14 @@ class Workspace:
 
     def _remove_abandoned(self) -> None:
         """Removes folders whose plait and whose janitor were killed; those in use are locked."""
-        beside = Folder(self._parent)
-        for name in beside.names():
+        parent = Folder(self._parent)
+        for name in parent.names():
             if name.startswith(self._prefix):
                 with contextlib.suppress(OSError):  # in use; or a link, which is not ours
                     descriptor = os.open(self._parent / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                     try:
                         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        beside.remove(name)
+                        parent.remove(name)
                     finally:
                         os.close(descriptor)
 

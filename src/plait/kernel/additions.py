@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from plait.kernel.model import Kernel
 
 _RECORD = "addition.json"
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _MAKEFILE = """\
 obj-m := {module}.o
 {module}-y := {stem}.o
@@ -112,8 +112,8 @@ def read(path: Path) -> AlgorithmSource:
         content = path.read_bytes()
     except OSError as error:
         raise RequestError(f"reading {path}: {error.strerror}") from error
-    if len(content) > _MOST_BYTES:
-        raise RequestError(f"{path}: {len(content)} bytes; a source has at most {_MOST_BYTES}")
+    if len(content) > _MAX_BYTES:
+        raise RequestError(f"{path}: {len(content)} bytes; a source has at most {_MAX_BYTES}")
     return AlgorithmSource(str(path), content)
 
 
@@ -138,10 +138,10 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             check=False,
         )  # fmt: skip
-        said = _in_users_words(done.stdout, folder / f"{source.stem}.c", source.path)
+        output = _with_user_paths(done.stdout, folder / f"{source.stem}.c", source.path)
         if done.returncode != 0:
-            raise RequestError(f"{source.path} does not compile for Linux {kernel.version}:\n{said}")
-        return BuiltModule((folder / f"{name}.ko").read_bytes(), said)
+            raise RequestError(f"{source.path} does not compile for Linux {kernel.version}:\n{output}")
+        return BuiltModule((folder / f"{name}.ko").read_bytes(), output)
 
 
 def object_of(kernel: Kernel, module: Module) -> Path:
@@ -169,7 +169,7 @@ def object_of(kernel: Kernel, module: Module) -> Path:
 def _source(folder: Path, record: AdditionRecord) -> AlgorithmSource:
     """Returns the source that was added; KernelBuildError when it is not what it was."""
     try:
-        source = AlgorithmSource(record.file, Folder(folder).read(record.file, _MOST_BYTES))
+        source = AlgorithmSource(record.file, Folder(folder).read(record.file, _MAX_BYTES))
     except OSError as error:
         raise KernelBuildError(
             f"reading {error.filename}: {error.strerror}; add its source again (`plait kernel add FILE.c`)"
@@ -241,7 +241,7 @@ def added() -> list[AdditionRecord]:
     return sorted(_records(), key=lambda record: record.names)
 
 
-def known() -> dict[str, Module]:
+def modules_by_name() -> dict[str, Module]:
     """Returns the modules that were added, by the names of what they bring."""
     return {
         name: Module(name=record.module, sha256=record.sha256) for record in added() for name in record.names
@@ -265,7 +265,7 @@ def _read(folder: Path) -> AdditionRecord | None:
     return record if record.sha256 == folder.name else None
 
 
-def _in_users_words(said: str, inside: Path, path: str) -> str:
+def _with_user_paths(output: str, inside: Path, path: str) -> str:
     """The compiler's words with the user's file in place of the copy, without those of make."""
-    lines = said.replace(str(inside), path).replace(f"{inside.parent}/", "").splitlines()
+    lines = output.replace(str(inside), path).replace(f"{inside.parent}/", "").splitlines()
     return "\n".join(line for line in lines if line.strip() and not _NOISE.match(line))

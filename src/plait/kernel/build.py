@@ -84,9 +84,9 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
 def _add(tree: Path, recipe: Recipe) -> None:
     """Puts plait's own sources into the tree, below a Makefile that names their folders."""
     for source, target in recipe.additions:
-        place = tree / target
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, place)
+        destination = tree / target
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, destination)
     folder = tree / recipes.ADDED
     if recipe.additions:
         built = sorted(path.parent.name for path in folder.glob("*/Makefile"))
@@ -97,9 +97,9 @@ def _configure(make: _Make, recipe: Recipe) -> None:
     fragment = make.tree / "laboratory.config"
     fragment.write_text(recipe.fragment, encoding="utf-8")
     make.run(["make", f"KCONFIG_ALLCONFIG={fragment.name}", "allnoconfig"])
-    lost = recipes.lost(recipe.options, (make.tree / ".config").read_text(encoding="utf-8"))
-    if lost:
-        lines = ", ".join(option.line for option in lost)
+    rejected = recipes.rejected_options(recipe.options, (make.tree / ".config").read_text(encoding="utf-8"))
+    if rejected:
+        lines = ", ".join(option.line for option in rejected)
         raise KernelBuildError(
             f"this kernel's configuration does not take what was asked for: {lines}; "
             "the option was renamed, or something it depends on is off"
@@ -132,7 +132,7 @@ class _Make:
 
         self._follow(["make", f"--jobs={self._jobs}", "linux"], count)
 
-    def _follow(self, command: list[str], heard: Callable[[str], None]) -> None:
+    def _follow(self, command: list[str], on_line: Callable[[str], None]) -> None:
         self._output.write(f"$ {' '.join(command)}\n")
         self._output.flush()
         process = subprocess.Popen(
@@ -144,7 +144,7 @@ class _Make:
         try:
             for line in process.stdout or ():
                 self._output.write(line)
-                heard(line)
+                on_line(line)
             process.wait()
         finally:
             if process.poll() is None:  # interrupted: make and all its compilers end

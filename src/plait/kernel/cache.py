@@ -45,8 +45,8 @@ def kernels_root() -> Path:
 
 def list_built() -> list[tuple[Kernel, BuildRecord]]:
     """Returns every kernel in the cache with its record, newest version first."""
-    found = [entry for folder in _folders() if (entry := _read(folder)) is not None]
-    return sorted(found, key=lambda entry: (_natural(entry[0].version), entry[1].built_at), reverse=True)
+    entries = [entry for folder in _folders() if (entry := _read(folder)) is not None]
+    return sorted(entries, key=lambda entry: (_natural(entry[0].version), entry[1].built_at), reverse=True)
 
 
 def find(name: str) -> Kernel:
@@ -138,13 +138,13 @@ def workplace() -> Iterator[Path]:
 
 def install(folder: Path, identity: str) -> Kernel:
     """Moves a finished folder to its place (the lock is held), and returns the kernel in it."""
-    place = kernels_root() / identity
-    shutil.rmtree(place, ignore_errors=True)  # a damaged one; a sound one would have been used
+    destination = kernels_root() / identity
+    shutil.rmtree(destination, ignore_errors=True)  # a damaged one; a sound one would have been used
     folder.chmod(0o755)
-    folder.rename(place)
-    entry = _read(place)
+    folder.rename(destination)
+    entry = _read(destination)
     if entry is None:
-        raise KernelBuildError(f"the kernel in {place} cannot be read back; is the disk full?")
+        raise KernelBuildError(f"the kernel in {destination} cannot be read back; is the disk full?")
     return entry[0]
 
 

@@ -54,18 +54,18 @@ def unpacked(kernel: Path) -> Path:
 
     Raises KernelBuildError when there is none, when it is damaged, or when it cannot be written.
     """
-    place = kernel.parent / ".kits" / kernel.name
-    if place.is_dir():
-        return place
+    folder = kernel.parent / ".kits" / kernel.name
+    if folder.is_dir():
+        return folder
     try:
-        place.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".unpacking-") as folder:
-            _unpack(kernel / ARCHIVE, Path(folder) / "kit")
+        folder.parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as scratch:
+            _unpack(kernel / ARCHIVE, Path(scratch) / "kit")
             with contextlib.suppress(FileExistsError):  # another process was quicker
-                (Path(folder) / "kit").rename(place)
+                (Path(scratch) / "kit").rename(folder)
     except OSError as error:
-        raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {place}: {error.strerror}") from error
-    return place
+        raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {folder}: {error.strerror}") from error
+    return folder
 
 
 def _unpack(archive: Path, folder: Path) -> None:

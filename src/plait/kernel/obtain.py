@@ -61,19 +61,21 @@ def ensure(
         MachineError: programs for the build are missing.
         KernelBuildError: no source was found, or a step of the build failed.
     """
-    tell = progress or silent
+    progress = progress or silent
     if source is None:
         kernel = _ready(debug=debug)
         if kernel is not None:
             return kernel
     check_tools()
     try:
-        with cache.building(tell):
+        with cache.building(progress):
             if source is not None:
-                given = _given(source)
-                return _known(given, debug=debug) or _build(given, tell, debug=debug)
+                requested = _given(source)
+                return _cached(requested, debug=debug) or _build(requested, progress, debug=debug)
             # somebody else may have built it while this process waited
-            return _ready(debug=debug) or _build(_any_source(sources or Sources(), tell), tell, debug=debug)
+            return _ready(debug=debug) or _build(
+                _any_source(sources or Sources(), progress), progress, debug=debug
+            )
     except OSError as error:
         raise KernelBuildError(
             f"building the laboratory kernel in {cache.kernels_root()}: {error.strerror}: {error.filename}"
@@ -101,7 +103,7 @@ def _ready(*, debug: bool) -> Kernel | None:
     return cache.of_recipe(chosen) if debug else cache.default(chosen)
 
 
-def _known(source: _Source, *, debug: bool) -> Kernel | None:
+def _cached(source: _Source, *, debug: bool) -> Kernel | None:
     """Returns the kernel that the cache has of an archive, without unpacking it."""
     if source.path.is_dir():
         return None
@@ -134,8 +136,8 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
 def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
     """Builds a kernel of `source` unless the cache has it (the lock is held)."""
     started = time.monotonic()
-    with cache.workplace() as work:
-        tree = work / "source"
+    with cache.workplace() as workplace:
+        tree = workplace / "source"
         tree.mkdir()
         progress(f"unpacking {source.path.name}", None)
         content = _unpack(source.path, tree)
@@ -154,7 +156,7 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
                 binary_bytes=built.binary.stat().st_size, built_at=_now(),
                 build_s=round(time.monotonic() - started, 1), jobs=built.jobs,
             )  # fmt: skip
-            kernel = cache.install(_finished(work / "finished", built, record), identity)
+            kernel = cache.install(_finished(workplace / "finished", built, record), identity)
     if source.path.parent == cache_root() / "sources":
         source.path.unlink(missing_ok=True)  # it was fetched for this
     return kernel

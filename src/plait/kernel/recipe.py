@@ -111,7 +111,7 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug
     return Recipe(folders[0].name, patches, additions, options, digest.hexdigest())
 
 
-def lost(options: tuple[Option, ...], config: str) -> list[Option]:
+def rejected_options(options: tuple[Option, ...], config: str) -> list[Option]:
     """Returns the options that `config`, the text of a complete `.config`, does not have as they were asked for."""
     values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
     return [option for option in options if values.get(option.name) != option.value]
@@ -128,17 +128,17 @@ def _patches(folder: Path, major: int, minor: int) -> Path:
     for name in (f"{major}.{minor}", f"{major}.x"):
         if (folder / name).is_dir():
             return folder / name
-    known = ", ".join(sorted(path.name for path in folder.iterdir()))
+    supported = ", ".join(sorted(path.name for path in folder.iterdir()))
     raise KernelBuildError(
-        f"there are no patches for Linux {major}.{minor}; there are for {known}. "
+        f"there are no patches for Linux {major}.{minor}; there are for {supported}. "
         "Give a source tree of one of these with `plait kernel build --source`."
     )
 
 
 def _change(patch: Path) -> bytes:
     """What a patch does, without its name and the words above it: better words make no other kernel."""
-    words, separator, change = patch.read_bytes().partition(b"\n---\n")
-    return change if separator else words
+    header, separator, change = patch.read_bytes().partition(b"\n---\n")
+    return change if separator else header
 
 
 def _additions(laboratory: Path) -> Iterator[tuple[Path, str]]:

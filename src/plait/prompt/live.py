@@ -41,7 +41,7 @@ class _Client:
 
 
 @dataclass
-class Live:
+class PromptServer:
     """Serves `session` at the Unix socket `path`, until the `with` block ends."""
 
     session: PromptedGuest
@@ -78,9 +78,9 @@ class Live:
     def _until_over(self) -> None:
         while not self._over.is_set():
             self.session.check_disk()
-            wanted = any(client.run and not client.behind for client in self._clients.values())
-            most_s = self.session.turn(wanted=wanted)
-            readable = self.session.wait([self._server.fileno(), *self._clients], most_s)
+            needed = any(client.run and not client.behind for client in self._clients.values())
+            timeout_s = self.session.run_clock(needed=needed)
+            readable = self.session.wait([self._server.fileno(), *self._clients], timeout_s)
             for descriptor in readable:
                 if descriptor == self._server.fileno():
                     connection, _ = self._server.accept()
@@ -99,8 +99,8 @@ class Live:
             data = client.connection.recv(_LINE_BYTES)
         if not data:
             if client.run is not None:
-                self.session.tell({"do": "signal", "run": client.run, "number": int(signal.SIGHUP)})
-                self.session.settle()
+                self.session.send_order({"do": "signal", "run": client.run, "number": int(signal.SIGHUP)})
+                self.session.run_clock_briefly()
             self._drop(client)
             return
         *lines, client.rest = (client.rest + data).split(b"\n")
@@ -112,9 +112,9 @@ class Live:
             if order["do"] == "input":
                 self.session.feed(client.run, (order["data"] or "").encode("latin-1"))
             else:
-                self.session.tell({**order, "run": client.run})
+                self.session.send_order({**order, "run": client.run})
             if client.behind:
-                self.session.settle()
+                self.session.run_clock_briefly()
 
     def _pass_on(self, run: int, kind: int, content: bytes) -> None:
         for client in list(self._clients.values()):

@@ -47,7 +47,7 @@ class Prompt(cmd.Cmd):
         self._view = view
         self._path = path
         self._environment = environment
-        self._behind: list[Run] = []
+        self._background: list[Run] = []
         self.directory = str(Path.cwd())
         """Where commands begin."""
         self._at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -92,7 +92,7 @@ class Prompt(cmd.Cmd):
         environment = [*self._environment, ("PS1", f"{node or 'guest'}# ")]
         return ProgramStart(0, argv, environment, directory=self.directory, netns=node, terminal=terminal)
 
-    def _quietly(self, node: str, argv: Sequence[str]) -> int:
+    def _exit_code(self, node: str, argv: Sequence[str]) -> int:
         """Runs a program in `node`, and returns its exit code."""
         return int(str(Run(self._path, self._start(node, argv)).finish()["code"]))
 
@@ -102,7 +102,7 @@ class Prompt(cmd.Cmd):
         if line == "EOF":
             return
         if node not in self._view.roles:
-            self._say(f"there is no command or node {node}; `help` and `nodes` list them")
+            self._print(f"there is no command or node {node}; `help` and `nodes` list them")
             return
         self._in_node(node, command.strip())
 
@@ -111,38 +111,38 @@ class Prompt(cmd.Cmd):
             end = self.run_in(node, _BASH)
         elif command.endswith("&"):
             line = self._view.with_addresses(command[:-1].strip())
-            self._behind.append(Run(self._path, self._start(node, [*SHELL, f"exec {line}"]), behind=True))
+            self._background.append(Run(self._path, self._start(node, [*SHELL, f"exec {line}"]), behind=True))
             return
         else:
             end = self.run_in(node, [*SHELL, self._view.with_addresses(command)])
         if end["error"]:
-            self._say(str(end["error"]))
+            self._print(str(end["error"]))
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self.stdout.write(text + "\n")
 
     # --- commands -----------------------------------------------------------------------------------------
 
     def do_nodes(self, _: str) -> None:
         """List the nodes."""
-        self._say(" ".join(self._view.roles))
+        self._print(" ".join(self._view.roles))
 
     def do_links(self, _: str) -> None:
         """List the links, their ends and conditions."""
-        self._say("\n".join(self._view.links))
+        self._print("\n".join(self._view.links))
 
     def do_net(self, _: str) -> None:
         """List for each node what its interfaces are joined to."""
-        self._say("\n".join(self._view.net()))
+        self._print("\n".join(self._view.net()))
 
     def do_dump(self, _: str) -> None:
         """List for each node its role, interfaces and addresses."""
-        self._say("\n".join(self._view.dump()))
+        self._print("\n".join(self._view.dump()))
 
     def do_intfs(self, _: str) -> None:
         """List the interfaces of each node."""
-        for node, found in self._view.interfaces.items():
-            self._say(f"{node}: {','.join(interface.name for interface in found)}")
+        for node, interfaces in self._view.interfaces.items():
+            self._print(f"{node}: {','.join(interface.name for interface in interfaces)}")
 
     def do_sh(self, line: str) -> None:
         """Run a command in the guest, beside the nodes: sh COMMAND."""
@@ -156,48 +156,50 @@ class Prompt(cmd.Cmd):
             answers = []
             for target in (host for host in hosts if host != source):
                 address = self._view.address(target)
-                fine = address is not None and self._quietly(source, ["ping", "-c1", "-W1", address]) == 0
-                lost += not fine
-                answers.append(target if fine else "X")
-            self._say(f"{source} -> {' '.join(answers)}")
+                answered = (
+                    address is not None and self._exit_code(source, ["ping", "-c1", "-W1", address]) == 0
+                )
+                lost += not answered
+                answers.append(target if answered else "X")
+            self._print(f"{source} -> {' '.join(answers)}")
         pairs = len(hosts) * (len(hosts) - 1)
         if pairs:
-            self._say(f"{100 * lost / pairs:.0f}% lost ({pairs - lost}/{pairs} answered)")
+            self._print(f"{100 * lost / pairs:.0f}% lost ({pairs - lost}/{pairs} answered)")
 
     def do_iperf(self, line: str) -> None:
         """Measure TCP from one host to another for some seconds: iperf [H1 H2 [SECONDS]] (first and last, 5)."""
-        words = line.split() or [self._view.hosts()[0], self._view.hosts()[-1]]
-        if len(words) < 2 or any(node not in self._view.roles for node in words[:2]):
-            self._say("write iperf H1 H2 with the names of two hosts")
+        arguments = line.split() or [self._view.hosts()[0], self._view.hosts()[-1]]
+        if len(arguments) < 2 or any(node not in self._view.roles for node in arguments[:2]):
+            self._print("write iperf H1 H2 with the names of two hosts")
             return
-        seconds = words[2] if len(words) > 2 else str(_IPERF_S)
-        server = Run(self._path, self._start(words[1], ["iperf", "-s"]), behind=True)
-        address = self._view.address(words[1]) or words[1]
-        self._quietly(words[1], [*SHELL, _UNTIL_IPERF_LISTENS])
-        self.run_in(words[0], ["iperf", "-c", address, "-t", seconds])
+        seconds = arguments[2] if len(arguments) > 2 else str(_IPERF_S)
+        server = Run(self._path, self._start(arguments[1], ["iperf", "-s"]), behind=True)
+        address = self._view.address(arguments[1]) or arguments[1]
+        self._exit_code(arguments[1], [*SHELL, _UNTIL_IPERF_LISTENS])
+        self.run_in(arguments[0], ["iperf", "-c", address, "-t", seconds])
         server.signal(signal.SIGKILL)
         server.finish()
 
     def do_link(self, line: str) -> None:
         """Take a link down, or up again, by its nodes or its name: link N1 N2 down|up, link NAME down|up."""
-        words = line.split()
-        if len(words) not in {2, 3} or words[-1] not in {"down", "up"}:
-            self._say("write link N1 N2 down, or up; or the name of one of several links in place of N1 N2")
+        arguments = line.split()
+        if len(arguments) not in {2, 3} or arguments[-1] not in {"down", "up"}:
+            self._print("write link N1 N2 down, or up; or the name of one of several links in place of N1 N2")
             return
-        *named, state = words
-        wanted = set(named)
-        ends = self._view.ends.get(named[0], ()) if len(named) == 1 else [
-            end for pair in self._view.ends.values() if {node for node, _ in pair} == wanted for end in pair
+        *names, state = arguments
+        nodes = set(names)
+        ends = self._view.ends.get(names[0], ()) if len(names) == 1 else [
+            end for pair in self._view.ends.values() if {node for node, _ in pair} == nodes for end in pair
         ]  # fmt: skip
         if not ends:
-            self._say(f"there is no link {'-'.join(named)}; `links` lists them")
+            self._print(f"there is no link {'-'.join(names)}; `links` lists them")
         for node, name in ends:
-            interface = next(one for one in self._view.interfaces[node] if one.name == name)
+            interface = next(entry for entry in self._view.interfaces[node] if entry.name == name)
             commands = f"ip link set {name} down"
             if state == "up":  # what is up has all that it needs
                 commands = f'[ -n "$(ip link show up dev {name})" ] || {{ {" && ".join(interface.up)}; }}'
-            if self._quietly(node, [*SHELL, commands]) != 0:
-                self._say(f"{name} of {node} did not go {state}")
+            if self._exit_code(node, [*SHELL, commands]) != 0:
+                self._print(f"{name} of {node} did not go {state}")
 
     def do_exit(self, _: str) -> bool:
         """End the prompt, and the network with it."""
@@ -208,7 +210,7 @@ class Prompt(cmd.Cmd):
     def do_EOF(self, _: str) -> bool:  # noqa: N802 - the name that cmd gives it
         """End the prompt."""
         if self._at_terminal:
-            self._say("")
+            self._print("")
         return True
 
     # --- the terminal -------------------------------------------------------------------------------------
@@ -239,13 +241,13 @@ class Prompt(cmd.Cmd):
                 break
             except KeyboardInterrupt:
                 self.intro = ""
-                self._say("^C")
+                self._print("^C")
         with contextlib.suppress(OSError):  # a history is a comfort, not a result
             readline.write_history_file(history)
 
     def hang_up(self) -> None:
         """Ends what was left behind."""
-        for run in self._behind:
+        for run in self._background:
             run.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.plan.traffic.programs import PRIVATE
-from plait.prompt.live import Live
+from plait.prompt.live import PromptServer
 from plait.prompt.loop import Prompt
 from plait.prompt.view import view
 
@@ -25,7 +25,7 @@ class PausePrompt(Prompt):
         f"{Prompt.intro}\nTime stands while nothing is run. "
         "exit: go on; skip: halt no more; abort: end the study."
     )
-    further = True
+    pause_again = True
     """Whether to halt again."""
     aborted = False
 
@@ -37,7 +37,7 @@ class PausePrompt(Prompt):
 
     def do_skip(self, _: str) -> bool:
         """Go on with the trial, and halt neither it nor any other again."""
-        self.further = False
+        self.pause_again = False
         return True
 
     def do_abort(self, _: str) -> bool:
@@ -59,10 +59,10 @@ def ask(halt: Halt, environment: Sequence[tuple[str, str]]) -> bool:
         prompt = PausePrompt(view(halt.plan), path, environment)
         if prompt.directory.startswith(tuple(f"{folder}/" for folder in PRIVATE)):
             prompt.directory = "/"  # there is no such folder in the guest
-        with Live(halt.guest, path):
+        with PromptServer(halt.guest, path):
             prompt.read()
     finally:
         os.close(folder)
     if prompt.aborted:
         raise KeyboardInterrupt
-    return prompt.further
+    return prompt.pause_again

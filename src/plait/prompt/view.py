@@ -50,10 +50,10 @@ class NetworkView:
         """Returns the nodes at which applications run."""
         return [node for node, role in self.roles.items() if role == "host"]
 
-    def with_addresses(self, words: str) -> str:
+    def with_addresses(self, command_line: str) -> str:
         """Returns a command line in which the names of nodes are replaced by their addresses."""
         return " ".join(
-            (self.address(word) or word) if word in self.roles else word for word in words.split(" ")
+            (self.address(word) or word) if word in self.roles else word for word in command_line.split(" ")
         )
 
     def net(self) -> list[str]:
@@ -85,14 +85,16 @@ def view(plan: Plan) -> NetworkView:
     links = []
     by_name = {}
     for link in plan.links:
-        there, back = link.directions
+        forward, backward = link.directions
         # What goes to a node leaves `wire` through the interface that the node's own is paired with.
-        ends = ((at_wire.get(back.ifname), there.source), (at_wire.get(there.ifname), there.target))
+        ends = ((at_wire.get(backward.ifname), forward.source), (at_wire.get(forward.ifname), forward.target))
         names = [(end.netns, end.ifname) if end else (node, "?") for end, node in ends]
         peers[names[0]], peers[names[1]] = names[1], names[0]
         by_name[link.name] = (names[0], names[1])
-        links.append(f"{'-'.join(names[0])}<->{'-'.join(names[1])} {_conditions(there, back)}")
-    roles: dict[str, str] = {one.name: one.role for one in plan.network.namespaces if one.role != WIRE}
+        links.append(f"{'-'.join(names[0])}<->{'-'.join(names[1])} {_conditions(forward, backward)}")
+    roles: dict[str, str] = {
+        namespace.name: namespace.role for namespace in plan.network.namespaces if namespace.role != WIRE
+    }
     interfaces: dict[str, list[Interface]] = {node: [] for node in roles}
     for veth in plan.network.veths:
         for end in (veth.a, veth.b):
@@ -101,12 +103,12 @@ def view(plan: Plan) -> NetworkView:
                 peer = peers.get((end.netns, end.ifname))
                 up = tuple(device_commands(up_again(end, plan.network.routes)))
                 interfaces[end.netns].append(Interface(end.ifname, end.mac, addresses, peer, up))
-    found = {node: tuple(own) for node, own in interfaces.items()}
-    return NetworkView(roles, found, tuple(links), by_name)
+    by_node = {node: tuple(entries) for node, entries in interfaces.items()}
+    return NetworkView(roles, by_node, tuple(links), by_name)
 
 
-def _conditions(there: LinkDirection, back: LinkDirection) -> str:
-    texts = [_direction(one) for one in (there, back)]
+def _conditions(forward: LinkDirection, backward: LinkDirection) -> str:
+    texts = [_direction(direction) for direction in (forward, backward)]
     return f"({texts[0]})" if texts[0] == texts[1] else f"({texts[0]}; back {texts[1]})"
 
 

@@ -32,31 +32,31 @@ def export_flow(
         raise RequestError(
             f"exporting from {folder}: it is no result folder; give one that `plait run` has written"
         )
-    case = _one("case", case, cases)
+    case = _require_single("case", case, cases)
     if trial not in trial_numbers(folder, case):
         raise RequestError(f"exporting trial {trial} of {case}: there is no such trial in {folder}")
-    found = read_trial(trial_folder(folder, case, trial))
-    if found.provenance.status == "failed":
+    record = read_trial(trial_folder(folder, case, trial))
+    if record.provenance.status == "failed":
         raise RequestError(
-            f"exporting trial {trial} of {case}: it failed: {found.provenance.error or 'no reason is known'}"
+            f"exporting trial {trial} of {case}: it failed: {record.provenance.error or 'no reason is known'}"
         )
-    with making_sense(found.folder):
-        plan = with_translation(found.plan, found.tables)
-        flows = {one.name: one for one in exportable(plan)}
-        chosen = _one("flow over TCP or MPTCP", flow, list(flows))
-        return iperf3_document(flows[chosen], found.tables, __version__)
+    with making_sense(record.folder):
+        plan = with_translation(record.plan, record.tables)
+        flows = {entry.name: entry for entry in exportable(plan)}
+        chosen = _require_single("flow over TCP or MPTCP", flow, list(flows))
+        return iperf3_document(flows[chosen], record.tables, __version__)
 
 
-def _one(what: str, asked: str | None, there: list[str]) -> str:
+def _require_single(kind: str, requested: str | None, names: list[str]) -> str:
     """The one that is asked for, or the only one."""
-    option = what.split(" ", maxsplit=1)[0]
-    if asked is None and len(there) == 1:
-        return there[0]
-    if asked is None:
-        known = f"choose by --{option}: {', '.join(there[:8])}" if there else "there is none"
-        raise RequestError(f"exporting needs one {what}; {known}")
-    if asked not in there:
+    option = kind.split(" ", maxsplit=1)[0]
+    if requested is None and len(names) == 1:
+        return names[0]
+    if requested is None:
+        hint = f"choose by --{option}: {', '.join(names[:8])}" if names else "there is none"
+        raise RequestError(f"exporting needs one {kind}; {hint}")
+    if requested not in names:
         raise RequestError(
-            f"--{option} {asked}: {nearest(asked, there) or 'there is: ' + ', '.join(there[:8])}"
+            f"--{option} {requested}: {nearest(requested, names) or 'there is: ' + ', '.join(names[:8])}"
         )
-    return asked
+    return requested

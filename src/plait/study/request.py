@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
 from plait.errors import RequestError
-from plait.kernel.additions import known as known_additions
+from plait.kernel.additions import modules_by_name
 from plait.plan.case_plan import resolve_case
 from plait.plan.lint.lint import lint_cases
 from plait.scenario.vary.cases import expand
@@ -26,7 +26,7 @@ def study_of(
 
     Every case is resolved once, so that nothing runs when any of them cannot. Raises RequestError.
     """
-    additions = known_additions()
+    additions = modules_by_name()
     cases = []
     for case in expand(scenario):
         try:

@@ -26,7 +26,7 @@ _SHOW_CURSOR = "\x1b[?25h"
 _BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
-def say(text: str) -> None:
+def notify(text: str) -> None:
     """Print a message on standard error, its control characters as escapes; a closed terminal is no error."""
     with contextlib.suppress(OSError):
         typer.echo(f"plait: {printable(text)}", err=True)
@@ -59,18 +59,22 @@ def code_of(error: BaseException) -> int | None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads what Python may still want to write
         return _BROKEN_PIPE
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        what = remedy(error, "check that it is there, and whose it is")
-        say(f"{place}{error.strerror or error}; {what}")
+        path = f"{error.filename}: " if error.filename is not None else ""
+        hint = remedy(error, "check that it is there, and whose it is")
+        notify(f"{path}{error.strerror or error}; {hint}")
     elif isinstance(error, ImportError):
-        say(f"loading a library failed: {error}; install plait again, or allow the process more (ulimit -v)")
+        notify(
+            f"loading a library failed: {error}; install plait again, or allow the process more (ulimit -v)"
+        )
     elif isinstance(error, MemoryError):
-        say("there is not enough memory; free some, or allow the process more (ulimit -v)")
+        notify("there is not enough memory; free some, or allow the process more (ulimit -v)")
     elif isinstance(error, RuntimeError) and "start new thread" in str(error):
-        say("starting a thread failed; allow this user more processes (ulimit -u), or run with --jobs 1")
+        notify("starting a thread failed; allow this user more processes (ulimit -u), or run with --jobs 1")
     elif type(error).__name__ == "PanicException":
         first = (str(error).splitlines() or [""])[0]
-        say(f"a library gave up ({first}); is there too little memory, or too few processes (ulimit -v, -u)?")
+        notify(
+            f"a library gave up ({first}); is there too little memory, or too few processes (ulimit -v, -u)?"
+        )
     else:
         return None
     return MachineError.exit_code

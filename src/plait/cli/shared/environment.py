@@ -8,18 +8,22 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH")
 
 
-def environment_of(given: list[str], *, terminal: bool) -> list[tuple[str, str]]:
-    """Returns a program's variables: little of plait's own, so that they are the same tomorrow, and what is `given`."""
+def environment_of(settings: list[str], *, terminal: bool) -> list[tuple[str, str]]:
+    """Return the environment of a program in a guest: a few variables of plait's own environment, and `settings`.
+
+    The few are always the same, so that a run is repeatable. Each setting is `NAME=VALUE`, or `NAME` for the value of
+    plait's own variable. Raises RequestError for a setting without a name, or for a variable that is not set.
+    """
     from plait.engine.uml.services import COMMANDS
     from plait.errors import RequestError
 
     passed_on = (*_PASSED_ON, "TERM") if terminal else _PASSED_ON
     environment = {name: os.environ[name] for name in passed_on if name in os.environ}
     path = environment.get("PATH", "").split(":")
-    more = [one for one in (*_SYSTEM_PATH.split(":"), COMMANDS) if one not in path]
+    more = [folder for folder in (*_SYSTEM_PATH.split(":"), COMMANDS) if folder not in path]
     environment["PATH"] = ":".join(path + more).strip(":")
     environment |= {"USER": "root", "LOGNAME": "root"}
-    for text in given:
+    for text in settings:
         name, equals, value = text.partition("=")
         if not name:
             raise RequestError(f"--env {text}: it has no name; write NAME=VALUE")

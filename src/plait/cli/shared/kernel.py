@@ -36,10 +36,10 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("looking for it", total=None, visible=False)
 
-        def tell(step: str, fraction: float | None) -> None:
+        def show(step: str, fraction: float | None) -> None:
             bar.update(task, description=step, total=1.0, completed=fraction or 0.0, visible=True)
 
-        return ensure(source=source, progress=tell, debug=debug)
+        return ensure(source=source, progress=show, debug=debug)
 
 
 class _BuildLines:

@@ -1,4 +1,4 @@
-"""The options by which the user bounds a guest, the same for every verb that boots one."""
+"""The options by which the user limits a guest, the same for every verb that boots one."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Policy:
     """Layers to leave out (only tests do, to show what each of them stops)."""
 
 
-USUAL = Policy()
+DEFAULT_POLICY = Policy()
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Sandbox:
     inputs: Sequence[str] = ()
     host_files: bool = False
     writable: Sequence[Path] = ()
-    strangers: bool = False
+    untrusted_code: bool = False
     """Whether code that is neither plait's nor its kernel's runs in the guest."""
-    policy: Policy = USUAL
+    policy: Policy = DEFAULT_POLICY
     memory_mib: int = 0
     """The guest's memory, which is a file of its process (memfd_create(2)) and no file of its folder."""
 
@@ -106,7 +106,7 @@ class Sandbox:
                 "descriptors": max(hard, _DESCRIPTORS),
                 "processes": _PROCESSES,
             },
-            "required": list(REQUIRED) if self.strangers and not self.policy.unconfined else [],
+            "required": list(REQUIRED) if self.untrusted_code and not self.policy.unconfined else [],
             "without": list(self.policy.without),
         }
 
@@ -137,11 +137,11 @@ class Guest:
             os.close(self._handle)
             self._handle = None
 
-    def hold_still(self) -> None:
+    def suspend(self) -> None:
         """Stop the guest, and with it its clock when that is virtual. A guest that has ended is left alone."""
         self._signal(signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def wake(self) -> None:
         """Let the guest go on."""
         self._signal(signal.SIGCONT)
 
@@ -200,9 +200,9 @@ def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
     if layer is None:
         raise TrialError(f"starting the guest: {report['error']}; `plait doctor` says what is missing")
     raise MachineError(
-        f"containing the guest: {report['error']}. This machine does not offer the layer {words(layer)}, without which "
-        f"{LAYERS[layer]}; a guest that runs code of others is started only with it. Allow it (in a container: allow "
-        "user namespaces), or add --unconfined if you trust all that runs in the guest"
+        f"containing the guest: {report['error']}. This machine does not offer the layer {layer_title(layer)}, "
+        f"without which {LAYERS[layer]}; a guest that runs code of others is started only with it. Allow it "
+        "(in a container: allow user namespaces), or add --unconfined if you trust all that runs in the guest"
     )
 
 
@@ -221,12 +221,12 @@ def probe() -> dict[str, str | None]:
     return {layer: guest.missing.get(layer) for layer in LAYERS}
 
 
-def words(layer: str) -> str:
+def layer_title(layer: str) -> str:
     """Return a layer's name as a person reads it."""
     return layer.replace("_", " ")
 
 
 def caution(missing: Mapping[str, str]) -> str:
     """Return a sentence for each layer that is missing, and what its absence means."""
-    sentences = [f"{words(layer)}: {LAYERS[layer]} ({reason})" for layer, reason in missing.items()]
+    sentences = [f"{layer_title(layer)}: {LAYERS[layer]} ({reason})" for layer, reason in missing.items()]
     return "this machine lacks layers of containment. " + ". ".join(sentences)

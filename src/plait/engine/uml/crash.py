@@ -45,21 +45,29 @@ def trace(console: list[str], modules: Path) -> list[str]:
     modules of the folder `modules` have their line in the source. Empty when it did not go down by a panic.
     """
     start = next((number for number, line in enumerate(console) if "Kernel panic" in line), len(console))
-    fault = [f"at {_told(match, modules, 0)}" for line in console[:start] if (match := _FAULT.search(line))]
+    fault = [
+        f"at {_with_source_line(match, modules, 0)}"
+        for line in console[:start]
+        if (match := _FAULT.search(line))
+    ]
     frames = [match for line in console[start:] if (match := _FRAME.search(line)) and match["offset"] != "0"]
     sure = [match for match in frames if not match["doubt"]]
     if sure or not frames:
-        return fault[-1:] + [_told(match, modules, 1) for match in _around_module(sure)]
-    return [*fault[-1:], DOUBTFUL, *(f"? {_told(match, modules, 1)}" for match in _around_module(frames))]
+        return fault[-1:] + [_with_source_line(match, modules, 1) for match in _around_module(sure)]
+    return [
+        *fault[-1:],
+        DOUBTFUL,
+        *(f"? {_with_source_line(match, modules, 1)}" for match in _around_module(frames)),
+    ]
 
 
 def _around_module(frames: list[re.Match[str]]) -> list[re.Match[str]]:
     """The frames about the first one in a module."""
-    own = next((number for number, match in enumerate(frames) if match["module"]), 0)
-    return frames[max(0, own - _SHOWN) : own + _SHOWN]
+    first_in_module = next((number for number, match in enumerate(frames) if match["module"]), 0)
+    return frames[max(0, first_in_module - _SHOWN) : first_in_module + _SHOWN]
 
 
-def _told(frame: re.Match[str], modules: Path, back: int) -> str:
+def _with_source_line(frame: re.Match[str], modules: Path, back: int) -> str:
     """A call, and its line in the source. A return address is one byte `back` in the call."""
     if frame["module"] is None:
         return frame["call"]

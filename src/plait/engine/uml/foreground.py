@@ -47,12 +47,12 @@ OUTPUT_BYTES = 1 << 30
 """How much a program may write to its streams, unless the user sets another bound."""
 _GRACE_S = 10.0
 """How long a program may go on after SIGTERM or SIGHUP."""
-_FED_S, _QUIET_S = 0.005, 0.25
+_UNREAD_INPUT_POLL_S, _POLL_S = 0.005, 0.25
 """How often is looked after what tells nothing by itself: whether the guest has taken its input; whether time is up."""
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SessionLimits:
     """When the guest is given up."""
 
     wall_s: float
@@ -69,7 +69,7 @@ def terminal_size(descriptor: int) -> TerminalSize:
 
 
 def follow(
-    session: Session, bounds: Bounds, tell: Callable[[str], None], *, typed: bool, terminal: bool
+    session: Session, limits: SessionLimits, report: Callable[[str], None], *, typed: bool, terminal: bool
 ) -> int:
     """Returns the program's exit code, as a shell would give it, when it has ended.
 
@@ -80,38 +80,44 @@ def follow(
         signals = stack.enter_context(_signals(resize=terminal))
         if terminal:
             stack.enter_context(raw(sys.stdin.fileno()))
-        return _Follower(session, bounds, tell, signals, typed=typed).until_end()
+        return _Follower(session, limits, report, signals, typed=typed).until_end()
 
 
 class _Follower:
     def __init__(
-        self, session: Session, bounds: Bounds, tell: Callable[[str], None], signals: int, *, typed: bool
+        self,
+        session: Session,
+        limits: SessionLimits,
+        report: Callable[[str], None],
+        signals: int,
+        *,
+        typed: bool,
     ) -> None:
         self._session = session
-        self._bounds = bounds
-        self._tell = tell
+        self._limits = limits
+        self._report = report
         self._signals = signals
         self._input = sys.stdin.fileno() if typed else None
         self._interrupts = 0
         self._began = self._advanced = time.monotonic()
         self._virtual_us = -1
         self._written = 0
-        self._leave: tuple[float, int] | None = None
+        self._deadline: tuple[float, int] | None = None
         """When the guest is left, and with which exit code, unless the program ends before."""
 
     def until_end(self) -> int:
         while True:
-            fed = self._input is not None and self._session.is_fed()
-            watched = [self._signals] if self._input is None or fed else [self._signals, self._input]
-            ready = self._session.wait(watched, _FED_S if fed else _QUIET_S)
-            if self._signals in ready and (code := self._pass_signals()) is not None:
+            unread = self._input is not None and self._session.has_unread_input()
+            watched = [self._signals] if self._input is None or unread else [self._signals, self._input]
+            ready = self._session.wait(watched, _UNREAD_INPUT_POLL_S if unread else _POLL_S)
+            if self._signals in ready and (code := self._forward_signals()) is not None:
                 return code
             if self._input in ready:
-                self._pass_input()
+                self._forward_input()
             gone = self._session.guest.process.poll() is not None
             for frame in self._session.frames():
                 if frame.kind == END:
-                    return self._judge(json.loads(frame.content))
+                    return self._exit_code(json.loads(frame.content))
                 if frame.kind in (STDOUT, STDERR):
                     code = self._write(1 if frame.kind == STDOUT else 2, frame.content)
                     if code is not None:
@@ -121,36 +127,38 @@ class _Follower:
                 last = "".join(self._session.console()[-1:])
                 raise TrialError(
                     "the guest ended, and with it the program, without saying how, after "
-                    f"{self._session.told} bytes of output; the last line of its console: {last}"
+                    f"{self._session.output_bytes} bytes of output; the last line of its console: {last}"
                 )
             if (code := self._overdue()) is not None:
                 return code
-            self._check_bounds()
+            self._check_limits()
 
     def _overdue(self) -> int | None:
         """Returns an exit code when the program went on for too long after it was asked to end."""
-        if self._leave is None or time.monotonic() < self._leave[0]:
+        if self._deadline is None or time.monotonic() < self._deadline[0]:
             return None
-        self._tell(f"the program went on for {_GRACE_S:.0f} s after it was asked to end: the guest was ended")
-        return self._leave[1]
+        self._report(
+            f"the program went on for {_GRACE_S:.0f} s after it was asked to end: the guest was ended"
+        )
+        return self._deadline[1]
 
-    def _pass_signals(self) -> int | None:
+    def _forward_signals(self) -> int | None:
         """Passes signals on. Returns an exit code when the guest is to be left at once."""
         for number in os.read(self._signals, 64):
             if number == signal.SIGWINCH:
                 size = terminal_size(sys.stdin.fileno())._asdict()
-                self._session.tell({"do": "size", "run": RUN, "size": size})
+                self._session.send_order({"do": "size", "run": RUN, "size": size})
                 continue
             self._interrupts += number in {signal.SIGINT, signal.SIGTERM}
             if self._interrupts > 1:
-                self._tell("interrupted twice: the guest was ended")
+                self._report("interrupted twice: the guest was ended")
                 return _SIGNALLED + number
-            if number in {signal.SIGTERM, signal.SIGHUP} and self._leave is None:
-                self._leave = time.monotonic() + _GRACE_S, _SIGNALLED + number
-            self._session.tell({"do": "signal", "run": RUN, "number": number})
+            if number in {signal.SIGTERM, signal.SIGHUP} and self._deadline is None:
+                self._deadline = time.monotonic() + _GRACE_S, _SIGNALLED + number
+            self._session.send_order({"do": "signal", "run": RUN, "number": number})
         return None
 
-    def _pass_input(self) -> None:
+    def _forward_input(self) -> None:
         assert self._input is not None
         data = os.read(self._input, _INPUT_BYTES)
         self._session.feed(RUN, data)
@@ -160,9 +168,9 @@ class _Follower:
     def _write(self, descriptor: int, data: bytes) -> int | None:
         """Writes all of `data`; while nobody reads it the guest stands still. Returns a code when it is to be left."""
         self._written += len(data)
-        if self._written > self._bounds.output_bytes:
+        if self._written > self._limits.output_bytes:
             raise TrialError(
-                f"the program wrote more than {self._bounds.output_bytes >> 20} MiB; --output-limit SIZE allows more"
+                f"the program wrote more than {self._limits.output_bytes >> 20} MiB; --output-limit SIZE allows more"
             )
         while data:
             if not select.select([], [descriptor], [], 0)[1]:
@@ -179,74 +187,74 @@ class _Follower:
 
     def _wait_for_reader(self, descriptor: int) -> int | None:
         """Waits until `descriptor` takes more. Returns an exit code when the guest is to be left meanwhile."""
-        self._session.guest.hold_still()
+        self._session.guest.suspend()
         try:
-            while not select.select([], [descriptor], [], _QUIET_S)[1]:
+            while not select.select([], [descriptor], [], _POLL_S)[1]:
                 signalled = select.select([self._signals], [], [], 0)[0]
-                code = self._pass_signals() if signalled else self._overdue()
+                code = self._forward_signals() if signalled else self._overdue()
                 if code is not None:
                     return code
         finally:
-            self._session.guest.go_on()
+            self._session.guest.wake()
             self._advanced = time.monotonic()
         return None
 
-    def _check_bounds(self) -> None:
+    def _check_limits(self) -> None:
         self._session.check_disk()
         now = time.monotonic()
-        if now - self._began > self._bounds.wall_s:
+        if now - self._began > self._limits.wall_s:
             raise TrialError(
-                f"given up after {self._bounds.wall_s:.0f} s of wall time, with the guest's clock at "
+                f"given up after {self._limits.wall_s:.0f} s of wall time, with the guest's clock at "
                 f"{max(self._virtual_us, 0) / 1e6:.0f} s; --wall-timeout allows more"
             )
         reached_us = virtual_us(self._session.folder)
         if reached_us > self._virtual_us:
             self._virtual_us, self._advanced = reached_us, now
-        if now - self._advanced > _STALL_S and not self._bounds.real_time:
+        if now - self._advanced > _STALL_S and not self._limits.real_time:
             raise TrialError(
                 f"virtual time has stood at {max(self._virtual_us, 0) / 1e6:.0f} s for {_STALL_S:.0f} s of wall time: "
                 "the program computes, or polls without sleeping; `--clock real` lets time pass meanwhile"
             )
 
-    def _judge(self, end: dict[str, object]) -> int:
+    def _exit_code(self, end: dict[str, object]) -> int:
         """Returns the exit code, and says what a person should know."""
         if ran_out_of_memory(self._session.console()):
-            self._tell(
-                f"the guest ran out of memory ({self._bounds.memory_mib} MiB) and its kernel killed a program; "
+            self._report(
+                f"the guest ran out of memory ({self._limits.memory_mib} MiB) and its kernel killed a program; "
                 "--memory gives it more"
             )
         if end["refused_processes"]:
-            self._tell(
-                f"the program wanted more than {self._bounds.processes_max} processes at once, and was refused more"
+            self._report(
+                f"the program wanted more than {self._limits.processes_max} processes at once, and was refused more"
             )
         if end["full"]:
             places = ", ".join(_texts(end["full"]))
-            self._tell(
+            self._report(
                 f"nothing is left in {places}, which are in memory; --memory gives more, or write to --rw DIR"
             )
         for device in _texts(end["missing_devices"]):
-            self._tell(
+            self._report(
                 f"there is no {device} in a guest, which has none of this machine's devices (`plait exec -- ls /dev`)"
             )
         if end["timed_out"]:
-            limit_s = (self._session.first.time_limit_us or 0) / 1e6
-            self._tell(f"the program was ended after {limit_s:g} s of its clock; --timeout allows more")
+            limit_s = (self._session.request.time_limit_us or 0) / 1e6
+            self._report(f"the program was ended after {limit_s:g} s of its clock; --timeout allows more")
             return TIMED_OUT
         if end["error"]:
-            program = self._session.first.start.argv[0] if self._session.first.start else ""
-            self._tell(f"starting {program}: {_why_not_started(program, end)}")
+            program = self._session.request.start.argv[0] if self._session.request.start else ""
+            self._report(f"starting {program}: {_why_not_started(program, end)}")
             return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
         if isinstance(end["signal"], int):
             if not self._interrupts and end["signal"] != signal.SIGPIPE:
-                self._tell(f"the program was ended by {signal.Signals(end['signal']).name}")
+                self._report(f"the program was ended by {signal.Signals(end['signal']).name}")
             return _SIGNALLED + end["signal"]
         return int(str(end["code"]))
 
 
-def _texts(told: object) -> list[str]:
+def _texts(value: object) -> list[str]:
     """A list of texts in what the guest has told."""
-    assert isinstance(told, list)
-    return [str(one) for one in told]
+    assert isinstance(value, list)
+    return [str(text) for text in value]
 
 
 def _why_not_started(program: str, end: dict[str, object]) -> str:
@@ -291,15 +299,15 @@ def raw(descriptor: int) -> Iterator[None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def read_ahead(source: int, target: Path, most: int, tell: Callable[[str], None]) -> None:
+def read_ahead(source: int, target: Path, max_bytes: int, report: Callable[[str], None]) -> None:
     """Copies standard input to its end into `target` (TrialError when it is longer than `most` bytes)."""
-    left = most
+    left = max_bytes
     waited = False
     with target.open("wb") as file:
         while True:
             if not waited and not select.select([source], [], [], 1.0)[0]:
                 waited = True
-                tell(
+                report(
                     "waiting for the end of standard input, which is read before the program starts (</dev/null: none)"
                 )
             chunk = os.read(source, 1 << 20)
@@ -308,8 +316,8 @@ def read_ahead(source: int, target: Path, most: int, tell: Callable[[str], None]
             left -= len(chunk)
             if left < 0:
                 raise TrialError(
-                    f"standard input is longer than {most >> 20} MiB, which is as much as is read ahead in virtual "
-                    "time; pass the name of a file instead, or use --clock real"
+                    f"standard input is longer than {max_bytes >> 20} MiB, which is as much as is read ahead in "
+                    "virtual time; pass the name of a file instead, or use --clock real"
                 )
             file.write(chunk)
 

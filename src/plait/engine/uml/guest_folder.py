@@ -2,7 +2,7 @@
 
 A guest whose kernel was taken over puts anything there: links, FIFOs, files of any size, any number of them, any name.
 `Folder` opens what is there; this module turns all that it refuses into a TrialError, so that the guest's trial fails
-and nothing else, bounds what the guest may use, and hands over what a trial leaves.
+and nothing else, limits what the guest may use, and hands over what a trial leaves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-MOST_ENTRIES = 20_000
+MAX_ENTRIES = 20_000
 """Files and folders that a guest may leave."""
 _MODE = 0o644
 
@@ -31,15 +31,15 @@ class GuestFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self, name: str, most: int) -> bytes | None:
-        """Return the content of a file of at most `most` bytes; None when there is no such file."""
-        return self._of(name, lambda folder, last: folder.read(last, most))
+    def read(self, name: str, max_bytes: int) -> bytes | None:
+        """Return the content of a file of at most `max_bytes` bytes; None when there is no such file."""
+        return self._read_with(name, lambda folder, last: folder.read(last, max_bytes))
 
-    def tail(self, name: str, most: int) -> bytes:
-        """Return the last bytes of a file, at most `most`; none when there is no such file."""
-        return self._of(name, lambda folder, last: folder.tail(last, most)) or b""
+    def tail(self, name: str, max_bytes: int) -> bytes:
+        """Return the last bytes of a file, at most `max_bytes`; none when there is no such file."""
+        return self._read_with(name, lambda folder, last: folder.tail(last, max_bytes)) or b""
 
-    def _of(self, name: str, take: Callable[[Folder, str], bytes]) -> bytes | None:
+    def _read_with(self, name: str, take: Callable[[Folder, str], bytes]) -> bytes | None:
         *folders, last = name.split("/")
         try:
             return take(Folder(self.path, tuple(folders)), last)
@@ -69,8 +69,8 @@ class GuestFolder:
             with entries:
                 for entry in entries:
                     count += 1
-                    if count > MOST_ENTRIES:
-                        raise TrialError(f"the guest left more than {MOST_ENTRIES} files and folders")
+                    if count > MAX_ENTRIES:
+                        raise TrialError(f"the guest left more than {MAX_ENTRIES} files and folders")
                     yield entry
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plait.kernel import Kernel
     from plait.plan.model.plan import Plan
 
-_SLICE_US, _TYPED_US, _SETTLED_US = 1_000_000, 100_000, 10_000
+_SLICE_US, _TERMINAL_SLICE_US, _BRIEF_SLICE_US = 1_000_000, 100_000, 10_000
 """Virtual time that passes at once: while a command runs; the same at a terminal; after what nobody waits for."""
 _STALL_S = 120.0
 _ROUND_S = 0.25
@@ -41,106 +41,106 @@ class PausingGuest(InteractiveGuest):
 
     def __init__(self, kernel: Kernel, folder: Path, plan: Plan, policy: Policy) -> None:
         """Boots it in `folder`, which has all that a trial's guest reads (TrialError when it cannot be started)."""
-        self._count = (folder / "input" / "orders").open("wb", buffering=0)
+        self._order_count = (folder / "input" / "orders").open("wb", buffering=0)
         super().__init__(kernel, folder, plan, orders=False, policy=policy)
         self.stuck: str | None = None
         """Why it was given up."""
-        self._given = self._forgotten = 0
-        self._awaited = deque([0])
+        self._orders_sent = self._orders_removed = 0
+        self._orders_before_ready = deque([0])
         """How many orders had been given when each READY that is still to come was asked for."""
-        self._passing = 1  # until the first pause
-        self._since = self._due = time.monotonic()
-        self._held = False
-        self._typed: set[object] = set()
+        self._pending_readies = 1  # until the first pause
+        self._slice_began = self._next_slice = time.monotonic()
+        self._suspended = False
+        self._terminal_runs: set[object] = set()
 
     def __exit__(self, *error: object) -> None:
-        self._count.close()
+        self._order_count.close()
         super().__exit__(*error)
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether it has done all that it was told, and waits."""
-        return self._passing == 0
+        return self._pending_readies == 0
 
     def frames(self) -> Iterator[OutputFrame]:
         """Yields what it has told since the last call."""
         for frame in super().frames():
             if frame.kind == READY:
-                self._passing -= 1
-                self._forget_orders()
+                self._pending_readies -= 1
+                self._remove_read_orders()
             elif frame.kind == END:
-                self._typed.discard(frame.run)
+                self._terminal_runs.discard(frame.run)
             yield frame
 
-    def has_come_to_rest(self) -> bool:
+    def reaches_pause(self) -> bool:
         """Reads what it has told, which nobody wants to know, and returns whether it rests."""
         for _ in self.frames():
             pass
-        return self.rests
+        return self.is_idle
 
-    def tell(self, order: dict[str, object]) -> None:
+    def send_order(self, order: dict[str, object]) -> None:
         """Gives an order, which is carried out when its clock goes on."""
         if order["do"] == "start" and order["terminal"] is not None:
-            self._typed.add(order["run"])
-        self._order({"do": "obey", "order": order})
-        self._due = 0.0
+            self._terminal_runs.add(order["run"])
+        self._write_order({"do": "obey", "order": order})
+        self._next_slice = 0.0
 
-    def settle(self) -> None:
+    def run_clock_briefly(self) -> None:
         """Lets its clock go on a little, for what nobody waits for."""
-        self._pass(_SETTLED_US)
+        self._run_slice(_BRIEF_SLICE_US)
 
-    def leave(self) -> None:
+    def resume(self) -> None:
         """Ends the pause: the trial goes on, to the next one or to its end."""
-        self._passing += 1
-        self._order({"do": "leave"})
-        self._awaited.append(self._given)
-        self._release()
+        self._pending_readies += 1
+        self._write_order({"do": "leave"})
+        self._orders_before_ready.append(self._orders_sent)
+        self._wake()
 
-    def turn(self, *, wanted: bool) -> float:
-        """Lets its clock go on if that is `wanted`. Returns in how many seconds to ask again, at the latest."""
+    def run_clock(self, *, needed: bool) -> float:
+        """Lets its clock go on if that is `needed`. Returns in how many seconds to ask again, at the latest."""
         now = time.monotonic()
-        if self._passing:
-            if now - self._since > _STALL_S:
+        if self._pending_readies:
+            if now - self._slice_began > _STALL_S:
                 self.stuck = (
                     f"virtual time has stood for {_STALL_S:.0f} s of wall time: a command at the prompt computes, or "
                     "polls without sleeping; `system_call: 1us` in the scenario lets time pass with each system call"
                 )
                 self.end()
             return _ROUND_S
-        if wanted and now >= self._due:
-            self._pass(_TYPED_US if self._typed else _SLICE_US)
-            self._due = now + _TYPED_US / 1e6 if self._typed else now
+        if needed and now >= self._next_slice:
+            self._run_slice(_TERMINAL_SLICE_US if self._terminal_runs else _SLICE_US)
+            self._next_slice = now + _TERMINAL_SLICE_US / 1e6 if self._terminal_runs else now
             return _ROUND_S
-        if not self._held:
-            self.guest.hold_still()
-            self._held = True
-        return self._due - now if wanted else _ROUND_S
+        if not self._suspended:
+            self.guest.suspend()
+            self._suspended = True
+        return self._next_slice - now if needed else _ROUND_S
 
-    def _pass(self, microseconds: int) -> None:
-        self._passing += 1
-        self._since = time.monotonic()
-        self._order({"do": "pass", "us": microseconds})
-        self._awaited.append(self._given)
-        self._release()
+    def _run_slice(self, microseconds: int) -> None:
+        self._pending_readies += 1
+        self._slice_began = time.monotonic()
+        self._write_order({"do": "pass", "us": microseconds})
+        self._orders_before_ready.append(self._orders_sent)
+        self._wake()
 
-    def _release(self) -> None:
-        if self._held:
-            self.guest.go_on()
-            self._held = False
+    def _wake(self) -> None:
+        if self._suspended:
+            self.guest.wake()
+            self._suspended = False
 
-    def _forget_orders(self) -> None:
+    def _remove_read_orders(self) -> None:
         """Removes the orders up to the one that its latest READY answers; later ones it may still have to read."""
-        answered = self._awaited.popleft() if self._awaited else self._forgotten
-        while self._forgotten < answered:
-            (self.folder / "input" / f"order-{self._forgotten}").unlink()
-            self._forgotten += 1
+        answered = self._orders_before_ready.popleft() if self._orders_before_ready else self._orders_removed
+        while self._orders_removed < answered:
+            (self.folder / "input" / f"order-{self._orders_removed}").unlink()
+            self._orders_removed += 1
 
-    def _order(self, record: dict[str, object]) -> None:
+    def _write_order(self, record: dict[str, object]) -> None:
         """Puts the next order where the guest looks for it, and then says so."""
-        path = self.folder / "input" / f"order-{self._given}"
+        path = self.folder / "input" / f"order-{self._orders_sent}"
         path.write_text(json.dumps(record), encoding="utf-8")
-        self._given += 1
-        self._count.write(b".")
+        self._orders_sent += 1
+        self._order_count.write(b".")
 
 
 def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> None:
@@ -149,18 +149,18 @@ def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> No
         raise TrialError("the plan has a pause, and there is nobody to give a prompt to")
     with PausingGuest(kernel, job.folder, job.plan, policy) as guest:
         verdict = None
-        for at in job.plan.pause:
+        for pause_at in job.plan.pause:
             verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
-            if not guest.rests:
+            if not guest.is_idle:
                 break
             try:
-                job.prompt(at, guest)
+                job.prompt(pause_at, guest)
             except TrialError:
                 if guest.guest.process.poll() is None:
                     raise
                 verdict = guest.stuck
                 break
-            guest.leave()
+            guest.resume()
         else:
             verdict = Watch(job, limits, time.monotonic(), policy.disk_bytes).until_exit(guest.guest, guest)
         guest.end()

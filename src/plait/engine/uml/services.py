@@ -47,22 +47,22 @@ _CALLS_IPERF = re.compile(rb"\.iperf\s*\(")
 
 
 def services(
-    asked: Sequence[str] | None, program: Sequence[str], environment: Sequence[tuple[str, str]]
+    requested: Sequence[str] | None, program: Sequence[str], environment: Sequence[tuple[str, str]]
 ) -> list[Service]:
     """Returns the steps that start what is asked for; without any wish, what `program` will need.
 
     Raises RequestError when there is no such service, MachineError when it is not installed.
     """
-    for name in asked or ():
+    for name in requested or ():
         if name not in _SERVICES:
             raise RequestError(
                 f"--with {name}: there is no such service; there is: {', '.join(sorted(_SERVICES))}"
             )
     path = dict(environment).get("PATH")
     installed = shutil.which("ovs-vswitchd", path=path) is not None
-    if asked and not installed:
+    if requested and not installed:
         raise MachineError("--with ovs: Open vSwitch is not installed (`apt-get install openvswitch-switch`)")
-    names = asked if asked is not None else ["ovs"] * (installed and uses_mininet(program, path))
+    names = requested if requested is not None else ["ovs"] * (installed and uses_mininet(program, path))
     return [Service(name, step, environment) for name in names for step in _SERVICES[name]]
 
 
@@ -84,12 +84,12 @@ def uses_mininet(program: Sequence[str], path: str | None = None) -> bool:
 
 def _mininet_script(program: Sequence[str], path: str | None) -> bytes | None:
     for word in program[:4]:
-        found = Path(word) if "/" in word or word.endswith(".py") else None
-        if found is None and word == program[0]:
+        path_of_word = Path(word) if "/" in word or word.endswith(".py") else None
+        if path_of_word is None and word == program[0]:
             which = shutil.which(word, path=path)
-            found = Path(which) if which else None
-        if found is not None and found.is_file() and _is_text(found):
-            with found.open("rb") as file:
+            path_of_word = Path(which) if which else None
+        if path_of_word is not None and path_of_word.is_file() and _is_text(path_of_word):
+            with path_of_word.open("rb") as file:
                 script = file.read(_READ_BYTES)
             if b"mininet" in script:
                 return script

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self
 
 from plait.engine.interactive import READY, TAKEN, OutputFrame
 from plait.engine.uml.boot import initramfs_of, kernel_parameters, present_inputs
-from plait.engine.uml.containment import GUEST, USUAL, Policy, Sandbox, start
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, start
 from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes
@@ -41,11 +41,11 @@ _FRAME_BYTES = 1 << 20
 """The longest content of a frame: the agent sends at most 64 KiB of output at once."""
 _IN_MODIFY = 2
 _PUNCH_HOLE = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
-_KEEP_BYTES = 16 << 20
+_FREE_ABOVE_BYTES = 16 << 20
 _READ_BYTES = 1 << 20
-_TYPED_BYTES = 256
-_PATIENCE_S = 60.0
-_ROUND_S = 0.25
+_CONSOLE_INPUT_BYTES = 256
+_ORDER_TIMEOUT_S = 60.0
+_POLL_S = 0.25
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -94,7 +94,7 @@ class InteractiveGuest:
         writable: Sequence[Path] = (),
         real_time: bool = False,
         orders: bool = True,
-        policy: Policy = USUAL,
+        policy: Policy = DEFAULT_POLICY,
     ) -> None:
         """Boots the guest in `folder`, which has what its agent reads.
 
@@ -104,19 +104,19 @@ class InteractiveGuest:
         self.folder = folder
         self.numbers = itertools.count(1)
         """For the runs of those who share it."""
-        self._fed = 0
-        self._taken = 0
+        self._pieces_sent = 0
+        self._pieces_read = 0
         self._disk_bytes = policy.disk_bytes
-        self._measured = 0.0
+        self._disk_measured = 0.0
         (folder / GUEST).mkdir(exist_ok=True)
         output = folder / GUEST / "output"
         self._output = os.open(output, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        self.grows = _watch(f"/proc/self/fd/{self._output}")
+        self.output_event = _watch(f"/proc/self/fd/{self._output}")
         self._read = self._freed = 0
-        self._rest = b""
-        self._waiting: list[bytes] | None = []
+        self._unparsed = b""
+        self._held_orders: list[bytes] | None = []
         self._orders, inside = socket.socketpair()
-        self._orders.settimeout(_PATIENCE_S)
+        self._orders.settimeout(_ORDER_TIMEOUT_S)
         sandbox = Sandbox(
             kernel.binary,
             kernel_parameters(plan, real_time=real_time, orders=orders),
@@ -124,13 +124,13 @@ class InteractiveGuest:
             present_inputs(folder),
             host_files=True,
             writable=writable,
-            strangers=True,
+            untrusted_code=True,
             policy=policy,
             memory_mib=plan.machine.memory_mib,
         )
         with (folder / "console.log").open("wb") as console, inside:
             self.guest = start(sandbox, console, inside.fileno())
-        self.ended = os.pidfd_open(self.guest.process.pid)
+        self.end_event = os.pidfd_open(self.guest.process.pid)
 
     def __enter__(self) -> Self:
         """Returns itself."""
@@ -138,7 +138,7 @@ class InteractiveGuest:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        for descriptor in (self.ended, self.grows, self._output):
+        for descriptor in (self.end_event, self.output_event, self._output):
             os.close(descriptor)
         self._orders.close()
 
@@ -146,36 +146,36 @@ class InteractiveGuest:
         """End the guest's process."""
         self.guest.end()
 
-    def turn(self, *, wanted: bool) -> float:  # noqa: ARG002 - for those whose clock can stand
+    def run_clock(self, *, needed: bool) -> float:  # noqa: ARG002 - for those whose clock can stand
         """Lets its clock run if that is `wanted`. Returns in how many seconds to ask again, at the latest."""
-        return _ROUND_S
+        return _POLL_S
 
-    def settle(self) -> None:
+    def run_clock_briefly(self) -> None:
         """Lets its clock run a little, where it can stand, for what nobody waits for."""
 
-    def tell(self, order: dict[str, object]) -> None:
+    def send_order(self, order: dict[str, object]) -> None:
         """Sends an order, as soon as the guest listens. One that has ended is told nothing."""
         line = json.dumps(order).encode() + b"\n"
-        if self._waiting is not None:
-            self._waiting.append(line)
+        if self._held_orders is not None:
+            self._held_orders.append(line)
         elif self.guest.process.poll() is None:
             self._send(line)
 
     def feed(self, run: int, data: bytes) -> None:
         """Gives a program input; no bytes say that there is no more. Much of it goes by a file: a console is slow."""
         order: dict[str, object] = {"do": "input", "run": run}
-        if len(data) > _TYPED_BYTES:
-            self._fed += 1
-            name = f"piece-{self._fed}"
+        if len(data) > _CONSOLE_INPUT_BYTES:
+            self._pieces_sent += 1
+            name = f"piece-{self._pieces_sent}"
             (self.folder / "input" / name).write_bytes(data)
             order["file"] = name
         elif data:
             order["data"] = data.decode("latin-1")  # each character stands for a byte
-        self.tell(order)
+        self.send_order(order)
 
-    def is_fed(self) -> bool:
+    def has_unread_input(self) -> bool:
         """Whether there is input that the guest has not taken yet, so that no more should be given."""
-        return self._taken < self._fed
+        return self._pieces_read < self._pieces_sent
 
     def _send(self, line: bytes) -> None:
         try:
@@ -186,17 +186,17 @@ class InteractiveGuest:
 
     def frames(self) -> Iterator[OutputFrame]:
         """Yields what the guest has told since the last call."""
-        if select.select([self.grows], [], [], 0)[0]:
-            os.read(self.grows, 65536)
+        if select.select([self.output_event], [], [], 0)[0]:
+            os.read(self.output_event, 65536)
         while chunk := os.pread(self._output, _READ_BYTES, self._read):
             self._read += len(chunk)
             yield from self._split(chunk)
-            if self._read - self._freed > _KEEP_BYTES:
+            if self._read - self._freed > _FREE_ABOVE_BYTES:
                 _free(self._output, self._freed, self._read - self._freed)
                 self._freed = self._read
 
     @property
-    def told(self) -> int:
+    def output_bytes(self) -> int:
         """How many bytes the guest has told."""
         return os.fstat(self._output).st_size
 
@@ -206,51 +206,51 @@ class InteractiveGuest:
 
     def backlog(self) -> int:
         """Returns how many bytes of the guest's telling are still to be read."""
-        return self.told - self._read
+        return self.output_bytes - self._read
 
     def _split(self, chunk: bytes) -> Iterator[OutputFrame]:
-        data = self._rest + chunk
-        at = 0
-        while len(data) - at >= _HEADER.size:
-            run, kind, length = _HEADER.unpack_from(data, at)
+        data = self._unparsed + chunk
+        offset = 0
+        while len(data) - offset >= _HEADER.size:
+            run, kind, length = _HEADER.unpack_from(data, offset)
             if length > _FRAME_BYTES:
                 raise TrialError(
                     f"reading the guest's output: a frame of {length} bytes, which the agent never sends"
                 )
-            if len(data) - at < _HEADER.size + length:
+            if len(data) - offset < _HEADER.size + length:
                 break
-            at += _HEADER.size
+            offset += _HEADER.size
             if kind == READY:
-                waiting, self._waiting = self._waiting or [], None
-                for line in waiting:
+                held, self._held_orders = self._held_orders or [], None
+                for line in held:
                     self._send(line)
             elif kind == TAKEN:
-                self._free_piece()
-            yield OutputFrame(run, kind, data[at : at + length])
-            at += length
-        self._rest = data[at:]
+                self._remove_read_piece()
+            yield OutputFrame(run, kind, data[offset : offset + length])
+            offset += length
+        self._unparsed = data[offset:]
 
-    def _free_piece(self) -> None:
+    def _remove_read_piece(self) -> None:
         """Removes the next piece of input, which the guest has read."""
-        if self._taken < self._fed:
-            self._taken += 1
-            (self.folder / "input" / f"piece-{self._taken}").unlink(missing_ok=True)
+        if self._pieces_read < self._pieces_sent:
+            self._pieces_read += 1
+            (self.folder / "input" / f"piece-{self._pieces_read}").unlink(missing_ok=True)
 
     def check_disk(self) -> None:
         """Raises TrialError when the guest has written more than it may. Looks once in a while."""
         now = time.monotonic()
-        if now - self._measured > _ROUND_S:
-            self._measured = now
+        if now - self._disk_measured > _POLL_S:
+            self._disk_measured = now
             if disk_used(self.folder) > self._disk_bytes:
                 raise TrialError(disk_is_full(self._disk_bytes))
 
-    def wait(self, others: Sequence[int] = (), timeout_s: float = _ROUND_S) -> list[int]:
+    def wait(self, others: Sequence[int] = (), timeout_s: float = _POLL_S) -> list[int]:
         """Waits until the guest tells something or ends, one of `others` is ready to be read, or time is up.
 
         Returns those of `others` that are ready.
         """
-        ready, _, _ = select.select([self.grows, self.ended, *others], [], [], timeout_s)
-        return [one for one in others if one in ready]
+        ready, _, _ = select.select([self.output_event, self.end_event, *others], [], [], timeout_s)
+        return [descriptor for descriptor in others if descriptor in ready]
 
     def has_ended(self) -> bool:
         """Whether the guest has gone, and all that it told has been read."""
@@ -271,25 +271,25 @@ class Session(InteractiveGuest):
         agent: Path,
         folder: Path,
         plan: Plan,
-        first: SessionRequest,
+        request: SessionRequest,
         *,
         real_time: bool = False,
-        policy: Policy = USUAL,
+        policy: Policy = DEFAULT_POLICY,
     ) -> None:
         """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
 
         Raises TrialError when it cannot be started.
         """
-        self.first = first
+        self.request = request
         (folder / "input").mkdir(exist_ok=True)
         (folder / "initramfs.cpio").symlink_to(initramfs_of(agent)[0])
         (folder / "plan.json").write_bytes(plan_bytes(plan))
-        (folder / "session.json").write_text(json.dumps(first.record()), encoding="utf-8")
+        (folder / "session.json").write_text(json.dumps(request.record()), encoding="utf-8")
         super().__init__(
             kernel,
             folder,
             plan,
-            writable=first.writable,
+            writable=request.writable,
             real_time=real_time,
             policy=policy,
         )

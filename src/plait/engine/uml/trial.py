@@ -23,7 +23,7 @@ from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.uml import pause
 from plait.engine.uml.boot import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
-from plait.engine.uml.containment import GUEST, USUAL, Policy, Sandbox, caution, start
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution, start
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import judge
 from plait.engine.uml.watch import TrialLimits, Watch
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from plait.kernel import Kernel
     from plait.plan.model.plan import Module
 
-LEFT = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
+RESULT_NAMES = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
 """What a trial leaves."""
 
 
@@ -55,7 +55,7 @@ class VirtualEngine:
         limits: TrialLimits | None = None,
         build: Callable[[Module], Path] | None = None,
         *,
-        policy: Policy = USUAL,
+        policy: Policy = DEFAULT_POLICY,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are.
@@ -85,7 +85,7 @@ class VirtualEngine:
             else:
                 self._run(job)
         finally:
-            guest_folder.collect(LEFT, job.folder)
+            guest_folder.collect(RESULT_NAMES, job.folder)
             guest_folder.remove()
 
     def _run(self, job: Job) -> None:
@@ -95,7 +95,7 @@ class VirtualEngine:
             job.folder,
             present_inputs(job.folder),
             host_files=bool(job.plan.programs),
-            strangers=bool(job.plan.programs or job.plan.machine.modules),
+            untrusted_code=bool(job.plan.programs or job.plan.machine.modules),
             policy=self._policy,
             memory_mib=job.plan.machine.memory_mib,
         )
@@ -114,14 +114,16 @@ class VirtualEngine:
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
         """Returns what the kernel has with all that was added to it (see Engine)."""
         modules = tuple(self._added())
-        identity = " ".join([self._kernel.identity, self._agent_sha256, *(one.sha256 for one in modules)])
+        identity = " ".join(
+            [self._kernel.identity, self._agent_sha256, *(module.sha256 for module in modules)]
+        )
         machine = EMPTY_PLAN.machine.model_copy(update={"modules": modules})
         plan = EMPTY_PLAN.model_copy(update={"machine": machine})
         return inventory.take(identity, settings, lambda folder: self.execute(Job(plan, {}, folder)))
 
     def _added(self) -> Iterator[Module]:
         """The modules that were added and can be built for this kernel; a scenario that needs another is refused."""
-        for module in sorted(set(additions.known().values()), key=lambda module: module.name):
+        for module in sorted(set(additions.modules_by_name().values()), key=lambda module: module.name):
             with contextlib.suppress(RequestError, MachineError):
                 self._build(module)
                 yield module

@@ -39,14 +39,14 @@ class TrialLimits:
         return self.stall_s + (0.0 if up else self.node_s * namespaces)
 
 
-class Pausing(Protocol):
+class PausableGuest(Protocol):
     """A guest that can come to rest before its trial is over."""
 
     @property
-    def grows(self) -> int:
+    def output_event(self) -> int:
         """A descriptor that can be read when the guest has emitted something."""
 
-    def has_come_to_rest(self) -> bool:
+    def reaches_pause(self) -> bool:
         """Read what the guest has emitted, and return whether it rests."""
 
 
@@ -61,17 +61,17 @@ class Watch:
         self._virtual_us = -1
         self._advanced = started
 
-    def until_exit(self, guest: Guest, paused: Pausing | None = None) -> str | None:
+    def until_exit(self, guest: Guest, paused: PausableGuest | None = None) -> str | None:
         """Returns None when the guest ended by itself, or pauses; else why it was given up. Raises Interrupted."""
         descriptor = os.pidfd_open(guest.process.pid)
-        watched = [descriptor] if paused is None else [descriptor, paused.grows]
+        watched = [descriptor] if paused is None else [descriptor, paused.output_event]
         try:
             while True:
                 ready, _, _ = select.select(watched, [], [], _POLL_S)
                 if descriptor in ready:
                     guest.process.wait()
                     return None
-                if paused is not None and paused.has_come_to_rest():
+                if paused is not None and paused.reaches_pause():
                     return None
                 if self._job.stop.is_set():
                     raise Interrupted
@@ -112,10 +112,10 @@ class Watch:
 
 def virtual_us(folder: Path) -> int:
     """Returns the virtual time that the agent last reported, in us; -1 before its first report."""
-    words = GuestFolder(folder / GUEST).tail("progress", _PROGRESS_BYTES).splitlines()[-1:]
-    if not words:
+    last_line = GuestFolder(folder / GUEST).tail("progress", _PROGRESS_BYTES).splitlines()[-1:]
+    if not last_line:
         return -1
-    number = words[0].split()[:1]
+    number = last_line[0].split()[:1]
     if not number or not number[0].isdigit():
         raise TrialError("reading the guest's progress: it is not what the agent writes")
     return int(number[0])

@@ -14,6 +14,7 @@ from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import chosen_kernel
+from plait.cli.shared.options import KernelOption
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, bytes_of, policy
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def command(
     with_: Annotated[
         list[str] | None, typer.Option("--with", metavar="SERVICE", help="ovs: Open vSwitch, started before.")
     ] = None,
-    kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+    kernel: KernelOption = None,
     output: Annotated[
         str, typer.Option("--output-limit", metavar="SIZE", help="Most that the program may print.")
     ] = "1GiB",

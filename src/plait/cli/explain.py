@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.ending import notify
+from plait.cli.shared.options import ResultFolder
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `plait run` writes it.")],
+    folder: ResultFolder,
     *,
     case: Annotated[str | None, typer.Option(metavar="NAME", help="Only this case.")] = None,
     flow: Annotated[str | None, typer.Option(metavar="NAME", help="Only this flow.")] = None,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import typer
+
+from plait.cli.shared.options import ResultFolder
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `plait run` writes it.")],
+    folder: ResultFolder,
     *,
     case: Annotated[str | None, typer.Option(metavar="NAME", help="The case. Default: the only one.")] = None,
     trial: Annotated[int, typer.Option(min=0, help="The trial of the case.")] = 0,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.binaries import AGENT
+from plait.cli.shared.options import ScenarioArgument, SetOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,16 +23,9 @@ INDENT = "    "
 
 
 def command(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."
-        ),
-    ],
+    scenario: ScenarioArgument,
     *,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
-    ] = None,
+    overrides: SetOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the cautions as JSON.")] = False,
 ) -> None:
     """Warns of what will not work as hoped. Mistakes end with exit code 2, cautions do not."""

@@ -7,27 +7,18 @@ from typing import Annotated
 
 import typer
 
+from plait.cli.shared.options import PlannedCase, ScenarioArgument, SetOption, StudySeed
+
 
 def command(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."
-        ),
-    ],
+    scenario: ScenarioArgument,
     *,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
-    ] = None,
+    overrides: SetOption = None,
     output_format: Annotated[
         str, typer.Option("--format", metavar="json|shell", help="JSON, or commands to run by hand as root.")
     ] = "json",
-    case: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which case. Default: the first (the baseline).")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="The study's seed. Default: the scenario's.")
-    ] = None,
+    case: PlannedCase = None,
+    seed: StudySeed = None,
     repeat_index: Annotated[int, typer.Option(min=0, help="Which repeat, from 0.")] = 0,
 ) -> None:
     """Prints what a trial would do, fully resolved, without running it."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import typer
+
+from plait.cli.shared.options import ResultFolder, SummaryJson
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `plait run` writes it.")],
+    folder: ResultFolder,
     *,
     width: Annotated[
         float,
         typer.Option(min=40, max=400, metavar="MM", help="Of the figures' files: 175 (page), 85 (column)."),
     ] = 175.0,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="Print summary.json instead of the table.")
-    ] = False,
+    json_output: SummaryJson = False,
 ) -> int:
     """Rebuilds summary.json, figures/ and report.html from the data, and prints the comparison.
 

@@ -14,6 +14,7 @@ import typer
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
 from plait.cli.shared.kernel import build_with_progress
+from plait.cli.shared.options import KernelOption, ScenarioArgument, SetOption, StudySeed, SummaryJson
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
@@ -24,27 +25,18 @@ if TYPE_CHECKING:
 
 _NO_JSON = "--json with a pause: standard output is the prompt's; summary.json is in the result folder"
 
-ScenarioArgument = Annotated[
-    str,
-    typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."),
-]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
-]
-
 PauseOption = Annotated[
     list[str] | None,
     typer.Option(metavar="before|after", help="Halt each trial for a prompt in its network."),
 ]
+TrialTimeout = Annotated[float, typer.Option(min=1, help="Wall seconds after which one trial ends.")]
 
 
 def command(
     scenario: ScenarioArgument,
     *,
     out: Annotated[Path | None, typer.Option(help="The result folder. Default: results/NAME.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="The study's seed. Default: the scenario's.")
-    ] = None,
+    seed: StudySeed = None,
     repeat: Annotated[
         int | None, typer.Option(min=1, help="Trials of each case. Default: the scenario's.")
     ] = None,
@@ -53,19 +45,15 @@ def command(
     pause: PauseOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every trial, even those in the store.")] = False,
     engine: Annotated[str, typer.Option(help="Where trials run: virtual.")] = "virtual",
-    kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
-    trial_timeout: Annotated[
-        float, typer.Option(min=1, help="Wall seconds after which one trial ends.")
-    ] = 3600,
+    kernel: KernelOption = None,
+    trial_timeout: TrialTimeout = 3600,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
     confirmed: Annotated[bool, typer.Option("--yes", help="Run however many trials there are.")] = False,
     calibration: Annotated[
         bool, typer.Option(help="Measure the settings of links first, and refuse what is not as it is meant.")
     ] = True,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="Print summary.json instead of the table.")
-    ] = False,
+    json_output: SummaryJson = False,
 ) -> int:
     """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
     from plait import scenario as scenarios

@@ -11,6 +11,7 @@ import typer
 from plait.binaries import AGENT
 from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import chosen_kernel
+from plait.cli.shared.options import KernelOption, PlannedCase, ScenarioArgument, SetOption
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 if TYPE_CHECKING:
@@ -22,23 +23,14 @@ if TYPE_CHECKING:
 
 
 def command(
-    scenario: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."
-        ),
-    ],
+    scenario: ScenarioArgument,
     node: Annotated[
         str | None, typer.Argument(metavar="[NODE]", help="Open a shell in this node at once.")
     ] = None,
     *,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
-    ] = None,
-    case: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which case. Default: the first (the baseline).")
-    ] = None,
-    kernel: Annotated[str | None, typer.Option(help="A built kernel (`plait kernel list`).")] = None,
+    overrides: SetOption = None,
+    case: PlannedCase = None,
+    kernel: KernelOption = None,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
 ) -> int:

@@ -50,7 +50,7 @@ def command(
         sys.stdout.write(to_shell(plan))
     else:
         sys.stdout.write(json.dumps(json.loads(plan_bytes(plan)), indent=2) + "\n")
-    for line in ifnames.told(plan):
+    for line in ifnames.renamed_interfaces(plan):
         typer.echo(f"plait: {line}", err=True)
     if case is None and len(cases) > 1:
         typer.echo(

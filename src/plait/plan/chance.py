@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 NETEM_DRAWS = ("jitter_ns", "loss_ratio", "gemodel", "duplicate_ratio", "reorder_ratio", "corrupt_ratio")
 
 
-def nothing_drawn(one: Plan, other: Plan) -> bool:
+def nothing_drawn(first: Plan, second: Plan) -> bool:
     """Return whether the plans of two seeds of a case do the same, and neither draws a random number on the way.
 
     Programs may draw whatever they like, and a person at a prompt does, so such plans never are.
     """
-    if one.programs or one.pause or any(map(_draws, _options(one))):
+    if first.programs or first.pause or any(map(_draws, _options(first))):
         return False
-    return _without_seeds(one) == _without_seeds(other)
+    return _without_seeds(first) == _without_seeds(second)
 
 
 def _options(plan: Plan) -> Iterator[object]:

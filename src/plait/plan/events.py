@@ -41,39 +41,56 @@ def plan(
     """
     states: dict[str, _LinkChanges] = {}
     by_name: dict[str, tuple[TopologyLink, tuple[bool, ...]]] = {}
-    for wired in net.wires:
-        by_name[wired.key] = (wired, (True, False))
+    for link in net.wires:
+        by_name[link.key] = (link, (True, False))
         for forward in (True, False):
-            by_name[wired.name.direction(forward=forward)] = (wired, (forward,))
-    found = []
-    for one in _in_time(net, manager, end):
-        if isinstance(one, HostEvent):
-            at_us = one.at // _NS_PER_US
-            found.append(
-                Event(t_us=at_us, name=one.name, subject=one.host, text=one.text, actions=(one.action,))
+            by_name[link.name.direction(forward=forward)] = (link, (forward,))
+    events = []
+    for happening in _in_time(net, manager, end):
+        if isinstance(happening, HostEvent):
+            at_us = happening.at // _NS_PER_US
+            events.append(
+                Event(
+                    t_us=at_us,
+                    name=happening.name,
+                    subject=happening.host,
+                    text=happening.text,
+                    actions=(happening.action,),
+                )
             )
             continue
-        if isinstance(one, Step):
-            found.append(
-                _step(states.setdefault(one.port.wired.key, _LinkChanges(one.port.wired, rtts, routes)), one)
+        if isinstance(happening, Step):
+            events.append(
+                _step(
+                    states.setdefault(
+                        happening.port.link.key, _LinkChanges(happening.port.link, rtts, routes)
+                    ),
+                    happening,
+                )
             )
             continue
-        wired, sides = by_name[one.link]
-        if wired.key not in states:
-            states[wired.key] = _LinkChanges(wired, rtts, routes)
-        actions = states[wired.key].take(one, sides)
+        link, sides = by_name[happening.link]
+        if link.key not in states:
+            states[link.key] = _LinkChanges(link, rtts, routes)
+        actions = states[link.key].take(happening, sides)
         if actions is None:
-            what = (
-                f"{one.link} would need another kind of queue or link than it has from the start, or its token bucket "
-                f"would be filled by the change; give it the same kind under network.links.{wired.key}"
+            message = (
+                f"{happening.link} would need another kind of queue or link than it has from the start, or its token "
+                f"bucket would be filled by the change; give it the same kind under network.links.{link.key}"
             )
-            raise error_at(net.scenario, [(one.where, what)])
-        if actions or one.kind == "set":
-            at_us = one.at // _NS_PER_US
-            found.append(
-                Event(t_us=at_us, name=f"link_{one.kind}", subject=one.link, text=_text(one), actions=actions)
+            raise error_at(net.scenario, [(happening.where, message)])
+        if actions or happening.kind == "set":
+            at_us = happening.at // _NS_PER_US
+            events.append(
+                Event(
+                    t_us=at_us,
+                    name=f"link_{happening.kind}",
+                    subject=happening.link,
+                    text=_text(happening),
+                    actions=actions,
+                )
             )
-    return tuple(found)
+    return tuple(events)
 
 
 def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
@@ -90,42 +107,44 @@ def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, 
             for path in flow.paths
         )
         managed = flow.transport == "mptcp" and hosts & {flow.client.netns, flow.server.netns}
-        known = {} if paths == flow.paths and not managed else {"paths": paths, "ideal_rate_bps": None}
-        out.append(flow.model_copy(update=known))
+        changed = {} if paths == flow.paths and not managed else {"paths": paths, "ideal_rate_bps": None}
+        out.append(flow.model_copy(update=changed))
     return tuple(out)
 
 
 def _changing_rates(planned: Plan) -> set[str]:
     """The directions whose rate does not stay: they go down, are cut, or get another one."""
-    names = {one.ifname: one.name for link in planned.links for one in link.directions}
-    links_ = {link.name: {one.name for one in link.directions} for link in planned.links}
-    found: set[str] = set()
+    names = {direction.ifname: direction.name for link in planned.links for direction in link.directions}
+    links_ = {link.name: {direction.name for direction in link.directions} for link in planned.links}
+    changing: set[str] = set()
     for event in planned.events:
         if event.name in ("link_down", "link_cut", "link_up"):
-            found |= links_.get(event.subject, {event.subject})
-        found |= {
+            changing |= links_.get(event.subject, {event.subject})
+        changing |= {
             names[action.qdisc.ifname]
             for action in event.actions
             if isinstance(action, ChangeQdisc) and isinstance(action.qdisc.options, Tbf)
         }
-    return found
+    return changing
 
 
 def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | HostEvent | Step]:
     """Everything that happens; at one time first what traces say, then events as they are written."""
-    ports = [port for wired in net.wires for port in wired.ports]
+    ports = [port for link in net.wires for port in link.ports]
     moves: list[Step] = []
     for step in steps(ports, end):
         moves.append(step)
         if len(moves) > MAX_STEPS:
-            what = (
+            message = (
                 f"the traces of all links make more than {MAX_STEPS} changes within the {end / 1e9:g} s that a trial "
                 "may take; give fewer rows, or end the trial earlier (until)"
             )
-            raise error_at(net.scenario, [(("network", "links", step.port.wired.key, "trace"), what)])
+            raise error_at(net.scenario, [(("network", "links", step.port.link.key, "trace"), message)])
     written: list[Happening | HostEvent] = [*happenings(net.scenario.events), *manager.events]
-    written.sort(key=lambda one: (one.at, str(one.where[1]).zfill(4)))  # the number of the event
-    return sorted([*moves, *written], key=lambda one: one.at)
+    written.sort(
+        key=lambda happening: (happening.at, str(happening.where[1]).zfill(4))
+    )  # the number of the event
+    return sorted([*moves, *written], key=lambda happening: happening.at)
 
 
 def _step(link: _LinkChanges, step: Step) -> Event:
@@ -135,11 +154,11 @@ def _step(link: _LinkChanges, step: Step) -> Event:
     )
 
 
-def _text(one: Happening) -> str:
+def _text(happening: Happening) -> str:
     """`h1-s1 down`, `h1-s1: rate 2mbit`."""
-    if one.change is None:
-        return f"{one.link} {one.kind}"
-    return f"{one.link}: {', '.join(_conditions(one.change))}"
+    if happening.change is None:
+        return f"{happening.link} {happening.kind}"
+    return f"{happening.link}: {', '.join(_conditions(happening.change))}"
 
 
 def _conditions(change: Change) -> list[str]:
@@ -156,32 +175,34 @@ def _conditions(change: Change) -> list[str]:
 class _LinkChanges:
     """One link in the course of a trial."""
 
-    def __init__(self, wired: TopologyLink, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
-        self._wired = wired
+    def __init__(self, link: TopologyLink, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
+        self._link = link
         self._routes = routes
         self._down = False
         self._sides = {
-            forward: _Direction(port, rtts) for forward, port in zip((True, False), wired.ports, strict=True)
+            forward: _Direction(port, rtts) for forward, port in zip((True, False), link.ports, strict=True)
         }
 
-    def take(self, one: Happening, sides: tuple[bool, ...]) -> tuple[ChangeQdisc | SetDevice, ...] | None:
+    def take(
+        self, happening: Happening, sides: tuple[bool, ...]
+    ) -> tuple[ChangeQdisc | SetDevice, ...] | None:
         """What is done; None when it would take other qdiscs."""
-        found: list[ChangeQdisc | SetDevice] = []
-        if one.kind == "down" or (one.kind == "up" and len(sides) == 2 and self._down):
-            self._down = one.kind == "down"
-            found += [self._device(veth.a) for veth in links.veths(self._wired)]
-        if one.kind == "down":
-            return tuple(found)
+        actions: list[ChangeQdisc | SetDevice] = []
+        if happening.kind == "down" or (happening.kind == "up" and len(sides) == 2 and self._down):
+            self._down = happening.kind == "down"
+            actions += [self._device(veth.a) for veth in links.veths(self._link)]
+        if happening.kind == "down":
+            return tuple(actions)
         for forward in sides:
             direction = self._sides[forward]
-            if one.change is not None:
-                changes = direction.set(one.change.given(forward=forward))
+            if happening.change is not None:
+                changes = direction.set(happening.change.given(forward=forward))
             else:
-                changes = direction.cut(one.kind == "cut")
+                changes = direction.cut(happening.kind == "cut")
             if changes is None:
                 return None
-            found += [ChangeQdisc(qdisc=qdisc) for qdisc in changes]
-        return tuple(found)
+            actions += [ChangeQdisc(qdisc=qdisc) for qdisc in changes]
+        return tuple(actions)
 
     def follow(self, step: Step) -> list[Qdisc]:
         """The qdiscs that change with a step of a trace."""
@@ -228,8 +249,8 @@ class _Direction:
         return self._changed()
 
     def _now(self) -> list[Qdisc]:
-        found = shaping.qdiscs(self._place, self._conditions)
-        return [_losing_all(qdisc) for qdisc in found] if self._cut else list(found)
+        qdiscs = shaping.qdiscs(self._place, self._conditions)
+        return [_losing_all(qdisc) for qdisc in qdiscs] if self._cut else list(qdiscs)
 
     def _changed(self) -> list[Qdisc] | None:
         """The qdiscs whose options are others than before; None when that is not possible.
@@ -238,24 +259,24 @@ class _Direction:
         fills its bucket: two frames matter little, but a token bucket that is meant to last must not change.
         """
         before, now = self._qdiscs, self._now()
-        if [_place(qdisc) for qdisc in before] != [_place(qdisc) for qdisc in now]:
+        if [_position(qdisc) for qdisc in before] != [_position(qdisc) for qdisc in now]:
             return None
         self._qdiscs = [shaping.changed(old, new) for old, new in zip(before, now, strict=True)]
         changed: list[Qdisc] = []
         for old, new in zip(before, self._qdiscs, strict=True):
-            if old != new and (_lasts(old) or _lasts(new)):
+            if old != new and (_is_lasting_bucket(old) or _is_lasting_bucket(new)):
                 return None
             if old != new or (changed and isinstance(changed[-1].options, Tbf)):
                 changed.append(new)
         return changed
 
 
-def _lasts(qdisc: Qdisc) -> bool:
+def _is_lasting_bucket(qdisc: Qdisc) -> bool:
     """Whether it is a token bucket that is meant to last."""
     return isinstance(qdisc.options, Tbf) and qdisc.options.peak_bps is not None
 
 
-def _place(qdisc: Qdisc) -> tuple[str, str, str, str]:
+def _position(qdisc: Qdisc) -> tuple[str, str, str, str]:
     return qdisc.ifname, qdisc.parent, qdisc.handle, qdisc.options.kind
 
 

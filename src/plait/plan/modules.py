@@ -15,12 +15,12 @@ _NAMES = ("net/mptcp/scheduler", "net/ipv4/tcp_congestion_control")
 """Settings whose value is the name of an algorithm."""
 
 
-def with_modules(plan: Plan, known: Mapping[str, Module]) -> Plan:
+def with_modules(plan: Plan, additions: Mapping[str, Module]) -> Plan:
     """The plan with the modules that it needs of those `known` by the names of what they bring.
 
     Only these become part of the plan, and so of the trial's identity: an addition leaves other trials as they are.
     """
-    needed = {known[name].name: known[name] for name in _algorithms(plan) if name in known}
+    needed = {additions[name].name: additions[name] for name in _algorithms(plan) if name in additions}
     if not needed:
         return plan
     machine = plan.machine.model_copy(update={"modules": tuple(needed[name] for name in sorted(needed))})

@@ -229,7 +229,7 @@ def _namespaces(net: Topology) -> tuple[Namespace, ...]:
 def _nats(net: Topology) -> Iterator[Nat]:
     for router, options in net.scenario.network.routers.items():
         if options.nat:
-            ports = {port.wired.key: port.ifname for port in net.ports[router]}
+            ports = {port.link.key: port.ifname for port in net.ports[router]}
             yield Nat(netns=router, outside=tuple(ports[link] for link in options.nat))
 
 

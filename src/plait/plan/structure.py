@@ -53,7 +53,7 @@ class Structure:
         ways = Ways(self.net, self.routing, self.manager)
         scenario = self.net.scenario
         return [
-            ways.of(entry, transport_of(scenario, slot), entry.sender_of(slot))[0]
+            ways.paths_and_ideal(entry, transport_of(scenario, slot), entry.sender_of(slot))[0]
             for slot in slots(scenario)
             for entry in (self.entries[slot.entry],)
         ]
@@ -65,8 +65,8 @@ def structure(scenario: Scenario) -> Structure:
     routing = Routing(net, addressing.assign(net))
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
     between = ProgramPairs(net, routing)
-    ends = [entry.ends for entry in entries if entry.uses_mptcp]
-    manager = PathManager(net, routing, [*ends, *between.mptcp_ends()])
+    initials = [entry.initial for entry in entries if entry.uses_mptcp]
+    manager = PathManager(net, routing, [*initials, *between.mptcp_initials()])
     return Structure(net, routing, entries, between, manager)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-MISSING = [name for name, at in (("chromium", CHROMIUM), ("chromium-driver", DRIVER)) if at is None]
+MISSING = [name for name, program in (("chromium", CHROMIUM), ("chromium-driver", DRIVER)) if program is None]
 HEIGHT = 900
 
 LOADED = "return performance.getEntriesByType('navigation')[0].loadEventEnd > 0"
@@ -84,10 +84,10 @@ def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> Brows
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     _console(driver)
     driver.get(page.resolve().as_uri())
-    wait.until(lambda one: one.execute_script(LOADED))
-    usable_ms = wait.until(lambda one: one.execute_script(IN_VIEW_DRAWN))
+    wait.until(lambda page_driver: page_driver.execute_script(LOADED))
+    usable_ms = wait.until(lambda page_driver: page_driver.execute_script(IN_VIEW_DRAWN))
     driver.execute_script(DRAW_ALL)
-    wait.until(lambda one: len(set(one.execute_script(FIGURES))) == 1)
+    wait.until(lambda page_driver: len(set(page_driver.execute_script(FIGURES))) == 1)
     charts, drawn = driver.execute_script(FIGURES)
     return BrowserView(usable_ms, charts, drawn, driver.execute_script(TOO_WIDE), _console(driver))
 

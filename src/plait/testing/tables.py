@@ -119,13 +119,13 @@ def _subflows(plan: Plan, flow: Flow) -> list[_Subflow]:
         for path in other.paths:
             for name in path.forward:
                 crossing[name] = crossing.get(name, 0) + 1
-    found = []
+    subflows = []
     for number, path in enumerate(flow.paths):
         rate = min(
             ((directions[n].rate_bps or UNLIMITED_BPS) / crossing[n] for n in path.forward), default=1e9
         )
         limits = [(directions[n].queue_packets or 1000) * FRAME for n in path.forward]
-        found.append(
+        subflows.append(
             _Subflow(
                 flow=flow,
                 number=number,
@@ -136,7 +136,7 @@ def _subflows(plan: Plan, flow: Flow) -> list[_Subflow]:
                 rng=random.Random(f"{plan.seed}/{flow.id}/{number}"),  # noqa: S311 - noise, not a secret
             )
         )
-    return found
+    return subflows
 
 
 def _move(run: _Run, subflow: _Subflow, now_us: int) -> None:

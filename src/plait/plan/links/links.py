@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from plait.plan.network.model import Port, TopologyLink
 
 
-def veths(wired: TopologyLink) -> Iterator[Veth]:
+def veths(link: TopologyLink) -> Iterator[Veth]:
     """One pair for each end: node to wire."""
-    for number, port in enumerate(wired.ports):
-        both = (port.address, *(twin.address for twin in wired.second[number : number + 1]))
+    for number, port in enumerate(link.ports):
+        both = (port.address, *(twin.address for twin in link.second[number : number + 1]))
         addresses = tuple(str(address) for address in both if address is not None)
         yield Veth(
             a=VethEnd(netns=port.node, ifname=port.ifname, mac=port.mac, addresses=addresses),
             b=VethEnd(netns=WIRE, ifname=port.wire_ifname, mac=port.wire_mac),
-            mtu=wired.link.mtu,
+            mtu=link.spec.mtu,
         )
 
 
-def redirects(wired: TopologyLink) -> Iterator[Redirect]:
+def redirects(link: TopologyLink) -> Iterator[Redirect]:
     """What comes from one end goes to the other, where no middlebox does that."""
-    boxes = {box.source for box in middleboxes(wired)}
-    for port in wired.ports:
+    boxes = {box.source for box in middleboxes(link)}
+    for port in link.ports:
         if port.wire_ifname not in boxes:
             yield Redirect(netns=WIRE, source=port.wire_ifname, target=port.far.wire_ifname)
 
@@ -47,20 +47,20 @@ def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
 
     `rtts_ns` is the largest base RTT of the paths by link direction; a link that no path crosses has its own.
     """
-    wired = port.wired
-    own_ns = wired.delay_ns(forward=True) + wired.delay_ns(forward=False)
+    link = port.link
+    own_ns = link.delay_ns(forward=True) + link.delay_ns(forward=False)
     return ShapedInterface(
         netns=WIRE,
         ifname=port.far.wire_ifname,
-        frame_bytes=frame_bytes(wired.link.mtu),
+        frame_bytes=frame_bytes(link.spec.mtu),
         rtt_ns=rtts_ns.get(port.out, own_ns),
     )
 
 
-def link(wired: TopologyLink, rtts_ns: dict[str, int]) -> Link:
+def link(link: TopologyLink, rtts_ns: dict[str, int]) -> Link:
     """The link with its conditions, for monitors and analysis."""
-    a, b = wired.ports
-    return Link(name=wired.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
+    a, b = link.ports
+    return Link(name=link.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
 
 
 def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:

@@ -56,11 +56,11 @@ def qdiscs(place: ShapedInterface, conditions: Conditions, *, keep_order: bool =
     """
     keep_order = keep_order or (isinstance(conditions.trace, Followed) and conditions.trace.moves_delay)
     values = direction_values(conditions, place)
-    out = [_at(place, "root", "1:", _netem(values, conditions, keep_order=keep_order))]
+    out = [_qdisc_at(place, "root", "1:", _netem(values, conditions, keep_order=keep_order))]
     if values.rate_bps is not None:
         queued = limit_bytes(values.queue_packets, values.queue_bytes, place)
         shaper = _trace(conditions.trace) or _tbf(values, values.rate_bps, place, queued)
-        out.append(_at(place, "1:1", "2:", shaper))
+        out.append(_qdisc_at(place, "1:1", "2:", shaper))
         out += _queue(values, conditions, place, queued)
     return tuple(out)
 
@@ -106,10 +106,10 @@ def bucket_qdiscs(
     limit = limit_bytes(packets, size, place)
     shaper = _bucket(int(bucket.baseline), int(bucket.burst), peak_bps, place, limit)
     fifo = Pfifo(limit_packets=packets) if packets is not None else Bfifo(limit_bytes=limit)
-    return (_at(place, "root", "1:", shaper), _at(place, "1:1", "2:", fifo))
+    return (_qdisc_at(place, "root", "1:", shaper), _qdisc_at(place, "1:1", "2:", fifo))
 
 
-def _at(place: ShapedInterface, parent: str, handle: str, options: object) -> Qdisc:
+def _qdisc_at(place: ShapedInterface, parent: str, handle: str, options: object) -> Qdisc:
     return Qdisc.model_validate(
         {"netns": place.netns, "ifname": place.ifname, "parent": parent, "handle": handle, "options": options}
     )
@@ -182,14 +182,14 @@ def _queue(
         else Bfifo(limit_bytes=values.queue_bytes or queued)
     )
     if values.aqm is None or aqm is None:
-        yield _at(place, "2:1", "3:", fifo)
+        yield _qdisc_at(place, "2:1", "3:", fifo)
     elif values.aqm == "plait_red":
-        yield _at(place, "2:1", "3:", plait_red(aqm, conditions, place, packets or 1))
+        yield _qdisc_at(place, "2:1", "3:", plait_red(aqm, conditions, place, packets or 1))
     elif values.aqm == "red":
-        yield _at(place, "2:1", "3:", red(aqm, conditions, place, queued))
-        yield _at(place, "3:1", "4:", fifo)
+        yield _qdisc_at(place, "2:1", "3:", red(aqm, conditions, place, queued))
+        yield _qdisc_at(place, "3:1", "4:", fifo)
     else:
-        yield _at(place, "2:1", "3:", _codel(aqm, packets or 1, place))
+        yield _qdisc_at(place, "2:1", "3:", _codel(aqm, packets or 1, place))
 
 
 def _codel(aqm: asked.Aqm, packets: int, place: ShapedInterface) -> Codel | FqCodel:

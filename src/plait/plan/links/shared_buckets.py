@@ -43,19 +43,19 @@ def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
     planned: list[SharedBucket] = []
     qdiscs: list[Qdisc] = []
     takers: dict[Port, tuple[str, str]] = {}
-    own: dict[str, list[Port]] = {}
-    for port in (port for wired in net.wires for port in wired.ports):
-        own.setdefault(port.node, []).append(port)
+    ports_of: dict[str, list[Port]] = {}
+    for port in (port for link in net.wires for port in link.ports):
+        ports_of.setdefault(port.node, []).append(port)
     nodes = {**net.scenario.network.hosts, **net.scenario.network.routers}
     for node, options in nodes.items():
         if options.bucket is None:
             continue
         for side in _SIDES[options.bucket.direction]:
-            ports = list(_ports(own[node], options.bucket, side))
+            ports = list(_ports(ports_of[node], options.bucket, side))
             _claim(net, takers, ports, node)
-            where = _place(f"bucket{len(planned)}", ports, rtts_ns)
-            planned.append(_planned(f"{node} {side}", where, options.bucket, ports))
-            qdiscs += bucket_qdiscs(where, options.bucket, int(options.bucket.peak), options.bucket.queue)
+            ifb_place = _ifb_place(f"bucket{len(planned)}", ports, rtts_ns)
+            planned.append(_planned(f"{node} {side}", ifb_place, options.bucket, ports))
+            qdiscs += bucket_qdiscs(ifb_place, options.bucket, int(options.bucket.peak), options.bucket.queue)
     return Buckets(
         planned=tuple(planned),
         ifbs=tuple(
@@ -75,17 +75,17 @@ def takes_tokens(net: Topology, port: Port) -> bool:
         (port.far.node, port.far, ("in", "together")),
     ):
         bucket = nodes[node].bucket if node in nodes else None
-        if bucket is None or (bucket.links is not None and end.wired.key not in bucket.links):
+        if bucket is None or (bucket.links is not None and end.link.key not in bucket.links):
             continue
         if any(side in sides for side in _SIDES[bucket.direction]):
             return True
     return port.conditions.bucket is not None
 
 
-def _ports(own: list[Port], bucket: SharedBucketSpec, side: str) -> Iterator[Port]:
+def _ports(ports: list[Port], bucket: SharedBucketSpec, side: str) -> Iterator[Port]:
     """The ports by which what the bucket limits enters links."""
-    for port in own:
-        if bucket.links is not None and port.wired.key not in bucket.links:
+    for port in ports:
+        if bucket.links is not None and port.link.key not in bucket.links:
             continue
         if side in ("out", "together"):
             yield port
@@ -97,22 +97,22 @@ def _claim(net: Topology, takers: dict[Port, tuple[str, str]], ports: list[Port]
     for port in ports:
         if port in takers:
             kind = "hosts" if node in net.scenario.network.hosts else "routers"
-            what = (
+            message = (
                 f"what crosses {port.out} would need tokens of {takers[port][0]} and of {node}, and only one bucket "
                 "can hold it; put a switch or a router between the two, or leave the link out of one bucket's links"
             )
-            raise error_at(net.scenario, [(("network", kind, node, "bucket"), what)])
+            raise error_at(net.scenario, [(("network", kind, node, "bucket"), message)])
         takers[port] = (node, port.out)
 
 
-def _place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> ShapedInterface:
+def _ifb_place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> ShapedInterface:
     """The ifb, with the longest frame and RTT of the links."""
     places = [place(port, rtts_ns) for port in ports]
     return ShapedInterface(
         netns=WIRE,
         ifname=ifname,
-        frame_bytes=max(one.frame_bytes for one in places),
-        rtt_ns=max(one.rtt_ns for one in places),
+        frame_bytes=max(direction.frame_bytes for direction in places),
+        rtt_ns=max(direction.rtt_ns for direction in places),
     )
 
 
@@ -131,7 +131,7 @@ def _planned(name: str, where: ShapedInterface, bucket: SharedBucketSpec, ports:
 
 
 def _redirects(net: Topology, planned: list[SharedBucket]) -> Iterator[Redirect]:
-    leaves_by = {port.out: port.far.wire_ifname for wired in net.wires for port in wired.ports}
+    leaves_by = {port.out: port.far.wire_ifname for link in net.wires for port in link.ports}
     for bucket in planned:
         for direction in bucket.directions:
             yield Redirect(netns=WIRE, source=leaves_by[direction], target=bucket.ifname, hook="egress")

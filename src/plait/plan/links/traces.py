@@ -87,12 +87,12 @@ def _followed(scenario: Scenario, conditions: Conditions) -> Conditions:
                 f"'{spec.file}' has a column {twice[0]}, which is also given here; leave one of them out"
             )
         given |= _given(content.rows[0])
-    found = conditions.model_copy(update=given)
-    if found.queue is not None and found.rate is None:
+    followed_conditions = conditions.model_copy(update=given)
+    if followed_conditions.queue is not None and followed_conditions.rate is None:
         raise ValueError(
             f"a link without a rate has no queue, and '{spec.file}' has no rates; give a rate as well"
         )
-    return found
+    return followed_conditions
 
 
 def _given(row: TraceRow) -> dict[str, object]:

@@ -27,32 +27,32 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
         if not event.name.startswith(("endpoint_", "limits_", "sysctl_")):
             continue
         where = next(happenings).where
-        if _somebody_begins(plan, event):
+        if _connects_later(plan, event):
             continue
         if isinstance(action, SetSysctl) and action.path in _BY_SOCKET:
             field = _BY_SOCKET[action.path]
-            what = (
+            message = (
                 f"no flow connects from there after {event.t_us / 1e6:g} s, and a connection keeps the {field} "
                 "that it began with"
             )
             remedy = f"an earlier time, or {field} of the flow or of the host"
-        elif isinstance(action, SetLimits) and not _comes_later(plan, event):
-            what = (
+        elif isinstance(action, SetLimits) and not _endpoint_comes_later(plan, event):
+            message = (
                 f"no flow connects from there after {event.t_us / 1e6:g} s, nor does an endpoint come: a limit closes "
                 "nothing, and opens nothing by itself"
             )
             remedy = "an earlier time; to close a subflow, remove its endpoint"
         else:
             continue
-        yield LintFinding(Code.TOO_LATE, event.subject, what, remedy, where)
+        yield LintFinding(Code.TOO_LATE, event.subject, message, remedy, where)
 
 
-def _somebody_begins(plan: Plan, event: Event) -> bool:
+def _connects_later(plan: Plan, event: Event) -> bool:
     """Whether a flow connects from the host at that time or later, as far as that is known."""
     flows = (flow for flow in plan.flows if event.subject in (flow.client.netns, flow.server.netns))
     return any(flow.after or flow.start_us >= event.t_us for flow in flows)
 
 
-def _comes_later(plan: Plan, event: Event) -> bool:
+def _endpoint_comes_later(plan: Plan, event: Event) -> bool:
     later = (other for other in plan.events if other.t_us >= event.t_us)
     return any(isinstance(action, AddEndpoint) for other in later for action in other.actions)

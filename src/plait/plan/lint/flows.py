@@ -49,20 +49,20 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
     sender, receiver = flow.client.netns, flow.server.netns
     if flow.sender == "server":
         sender, receiver = receiver, sender
-    for code, word, host, own, sysctl in (
+    for code, word, host, socket_buffer, sysctl in (
         (Code.RECEIVE_BUFFER, "receive", receiver, flow.socket.receive_buffer, "net/ipv4/tcp_rmem"),
         (Code.SEND_BUFFER, "send", sender, flow.socket.send_buffer, "net/ipv4/tcp_wmem"),
     ):
-        usable = own if own is not None else _largest(plan, host, sysctl) // 2
+        usable = socket_buffer if socket_buffer is not None else _largest(plan, host, sysctl) // 2
         if usable < needed:
-            setting = f"{word}_buffer" if own is not None else f"tcp.{word}_buffer_max"
+            setting = f"{word}_buffer" if socket_buffer is not None else f"tcp.{word}_buffer_max"
             yield LintFinding(
                 code,
                 flow.name,
                 f"the {word} buffer lets about {usable} bytes be under way, and its paths hold {needed} (their rates "
                 "together times the largest RTT), so that the links cannot be filled",
                 f"raise {setting} to at least twice {needed} bytes",
-                (*here, setting) if own is not None else ("tcp", f"{word}_buffer_max"),
+                (*here, setting) if socket_buffer is not None else ("tcp", f"{word}_buffer_max"),
                 {"usable_bytes": usable, "needed_bytes": needed},
             )
 

@@ -29,7 +29,11 @@ def lint(plan: Plan) -> Iterator[LintFinding]:
     netems = {q.ifname: q.options for q in plan.network.qdiscs if isinstance(q.options, Netem)}
     for link in plan.links:
         field = ("network", "links", link.name)
-        dead = [one.name for one in link.directions if one.name in crossed and one.loss_ratio >= 1]
+        dead = [
+            direction.name
+            for direction in link.directions
+            if direction.name in crossed and direction.loss_ratio >= 1
+        ]
         if dead:
             yield _dead(dead[0] if len(dead) == 1 else link.name, field)
             continue

@@ -32,7 +32,7 @@ def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflo
         if off:
             yield _disabled(flow, off[0])
         elif lacking:
-            yield from (_absent(one) for one in lacking)
+            yield from (_absent(missing) for missing in lacking)
         elif len(flow.paths) < 2 and not flow.joins:
             yield _single_path(scenario, flow)
         yield from _shared(flow, rates)
@@ -48,11 +48,11 @@ def _disabled(flow: Flow, host: str) -> LintFinding:
     )
 
 
-def _absent(one: MissingSubflow) -> LintFinding:
-    code, message, remedy = _WORDS[one.reason]
-    words = {"host": one.host, "address": one.address, **one.figures}
+def _absent(missing: MissingSubflow) -> LintFinding:
+    code, message, remedy = _WORDS[missing.reason]
+    words = {"host": missing.host, "address": missing.address, **missing.figures}
     return LintFinding(
-        code, one.host, message.format(**words), remedy.format(**words), one.where, one.figures
+        code, missing.host, message.format(**words), remedy.format(**words), missing.where, missing.figures
     )
 
 
@@ -131,16 +131,16 @@ def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding
     if twice is not None:
         names = " and ".join(paths[i].name for i in twice)
         limits = ", ".join(limited[twice[0]])
-        what = f"its paths {names} meet the same limits ({limits}): they are one path twice"
+        message = f"its paths {names} meet the same limits ({limits}): they are one path twice"
         remedy = "give each subflow links of its own, or leave one subflow out"
-        yield LintFinding(Code.SAME_PATH, flow.name, what, remedy, field, figures)
+        yield LintFinding(Code.SAME_PATH, flow.name, message, remedy, field, figures)
         return
-    what = (
+    message = (
         f"its paths share {shared[0]}, so that all {len(paths)} together carry at most {Rate(ideal)} and not "
         f"{Rate(total)}"
     )
     remedy = "give the paths links of their own, if they are meant to add up"
-    yield LintFinding(Code.SHARED_BOTTLENECK, flow.name, what, remedy, field, figures)
+    yield LintFinding(Code.SHARED_BOTTLENECK, flow.name, message, remedy, field, figures)
 
 
 def _link(direction: str) -> str:

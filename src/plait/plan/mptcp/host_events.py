@@ -54,7 +54,7 @@ class HostEvent:
     text: str
     action: Action
     where: Where
-    own: HostEndpoint | None = None
+    endpoint: HostEndpoint | None = None
     """The endpoint that comes."""
 
 
@@ -64,103 +64,116 @@ class States:
     def __init__(self, topology: Topology, first: Endpoints) -> None:
         self._topology = topology
         self._happenings = host_happenings(topology.scenario.events)
-        self._used = {host: {own.id for own in owns} for host, owns in first.items()}
+        self._used = {host: {endpoint.id for endpoint in endpoints} for host, endpoints in first.items()}
         self.endpoints: list[Endpoints] = [first]
         """After each event; the first are those of the beginning."""
         self._done: list[tuple[HostEndpoint | None, Action | None]] = []
-        for one in self._happenings:
+        for happening in self._happenings:
             now = self.endpoints[-1]
-            if one.what in ("add", "change", "remove"):
-                owns, own, action = self._take(one, now[one.host])
-                self._done.append((own, action))
-                now = {**now, one.host: owns}
+            if happening.what in ("add", "change", "remove"):
+                endpoints, endpoint, action = self._take(happening, now[happening.host])
+                self._done.append((endpoint, action))
+                now = {**now, happening.host: endpoints}
             else:
                 self._done.append((None, None))
             self.endpoints.append(now)
 
     def limits(self, first: Limits) -> list[Limits]:
         """The limits at first and after each event."""
-        found = [first]
-        for one in self._happenings:
-            now = found[-1]
-            if isinstance(one.detail, LimitsEvent):
-                subflows, accepted = now[one.host]
-                given = one.detail
+        limits = [first]
+        for happening in self._happenings:
+            now = limits[-1]
+            if isinstance(happening.detail, LimitsEvent):
+                subflows, accepted = now[happening.host]
+                given = happening.detail
                 subflows = subflows if given.subflows is None else given.subflows
                 accepted = accepted if given.add_addr_accepted is None else given.add_addr_accepted
-                now = {**now, one.host: (subflows, accepted)}
-            found.append(now)
-        return found
+                now = {**now, happening.host: (subflows, accepted)}
+            limits.append(now)
+        return limits
 
     def events(self, first: Limits) -> Iterator[HostEvent]:
         """All events in the order of their times, with what each does."""
-        for one, (own, done), now in zip(self._happenings, self._done, self.limits(first)[1:], strict=True):
+        for happening, (endpoint, done), now in zip(
+            self._happenings, self._done, self.limits(first)[1:], strict=True
+        ):
             action = done
-            if one.what == "limits":
-                subflows, accepted = now[one.host]
-                action = SetLimits(netns=one.host, subflows=subflows, add_addr_accepted=accepted)
-            elif isinstance(one.detail, tuple):
-                name, value = one.detail
-                action = SetSysctl(netns=one.host, path=sysctls.path(name), value=value)
+            if happening.what == "limits":
+                subflows, accepted = now[happening.host]
+                action = SetLimits(netns=happening.host, subflows=subflows, add_addr_accepted=accepted)
+            elif isinstance(happening.detail, tuple):
+                name, value = happening.detail
+                action = SetSysctl(netns=happening.host, path=sysctls.path(name), value=value)
             assert action is not None  # endpoints have theirs
-            yield HostEvent(one.at, _NAMES[one.what], one.host, _text(one, action), action, one.where, own)
+            yield HostEvent(
+                happening.at,
+                _NAMES[happening.what],
+                happening.host,
+                _text(happening, action),
+                action,
+                happening.where,
+                endpoint,
+            )
 
     def _take(
-        self, one: HostHappening, owns: list[HostEndpoint]
+        self, happening: HostHappening, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], HostEndpoint | None, Action]:
         """The endpoints after it, the one that has come, and what is done."""
-        if isinstance(one.detail, EndpointSpec):
-            return self._add(one, one.detail, owns)
-        if isinstance(one.detail, EndpointChange):
-            return self._change(one, one.detail, owns)
-        assert isinstance(one.detail, str)
-        port = _port(self._topology, one.host, one.detail, one.where)
-        own = _at(owns, one.detail)
-        address = str((port if own is None else own.port).ip)
-        number = 0 if own is None or own.id is None else own.id
-        rest = [other for other in owns if other is not own]
-        return rest, None, RemoveEndpoint(netns=one.host, address=address, id=number)
+        if isinstance(happening.detail, EndpointSpec):
+            return self._add(happening, happening.detail, endpoints)
+        if isinstance(happening.detail, EndpointChange):
+            return self._change(happening, happening.detail, endpoints)
+        assert isinstance(happening.detail, str)
+        port = _port(self._topology, happening.host, happening.detail, happening.where)
+        endpoint = _endpoint_at(endpoints, happening.detail)
+        address = str((port if endpoint is None else endpoint.port).ip)
+        number = 0 if endpoint is None or endpoint.id is None else endpoint.id
+        rest = [other for other in endpoints if other is not endpoint]
+        return rest, None, RemoveEndpoint(netns=happening.host, address=address, id=number)
 
     def _add(
-        self, one: HostHappening, spec: EndpointSpec, owns: list[HostEndpoint]
+        self, happening: HostHappening, spec: EndpointSpec, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], HostEndpoint, AddEndpoint]:
-        own = _own(self._topology, one.host, spec, one.where)
-        used = self._used[one.host]
-        if own.id is None:
-            own = replace(own, id=next(n for n in range(1, 256) if n not in used))
-        after = [*owns, own]
-        _refuse_clashes(self._topology, one.host, after, [(*one.where, "link")] * len(after))
-        used.add(own.id)
-        return after, own, AddEndpoint(netns=one.host, endpoint=planned(own))
+        endpoint = _host_endpoint(self._topology, happening.host, spec, happening.where)
+        used = self._used[happening.host]
+        if endpoint.id is None:
+            endpoint = replace(endpoint, id=next(n for n in range(1, 256) if n not in used))
+        after = [*endpoints, endpoint]
+        _refuse_clashes(self._topology, happening.host, after, [(*happening.where, "link")] * len(after))
+        used.add(endpoint.id)
+        return after, endpoint, AddEndpoint(netns=happening.host, endpoint=planned(endpoint))
 
     def _change(
-        self, one: HostHappening, change: EndpointChange, owns: list[HostEndpoint]
+        self, happening: HostHappening, change: EndpointChange, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], None, ChangeEndpoint]:
         name = change.link or change.address or ""
-        own = _at(owns, name)
-        if own is None:
-            what = (
-                f"{one.host} has no endpoint at {name} at {Duration(one.at)}; add one first, or give it one under "
-                f"mptcp.endpoints.{one.host}"
+        endpoint = _endpoint_at(endpoints, name)
+        if endpoint is None:
+            message = (
+                f"{happening.host} has no endpoint at {name} at {Duration(happening.at)}; add one first, or give it "
+                f"one under mptcp.endpoints.{happening.host}"
             )
             raise error_at(
-                self._topology.scenario, [((*one.where, "link" if change.link else "address"), what)]
+                self._topology.scenario, [((*happening.where, "link" if change.link else "address"), message)]
             )
-        flags = [flag for flag in own.flags if flag not in ("backup", "fullmesh")]
+        flags = [flag for flag in endpoint.flags if flag not in ("backup", "fullmesh")]
         for flag in ("backup", "fullmesh"):
             wanted = getattr(change, flag)
-            if wanted if wanted is not None else flag in own.flags:
+            if wanted if wanted is not None else flag in endpoint.flags:
                 flags.append(flag)
         if "fullmesh" in flags and "signal" in flags:
-            what = f"the endpoint of {one.host} at {name} is announced (signal), and fullmesh is for what connects"
-            raise error_at(self._topology.scenario, [((*one.where, "fullmesh"), what)])
-        changed = replace(own, flags=tuple(flags))
-        after = [changed if other is own else other for other in owns]
-        assert own.id is not None  # all are numbered
+            message = (
+                f"the endpoint of {happening.host} at {name} is announced (signal), and fullmesh is for what "
+                "connects"
+            )
+            raise error_at(self._topology.scenario, [((*happening.where, "fullmesh"), message)])
+        changed = replace(endpoint, flags=tuple(flags))
+        after = [changed if other is endpoint else other for other in endpoints]
+        assert endpoint.id is not None  # all are numbered
         action = ChangeEndpoint(
-            netns=one.host,
-            address=str(own.port.ip),
-            id=own.id,
+            netns=happening.host,
+            address=str(endpoint.port.ip),
+            id=endpoint.id,
             backup="backup" in flags,
             fullmesh="fullmesh" in flags,
         )
@@ -171,39 +184,41 @@ def given(topology: Topology, host: str) -> list[HostEndpoint]:
     """The endpoints that a scenario gives a host at first. Raises ScenarioError where the kernel would refuse them."""
     specs = topology.scenario.mptcp.endpoints[host]
     here: list[Where] = [("mptcp", "endpoints", host, i) for i in range(len(specs))]
-    owns = [_own(topology, host, spec, where) for spec, where in zip(specs, here, strict=True)]
-    _refuse_clashes(topology, host, owns, here)
-    return owns
+    endpoints = [_host_endpoint(topology, host, spec, where) for spec, where in zip(specs, here, strict=True)]
+    _refuse_clashes(topology, host, endpoints, here)
+    return endpoints
 
 
 def changed_ports(topology: Topology, host: str) -> set[Port]:
     """The interfaces of a host whose endpoints events change: one with the initial subflow needs an endpoint, too."""
-    found: set[Port] = set()
-    for one in host_happenings(topology.scenario.events):
-        if one.host == host and isinstance(one.detail, EndpointChange):
+    ports: set[Port] = set()
+    for happening in host_happenings(topology.scenario.events):
+        if happening.host == host and isinstance(happening.detail, EndpointChange):
             name, field = (
-                one.detail.link or one.detail.address or "",
-                "link" if one.detail.link else "address",
+                happening.detail.link or happening.detail.address or "",
+                "link" if happening.detail.link else "address",
             )
-            found.add(_port(topology, host, name, (*one.where, field)))
-    return found
+            ports.add(_port(topology, host, name, (*happening.where, field)))
+    return ports
 
 
-def numbered(owns: list[HostEndpoint]) -> list[HostEndpoint]:
+def numbered(endpoints: list[HostEndpoint]) -> list[HostEndpoint]:
     """The endpoints, each with an id."""
-    used = {own.id for own in owns if own.id is not None}
+    used = {endpoint.id for endpoint in endpoints if endpoint.id is not None}
     free = (number for number in range(1, 256) if number not in used)
-    return [own if own.id is not None else replace(own, id=next(free)) for own in owns]
+    return [
+        endpoint if endpoint.id is not None else replace(endpoint, id=next(free)) for endpoint in endpoints
+    ]
 
 
-def planned(own: HostEndpoint) -> Endpoint:
+def planned(endpoint: HostEndpoint) -> Endpoint:
     """An endpoint as the plan has it."""
-    assert own.id is not None  # all are numbered
-    flags = own.flags
-    return Endpoint(address=str(own.port.ip), id=own.id, flags=flags, port=own.listen)  # type: ignore[arg-type]
+    assert endpoint.id is not None  # all are numbered
+    flags = endpoint.flags
+    return Endpoint(address=str(endpoint.port.ip), id=endpoint.id, flags=flags, port=endpoint.listen)  # type: ignore[arg-type]
 
 
-def _own(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> HostEndpoint:
+def _host_endpoint(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> HostEndpoint:
     name, field = (spec.link, "link") if spec.link is not None else (spec.address or "", "address")
     return HostEndpoint(_port(topology, host, name, (*where, field)), tuple(spec.flags), spec.id, spec.port)
 
@@ -211,18 +226,18 @@ def _own(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> Hos
 def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
     """The interface of a host on a link, or with an address."""
     for port in topology.ports[host]:
-        if _fits(port, name):
+        if _is_at(port, name):
             return port
     have = ", ".join(str(port.ip) for port in topology.ports[host])
     raise error_at(topology.scenario, [(where, f"{host} has no address {name}; it has {have}")])
 
 
-def _at(owns: list[HostEndpoint], name: str) -> HostEndpoint | None:
-    return next((own for own in owns if _fits(own.port, name)), None)
+def _endpoint_at(endpoints: list[HostEndpoint], name: str) -> HostEndpoint | None:
+    return next((endpoint for endpoint in endpoints if _is_at(endpoint.port, name)), None)
 
 
-def _fits(port: Port, name: str) -> bool:
-    if port.wired.key == name:
+def _is_at(port: Port, name: str) -> bool:
+    if port.link.key == name:
         return True
     try:
         return ip_address(name) == port.ip
@@ -230,30 +245,38 @@ def _fits(port: Port, name: str) -> bool:
         return False
 
 
-def _refuse_clashes(topology: Topology, host: str, owns: list[HostEndpoint], places: list[Where]) -> None:
+def _refuse_clashes(
+    topology: Topology, host: str, endpoints: list[HostEndpoint], places: list[Where]
+) -> None:
     """The kernel takes an address once (with several ports, once each), an id once, and eight endpoints."""
     seen: set[object] = set()
-    for own, where in zip(owns, places, strict=True):
-        key = (own.port, own.listen)
-        what = None
+    for endpoint, where in zip(endpoints, places, strict=True):
+        key = (endpoint.port, endpoint.listen)
+        message = None
         if key in seen:
-            what = f"{host} has an endpoint at {own.port.ip} already; leave one out, or change its flags"
-        elif own.id is not None and own.id in seen:
-            what = f"{host} has an endpoint with id {own.id} already; choose another, or leave the id out"
-        elif len(owns) > MAX_ENDPOINTS:
-            what = f"{host} would have {len(owns)} endpoints; the kernel takes at most {MAX_ENDPOINTS}"
-        if what is not None:
-            raise error_at(topology.scenario, [(where, what)])
-        seen |= {key, own.id} - {None}
+            message = (
+                f"{host} has an endpoint at {endpoint.port.ip} already; leave one out, or change its flags"
+            )
+        elif endpoint.id is not None and endpoint.id in seen:
+            message = (
+                f"{host} has an endpoint with id {endpoint.id} already; choose another, or leave the id out"
+            )
+        elif len(endpoints) > MAX_ENDPOINTS:
+            message = (
+                f"{host} would have {len(endpoints)} endpoints; the kernel takes at most {MAX_ENDPOINTS}"
+            )
+        if message is not None:
+            raise error_at(topology.scenario, [(where, message)])
+        seen |= {key, endpoint.id} - {None}
 
 
-def _text(one: HostHappening, action: Action) -> str:
+def _text(happening: HostHappening, action: Action) -> str:
     """`phone: endpoint 10.0.1.1 is backup`, in words for marks in figures."""
     match action:
         case AddEndpoint(endpoint=endpoint):
             words = f"endpoint {endpoint.address} comes ({', '.join(endpoint.flags)})"
         case ChangeEndpoint():
-            asked = {flag: getattr(one.detail, flag) for flag in ("backup", "fullmesh")}
+            asked = {flag: getattr(happening.detail, flag) for flag in ("backup", "fullmesh")}
             flags = [flag if on else f"no {flag}" for flag, on in asked.items() if on is not None]
             words = f"endpoint {action.address}: {', '.join(flags)}"
         case RemoveEndpoint():
@@ -262,4 +285,4 @@ def _text(one: HostHappening, action: Action) -> str:
             words = f"limits: {action.subflows} subflows, {action.add_addr_accepted} announcements accepted"
         case SetSysctl():
             words = f"{action.path.replace('/', '.')} = {action.value}"
-    return f"{one.host}: {words}"
+    return f"{happening.host}: {words}"

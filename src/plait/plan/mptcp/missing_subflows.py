@@ -45,100 +45,114 @@ class MissingSubflow:
 
 def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> list[MissingSubflow]:
     """What an MPTCP entry of the traffic will lack; `entries` are all those of MPTCP."""
-    ends = entry.ends
-    wrong = list(_on_the_wrong_side(manager, ends, entries))
-    left_out = [one for one in _left_out(manager, entry) if one.address not in {w.address for w in wrong}]
-    limits = [] if manager.is_agent else list(_limits(manager, ends))
-    return [*limits, *_without_route(manager, ends), *_behind_announcements(manager, ends), *wrong, *left_out]
+    initial = entry.initial
+    wrong = list(_on_the_wrong_side(manager, initial, entries))
+    left_out = [
+        missing
+        for missing in _without_endpoint(manager, entry)
+        if missing.address not in {other.address for other in wrong}
+    ]
+    limits = [] if manager.is_agent else list(_limits(manager, initial))
+    return [
+        *limits,
+        *_without_route(manager, initial),
+        *_behind_announcements(manager, initial),
+        *wrong,
+        *left_out,
+    ]
 
 
-def _limits(manager: PathManager, ends: InitialSubflow) -> Iterator[MissingSubflow]:
-    def announced(moment: PathManagerState) -> int:
-        return len(moment.announced(ends))
+def _limits(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
+    def announced(state: PathManagerState) -> int:
+        return len(state.announced(initial))
 
-    def wanted(moment: PathManagerState) -> int:
-        return len(moment.wanted(ends, moment.limits[ends.client][1])) - 1
+    def wanted(state: PathManagerState) -> int:
+        return len(state.wanted(initial, state.limits[initial.client][1])) - 1
 
-    yield from _below(manager, ends.client, Reason.ADD_ADDR_LIMIT, announced)
-    yield from _below(manager, ends.client, Reason.SUBFLOW_LIMIT, wanted)
-    yield from _below(manager, ends.server, Reason.SUBFLOW_LIMIT, wanted)
+    yield from _limit_below(manager, initial.client, Reason.ADD_ADDR_LIMIT, announced)
+    yield from _limit_below(manager, initial.client, Reason.SUBFLOW_LIMIT, wanted)
+    yield from _limit_below(manager, initial.server, Reason.SUBFLOW_LIMIT, wanted)
 
 
-def _below(
+def _limit_below(
     manager: PathManager, host: str, reason: Reason, needed: Callable[[PathManagerState], int]
 ) -> Iterator[MissingSubflow]:
     """A limit of a host that is lower than what is needed, at the time when most is."""
     place = int(reason is Reason.ADD_ADDR_LIMIT)
     field = ("subflows", "add_addr_accepted")[place]
-    moments = [(needed(moment), moment.limits[host][place]) for moment in manager.undisturbed(host)]
-    most, limit = max((one for one in moments if one[1] < one[0]), default=(0, 0))
+    moments = [(needed(state), state.limits[host][place]) for state in manager.undisturbed(host)]
+    most, limit = max((pair for pair in moments if pair[1] < pair[0]), default=(0, 0))
     if most:
         yield MissingSubflow(
             reason, host, None, ("mptcp", "limits", host, field), {"limit": limit, "needed": most}
         )
 
 
-def _sides(ends: InitialSubflow) -> tuple[tuple[str, int, set[str], Reason], ...]:
+def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Reason], ...]:
     """Host, place in a pair, the flags by which a subflow comes from or to it, and what it lacks without."""
     return (
-        (ends.client, 0, {"subflow", "fullmesh"}, Reason.NO_ENDPOINT),
-        (ends.server, 1, {"signal"}, Reason.NO_SIGNAL),
+        (initial.client, 0, {"subflow", "fullmesh"}, Reason.NO_ENDPOINT),
+        (initial.server, 1, {"signal"}, Reason.NO_SIGNAL),
     )
 
 
-def _without_route(manager: PathManager, ends: InitialSubflow) -> Iterator[MissingSubflow]:
+def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
     """Endpoints that were given, and of which no attempt can arrive."""
-    attempts = manager.attempts(ends, len(manager.announced(ends)))
-    for host, side, flags, _ in _sides(ends):
-        for where, own in manager.given(host) or ():
-            if flags & set(own.flags) and own.port is not ends.initial[side]:
-                mine = [pair for pair in attempts if pair[side] is own.port]
+    attempts = manager.attempts(initial, len(manager.announced(initial)))
+    for host, side, flags, _ in _sides(initial):
+        for where, endpoint in manager.given(host) or ():
+            if flags & set(endpoint.flags) and endpoint.port is not initial.pair[side]:
+                mine = [pair for pair in attempts if pair[side] is endpoint.port]
                 if not any(map(manager.usable, mine)):
-                    yield MissingSubflow(Reason.NO_ROUTE, host, str(own.port.ip), where)
+                    yield MissingSubflow(Reason.NO_ROUTE, host, str(endpoint.port.ip), where)
 
 
-def _behind_announcements(manager: PathManager, ends: InitialSubflow) -> Iterator[MissingSubflow]:
+def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
     """Endpoints that come in the course of a connection: the kernel connects them to its first address only.
 
     Announcements that have arrived by then are not used again, except with `fullmesh` those that a subflow uses.
     """
     for event in manager.events:
-        own = event.own
-        if own is None or event.host != ends.client or own.port is ends.initial[0]:
+        endpoint = event.endpoint
+        if endpoint is None or event.host != initial.client or endpoint.port is initial.pair[0]:
             continue
-        if {"subflow", "fullmesh"} & set(own.flags) and not manager.usable((own.port, ends.initial[1])):
-            yield MissingSubflow(Reason.ONLY_ANNOUNCED, ends.client, str(own.port.ip), event.where)
+        if {"subflow", "fullmesh"} & set(endpoint.flags) and not manager.usable(
+            (endpoint.port, initial.pair[1])
+        ):
+            yield MissingSubflow(Reason.ONLY_ANNOUNCED, initial.client, str(endpoint.port.ip), event.where)
 
 
-def _left_out(manager: PathManager, entry: Entry) -> Iterator[MissingSubflow]:
+def _without_endpoint(manager: PathManager, entry: Entry) -> Iterator[MissingSubflow]:
     """Interfaces without an endpoint where endpoints are given, although some links are reached through them alone."""
-    ends = entry.ends
-    every = manager.wanted(ends, len(manager.announced(ends)))
+    initial = entry.initial
+    every = manager.wanted(initial, len(manager.announced(initial)))
     crossed = {name for pair in every for name in manager.crossed(pair)}
-    for host, side, flags, reason in _sides(ends):
+    for host, side, flags, reason in _sides(initial):
         given = manager.given(host)
         if given is None:
             continue
-        named = {ends.initial[side], *(own.port for _, own in given if flags & set(own.flags))}
+        named = {initial.pair[side], *(endpoint.port for _, endpoint in given if flags & set(endpoint.flags))}
         lost = {pair[side] for pair in entry.usable if not crossed.issuperset(manager.crossed(pair))}
         for port in sorted(lost - named, key=lambda port: port.ifname):
             yield MissingSubflow(reason, host, str(port.ip), ("mptcp", "endpoints", host))
 
 
 def _on_the_wrong_side(
-    manager: PathManager, ends: InitialSubflow, entries: Collection[Entry]
+    manager: PathManager, initial: InitialSubflow, entries: Collection[Entry]
 ) -> Iterator[MissingSubflow]:
     """A host that only listens opens no subflow that arrives; one that only connects announces to nobody's use.
 
     The kernel tries both all the same: the other side has no listener on the port that it would be.
     """
-    connect = {entry.ends.client for entry in entries}
-    listen = {entry.ends.server for entry in entries}
-    for host, flag, initial, others in (
-        (ends.server, "subflow", ends.initial[1], connect),
-        (ends.client, "signal", ends.initial[0], listen),
+    connect = {entry.initial.client for entry in entries}
+    listen = {entry.initial.server for entry in entries}
+    for host, flag, first_port, others in (
+        (initial.server, "subflow", initial.pair[1], connect),
+        (initial.client, "signal", initial.pair[0], listen),
     ):
-        for where, own in manager.given(host) or ():
-            useless = set(own.flags) - {"backup", "fullmesh"} == {flag} and own.port is not initial
+        for where, endpoint in manager.given(host) or ():
+            useless = (
+                set(endpoint.flags) - {"backup", "fullmesh"} == {flag} and endpoint.port is not first_port
+            )
             if useless and host not in others:
-                yield MissingSubflow(Reason.WRONG_SIDE, host, str(own.port.ip), (*where, "flags"))
+                yield MissingSubflow(Reason.WRONG_SIDE, host, str(endpoint.port.ip), (*where, "flags"))

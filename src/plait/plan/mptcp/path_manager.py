@@ -37,14 +37,14 @@ class PathManager:
         self._routing = routing
         self._settings = topology.scenario.mptcp
         hosts = topology.scenario.network.hosts
-        first = {host: host_events.numbered(self._of(host, flows)) for host in hosts}
+        first = {host: host_events.numbered(self._endpoints_of(host, flows)) for host in hosts}
         states = States(topology, first)
         most = dict.fromkeys(hosts, (MAX_SUBFLOWS, MAX_SUBFLOWS))
-        self._moments = [PathManagerState(routing, endpoints, most) for endpoints in states.endpoints]
+        self._states = [PathManagerState(routing, endpoints, most) for endpoints in states.endpoints]
         limits = {host: self._limit(host, flows) for host in hosts}
         self.events: list[HostEvent] = list(states.events(limits))
         """What happens to hosts, in the order of time."""
-        self._moments = [
+        self._states = [
             PathManagerState(routing, endpoints, now)
             for endpoints, now in zip(states.endpoints, states.limits(limits), strict=True)
         ]
@@ -58,84 +58,84 @@ class PathManager:
         """What to set in each host that has endpoints, or to which a limit other than none applies."""
         if self.is_agent:
             return []
-        first = self._moments[0]
+        first = self._states[0]
         return [
             Mptcp(
                 netns=host,
                 subflows=first.limits[host][0],
                 add_addr_accepted=first.limits[host][1],
-                endpoints=tuple(host_events.planned(own) for own in endpoints),
+                endpoints=tuple(host_events.planned(endpoint) for endpoint in endpoints),
             )
             for host, endpoints in first.endpoints.items()
             if endpoints or any(first.limits[host])
         ]
 
-    def pairs(self, ends: InitialSubflow) -> list[Pair]:
+    def pairs(self, initial: InitialSubflow) -> list[Pair]:
         """The pairs of interfaces that a flow's subflows take at some time, the initial one first."""
-        return list(dict.fromkeys(pair for moment in self._moments for pair in moment.pairs(ends)))
+        return list(dict.fromkeys(pair for state in self._states for pair in state.pairs(initial)))
 
-    def wanted(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
+    def wanted(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
-        found = (pair for moment in self._moments for pair in moment.wanted(ends, accepted))
-        return list(dict.fromkeys(found))
+        pairs = (pair for state in self._states for pair in state.wanted(initial, accepted))
+        return list(dict.fromkeys(pairs))
 
-    def attempts(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
+    def attempts(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
-        found = (pair for moment in self._moments for pair in moment.attempts(ends, accepted))
-        return list(dict.fromkeys(found))
+        pairs = (pair for state in self._states for pair in state.attempts(initial, accepted))
+        return list(dict.fromkeys(pairs))
 
-    def announced(self, ends: InitialSubflow) -> list[Port]:
+    def announced(self, initial: InitialSubflow) -> list[Port]:
         """The addresses that the server announces at some time."""
-        return list(dict.fromkeys(port for moment in self._moments for port in moment.announced(ends)))
+        return list(dict.fromkeys(port for state in self._states for port in state.announced(initial)))
 
     def undisturbed(self, host: str) -> list[PathManagerState]:
         """The moments until an event sets the limits of a host: whoever does that knows what they are for."""
-        first = self._moments[0].limits[host]
-        others = (i for i, moment in enumerate(self._moments) if moment.limits[host] != first)
-        return self._moments[: next(others, None)]
+        first = self._states[0].limits[host]
+        others = (i for i, state in enumerate(self._states) if state.limits[host] != first)
+        return self._states[: next(others, None)]
 
-    def is_backup(self, ends: InitialSubflow, pair: Pair) -> bool:
+    def is_backup(self, initial: InitialSubflow, pair: Pair) -> bool:
         """Whether the subflow between them is for times when there is no other, whenever it is there."""
-        there = [moment for moment in self._moments if pair in moment.pairs(ends)] or self._moments[:1]
-        return all(moment.is_backup(ends, pair) for moment in there)
+        there = [state for state in self._states if pair in state.pairs(initial)] or self._states[:1]
+        return all(state.is_backup(initial, pair) for state in there)
 
     def given(self, host: str) -> list[tuple[tuple[str | int, ...], HostEndpoint]] | None:
         """The endpoints that the scenario gives a host, now or later, each with its place; None: they are derived."""
         if host not in self._settings.endpoints:
             return None
         here = (("mptcp", "endpoints", host, i) for i in range(len(self._settings.endpoints[host])))
-        return [*zip(here, self._moments[0].endpoints[host], strict=True), *self._added(host)]
+        return [*zip(here, self._states[0].endpoints[host], strict=True), *self._added(host)]
 
     def settings(self) -> list[SetSysctl]:
         """The kernel settings that change."""
         return [event.action for event in self.events if isinstance(event.action, SetSysctl)]
 
-    def joins(self, ends: InitialSubflow) -> tuple[Join, ...]:
+    def joins(self, initial: InitialSubflow) -> tuple[Join, ...]:
         """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
         if not self.is_agent:
             return ()
-        pairs, each = self.pairs(ends), self._settings.subflows_per_path
+        pairs, each = self.pairs(initial), self._settings.subflows_per_path
         if len(pairs) * each > MAX_JOINED:
-            what = (
-                f"{each} subflows over each of the {len(pairs)} pairs of addresses of {ends.client} and {ends.server} "
-                f"are {len(pairs) * each}; a connection has at most {MAX_JOINED}"
+            message = (
+                f"{each} subflows over each of the {len(pairs)} pairs of addresses of {initial.client} and "
+                f"{initial.server} are {len(pairs) * each}; a connection has at most {MAX_JOINED}"
             )
-            raise error_at(self._topology.scenario, [(("mptcp", "subflows_per_path"), what)])
+            raise error_at(self._topology.scenario, [(("mptcp", "subflows_per_path"), message)])
         ids = {port: i for i, port in enumerate(dict.fromkeys(port for port, _ in pairs))}
         return tuple(
             Join(
                 client_address=str(client.ip),
                 server_address=str(server.ip),
                 id=ids[client],
-                backup=self.is_backup(ends, (client, server)),
-                count=each - ((client, server) == ends.initial),
+                backup=self.is_backup(initial, (client, server)),
+                count=each - ((client, server) == initial.pair),
             )
             for client, server in pairs
         )
 
     def usable(self, pair: Pair) -> bool:
         """Whether packets arrive, both ways."""
-        return self._moments[0].usable(pair)
+        return self._states[0].usable(pair)
 
     def crossed(self, pair: Pair) -> set[str]:
         """The directions of links that packets take on the way there; none when they do not arrive."""
@@ -145,30 +145,32 @@ class PathManager:
     def _added(self, host: str) -> list[tuple[tuple[str | int, ...], HostEndpoint]]:
         """The endpoints that come later."""
         return [
-            (event.where, event.own) for event in self.events if event.own is not None and event.host == host
+            (event.where, event.endpoint)
+            for event in self.events
+            if event.endpoint is not None and event.host == host
         ]
 
-    def _of(self, host: str, flows: list[InitialSubflow]) -> list[HostEndpoint]:
+    def _endpoints_of(self, host: str, flows: list[InitialSubflow]) -> list[HostEndpoint]:
         """The endpoints of a host: as given, or derived from its part in the flows."""
         if host in self._settings.endpoints:
             return host_events.given(self._topology, host)
         flags: dict[Port, set[str]] = {}
         changed = host_events.changed_ports(self._topology, host)
-        for ends in flows:
-            for node, flag, initial in (
-                (ends.client, "subflow", ends.initial[0]),
-                (ends.server, "signal", ends.initial[1]),
+        for initial in flows:
+            for node, flag, first_port in (
+                (initial.client, "subflow", initial.pair[0]),
+                (initial.server, "signal", initial.pair[1]),
             ):
                 if node == host:
                     for port in self._topology.ports[host]:
-                        if port is not initial or port in changed:
+                        if port is not first_port or port in changed:
                             flags.setdefault(port, set()).add(flag)
         if len(flags) > MAX_ENDPOINTS:
-            what = (
+            message = (
                 f"{host} would need {len(flags)} MPTCP endpoints and the kernel takes {MAX_ENDPOINTS}; choose them "
                 f"under mptcp.endpoints.{host}, or give {host} fewer links"
             )
-            raise error_at(self._topology.scenario, [(("network", "hosts", host), what)])
+            raise error_at(self._topology.scenario, [(("network", "hosts", host), message)])
         return [
             HostEndpoint(port, tuple(sorted(flags[port])))
             for port in self._topology.ports[host]
@@ -178,21 +180,23 @@ class PathManager:
     def _limit(self, host: str, flows: list[InitialSubflow]) -> tuple[int, int]:
         """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows, at any time."""
         given = self._settings.limits.get(host)
-        mine = [ends for ends in flows if host in (ends.client, ends.server)]
+        mine = [initial for initial in flows if host in (initial.client, initial.server)]
         subflows = max(
             (
-                len(moment.pairs(ends)) - 1 + (moment.in_vain(ends) if host == ends.server else 0)
-                for moment in self._moments
-                for ends in mine
+                len(state.pairs(initial))
+                - 1
+                + (state.unanswered_subflows(initial) if host == initial.server else 0)
+                for state in self._states
+                for initial in mine
             ),
             default=0,
         )
         accepted = max(
             (
-                sum("signal" in own.flags for own in moment.endpoints[ends.server])
-                for moment in self._moments
-                for ends in mine
-                if ends.client == host
+                sum("signal" in endpoint.flags for endpoint in state.endpoints[initial.server])
+                for state in self._states
+                for initial in mine
+                if initial.client == host
             ),
             default=0,
         )

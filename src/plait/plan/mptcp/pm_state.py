@@ -29,7 +29,7 @@ class InitialSubflow:
 
     client: str
     server: str
-    initial: Pair
+    pair: Pair
 
 
 @dataclass(frozen=True)
@@ -52,59 +52,67 @@ class PathManagerState:
     limits: dict[str, tuple[int, int]]
     """(subflows, add_addr_accepted)."""
 
-    def pairs(self, ends: InitialSubflow) -> list[Pair]:
+    def pairs(self, initial: InitialSubflow) -> list[Pair]:
         """The pairs of interfaces that a flow's subflows take, the initial one first."""
-        subflows, accepted = self.limits[ends.client]
-        subflows = min(subflows, self.limits[ends.server][0])
-        return self.wanted(ends, accepted)[: 1 + subflows]
+        subflows, accepted = self.limits[initial.client]
+        subflows = min(subflows, self.limits[initial.server][0])
+        return self.wanted(initial, accepted)[: 1 + subflows]
 
-    def wanted(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
+    def wanted(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
-        pairs = [ends.initial, *filter(self.usable, self.attempts(ends, accepted))]
+        pairs = [initial.pair, *filter(self.usable, self.attempts(initial, accepted))]
         return list(dict.fromkeys(pairs))
 
-    def attempts(self, ends: InitialSubflow, accepted: int) -> list[Pair]:
+    def attempts(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
         """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
-        mesh = [own.port for own in self.endpoints[ends.client] if "fullmesh" in own.flags]
+        mesh = [endpoint.port for endpoint in self.endpoints[initial.client] if "fullmesh" in endpoint.flags]
         plain = [
-            own.port for own in self.endpoints[ends.client] if "subflow" in own.flags and own.port not in mesh
+            endpoint.port
+            for endpoint in self.endpoints[initial.client]
+            if "subflow" in endpoint.flags and endpoint.port not in mesh
         ]
-        tried = [(port, ends.initial[1]) for port in (*plain, *mesh)]
-        for target in self.announced(ends)[:accepted]:
-            chosen = self.routing.reach.main_source(ends.client, target)
+        tried = [(port, initial.pair[1]) for port in (*plain, *mesh)]
+        for target in self.announced(initial)[:accepted]:
+            chosen = self.routing.reach.main_source(initial.client, target)
             meshed = [(port, target) for port in mesh if port.ip.version == target.ip.version]
             tried += meshed or ([(chosen, target)] if chosen is not None else [])
         return [pair for pair in tried if pair[0].ip.version == pair[1].ip.version]
 
-    def announced(self, ends: InitialSubflow) -> list[Port]:
+    def announced(self, initial: InitialSubflow) -> list[Port]:
         """The addresses that the server announces and to which there is no subflow from the beginning."""
-        s0 = ends.initial[1]
+        s0 = initial.pair[1]
         # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
         families = (4,) if s0.ip.version == 4 else (4, 6)
         return [
-            own.port
-            for own in self.endpoints[ends.server]
-            if "signal" in own.flags and own.port is not s0 and own.port.ip.version in families
+            endpoint.port
+            for endpoint in self.endpoints[initial.server]
+            if "signal" in endpoint.flags and endpoint.port is not s0 and endpoint.port.ip.version in families
         ]
 
-    def in_vain(self, ends: InitialSubflow) -> int:
+    def unanswered_subflows(self, initial: InitialSubflow) -> int:
         """So many subflows the server opens at most, which nothing answers: they use up its limit until then.
 
         A host that is only connected to opens none, unless it is given endpoints for that.
         """
-        c0 = ends.initial[0]
-        own = [own.port for own in self.endpoints[ends.server] if {"subflow", "fullmesh"} & set(own.flags)]
-        announced = [
-            own for own in self.endpoints[ends.client] if "signal" in own.flags and own.port is not c0
+        c0 = initial.pair[0]
+        connecting = [
+            endpoint.port
+            for endpoint in self.endpoints[initial.server]
+            if {"subflow", "fullmesh"} & set(endpoint.flags)
         ]
-        return sum(self.usable((port, c0)) for port in own) + len(announced)
+        announced = [
+            endpoint
+            for endpoint in self.endpoints[initial.client]
+            if "signal" in endpoint.flags and endpoint.port is not c0
+        ]
+        return sum(self.usable((port, c0)) for port in connecting) + len(announced)
 
-    def is_backup(self, ends: InitialSubflow, pair: Pair) -> bool:
+    def is_backup(self, initial: InitialSubflow, pair: Pair) -> bool:
         """Whether either end wants the subflow between them for times when there is no other."""
         return any(
-            own.port is port and "backup" in own.flags
-            for host, port in zip((ends.client, ends.server), pair, strict=True)
-            for own in self.endpoints[host]
+            endpoint.port is port and "backup" in endpoint.flags
+            for host, port in zip((initial.client, initial.server), pair, strict=True)
+            for endpoint in self.endpoints[host]
         )
 
     def usable(self, pair: Pair) -> bool:

@@ -61,12 +61,12 @@ def _given(topology: Topology, port: Port) -> list[IPv4Interface | IPv6Interface
     """The addresses that the scenario gives to a port, of all families."""
     network = topology.scenario.network
     node = network.hosts.get(port.node) or network.routers[port.node]
-    return [ip_interface(text) for text in node.addresses.get(port.wired.key, ())]
+    return [ip_interface(text) for text in node.addresses.get(port.link.key, ())]
 
 
 def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
     """Gives ports the addresses that the scenario gives them; returns the subnets that follow."""
-    found: list[Found] = []
+    mistakes: list[Found] = []
     subnets: dict[Segment, AnyNetwork] = {}
     for segment in topology.segments:
         for port in segment.ports:
@@ -76,10 +76,13 @@ def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
                 port.address = interface
                 subnet = subnets.setdefault(segment, interface.network)
                 if interface.network != subnet:
-                    what = f"'{interface}' is not in {subnet}, the subnet of others on the same segment; use one subnet"
-                    found.append((_field(topology, port), what))
-    if found:
-        raise error_at(topology.scenario, found)
+                    message = (
+                        f"'{interface}' is not in {subnet}, the subnet of others on the same segment; use one "
+                        "subnet"
+                    )
+                    mistakes.append((_field(topology, port), message))
+    if mistakes:
+        raise error_at(topology.scenario, mistakes)
     return subnets
 
 
@@ -87,7 +90,7 @@ def _field(topology: Topology, port: Port) -> tuple[str | int, ...]:
     """The field of the scenario where the port's address is, or would be, given."""
     network = topology.scenario.network
     kind = "hosts" if port.node in network.hosts else "routers"
-    return ("network", kind, port.node, "addresses", port.wired.key)
+    return ("network", kind, port.node, "addresses", port.link.key)
 
 
 def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
@@ -99,28 +102,28 @@ def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
             for net in subnets.values()
             if net.version == version
         )
-        at = int(space.network_address)
+        address = int(space.network_address)
         for segment in topology.segments:
             if segment in subnets or segment.version != version:
                 continue
             bits = (len(segment.ports) + 1).bit_length()
             size = 1 << max(apart, bits)
-            at = _free(at, size, taken)
-            if at + size - 1 > int(space.broadcast_address):
-                what = f"{space} is too small for all segments; give some of them addresses of your own"
-                raise error_at(topology.scenario, [(("network", "links"), what)])
-            subnets[segment] = ip_network((at, space.max_prefixlen - max(host_bits, bits)))
-            at += size
+            address = _free(address, size, taken)
+            if address + size - 1 > int(space.broadcast_address):
+                message = f"{space} is too small for all segments; give some of them addresses of your own"
+                raise error_at(topology.scenario, [(("network", "links"), message)])
+            subnets[segment] = ip_network((address, space.max_prefixlen - max(host_bits, bits)))
+            address += size
 
 
-def _free(at: int, size: int, taken: list[tuple[int, int]]) -> int:
+def _free(address: int, size: int, taken: list[tuple[int, int]]) -> int:
     """The first multiple of `size` from `at` on, with as much room before what is taken; forgets what lies behind."""
-    at = -(-at // size) * size
-    while taken and taken[0][0] < at + size:
+    address = -(-address // size) * size
+    while taken and taken[0][0] < address + size:
         _, last = taken.pop(0)
-        if last >= at:
-            at = -(-(last + 1) // size) * size
-    return at
+        if last >= address:
+            address = -(-(last + 1) // size) * size
+    return address
 
 
 def _fill(topology: Topology, subnet: AnyNetwork, ports: list[Port]) -> None:
@@ -136,8 +139,8 @@ def _fill(topology: Topology, subnet: AnyNetwork, ports: list[Port]) -> None:
         while start + number in taken:
             number += 1
         if start + number >= last:
-            what = f"{subnet} is too small for the ports of its segment; use a shorter prefix"
-            raise error_at(topology.scenario, [(_field(topology, port), what)])
+            message = f"{subnet} is too small for the ports of its segment; use a shorter prefix"
+            raise error_at(topology.scenario, [(_field(topology, port), message)])
         port.address = _interface(subnet, number)
 
 
@@ -151,28 +154,28 @@ def _interface(subnet: AnyNetwork, number: int) -> IPv4Interface | IPv6Interface
 
 def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
     """No address twice, no two segments with overlapping subnets."""
-    found: list[Found] = []
+    mistakes: list[Found] = []
     seen: dict[AnyAddress, Port] = {}
     for segment in topology.segments:
         for port in segment.ports:
             other = seen.setdefault(port.ip, port)
             if other is not port:
-                what = f"{port.ip} is also the address of {other.node} on {other.wired.key}; choose another"
-                found.append((_field(topology, port), what))
+                message = f"{port.ip} is also the address of {other.node} on {other.link.key}; choose another"
+                mistakes.append((_field(topology, port), message))
     ranges = sorted(
         (
-            (net.version, int(net.network_address), int(net.broadcast_address), seg)
-            for seg, net in subnets.items()
+            (subnet.version, int(subnet.network_address), int(subnet.broadcast_address), segment)
+            for segment, subnet in subnets.items()
         ),
         key=lambda r: r[:3],
     )
     for low, high in pairwise(ranges):
         if low[0] == high[0] and high[1] <= low[2]:
             port = high[3].ports[0]
-            what = (
+            message = (
                 f"the subnet {subnets[high[3]]} overlaps {subnets[low[3]]} of the segment of {low[3].wires[0].key}; "
                 "give each segment a subnet of its own"
             )
-            found.append((_field(topology, port), what))
-    if found:
-        raise error_at(topology.scenario, found)
+            mistakes.append((_field(topology, port), message))
+    if mistakes:
+        raise error_at(topology.scenario, mistakes)

@@ -27,13 +27,13 @@ def ifname(stem: str, index: int) -> str:
 def stems(interfaces: Mapping[str, int]) -> dict[str, str]:
     """What the names of each node's interfaces begin with; `interfaces` is the number of them by node."""
     room = {node: IFNAME_MAX - len(ifname("", max(count - 1, 0))) for node, count in interfaces.items()}
-    found = {node: node for node, most in room.items() if len(node) <= most}
-    taken = set(found)
+    chosen = {node: node for node, most in room.items() if len(node) <= most}
+    taken = set(chosen)
     for node, most in room.items():
-        if node not in found:
-            found[node] = _shortened(node, most, taken)
-            taken.add(found[node])
-    return found
+        if node not in chosen:
+            chosen[node] = _shortened(node, most, taken)
+            taken.add(chosen[node])
+    return chosen
 
 
 def _shortened(node: str, most: int, taken: set[str]) -> str:
@@ -48,16 +48,16 @@ def _shortened(node: str, most: int, taken: set[str]) -> str:
 
 def mapped(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The interfaces of the nodes whose names are too long for them, by node."""
-    found: dict[str, list[str]] = {
+    renamed: dict[str, list[str]] = {
         space.name: [] for space in plan.network.namespaces if space.role != "wire"
     }
     for end in (end for veth in plan.network.veths for end in (veth.a, veth.b)):
-        if end.netns in found and not end.ifname.startswith(f"{end.netns}-eth"):
-            found[end.netns].append(end.ifname)
-    return {node: tuple(names) for node, names in found.items() if names}
+        if end.netns in renamed and not end.ifname.startswith(f"{end.netns}-eth"):
+            renamed[end.netns].append(end.ifname)
+    return {node: tuple(names) for node, names in renamed.items() if names}
 
 
-def told(plan: Plan) -> list[str]:
+def renamed_interfaces(plan: Plan) -> list[str]:
     """A line for each node whose interfaces have another name than its own."""
     return [
         f"the interfaces of {node} are called {', '.join(names[:4])}{', ..' if len(names) > 4 else ''}: Linux allows "

@@ -23,10 +23,10 @@ _SEGMENTS = {
 """For nft, which has no word for payload: what is short is taken for none."""
 
 
-def middleboxes(wired: TopologyLink) -> Iterator[Middlebox]:
+def middleboxes(link: TopologyLink) -> Iterator[Middlebox]:
     """One for each direction in which the link has one."""
-    box = wired.link.middlebox
-    for port, name in zip(wired.ports, ("forward", "backward"), strict=True):
+    box = link.spec.middlebox
+    for port, name in zip(link.ports, ("forward", "backward"), strict=True):
         if box is not None and box.direction in ("both", name):
             strip: tuple[Any, ...] = box.segments
             yield Middlebox(

@@ -47,7 +47,7 @@ class Port:
     node: str
     index: int
     """Of the node's interfaces, from 0."""
-    wired: TopologyLink
+    link: TopologyLink
     segment: Segment
     at_a: bool
     """Whether this is the end of the first node in the link's name."""
@@ -70,32 +70,32 @@ class Port:
     @property
     def far(self) -> Port:
         """The other end of the link."""
-        return self.wired.ends(self.segment)[1 if self.at_a else 0]
+        return self.link.ends(self.segment)[1 if self.at_a else 0]
 
     @property
     def conditions(self) -> Conditions:
         """Those of the link direction that leaves the node here."""
-        return self.wired.link.conditions(forward=self.at_a)
+        return self.link.spec.conditions(forward=self.at_a)
 
     @property
     def mac(self) -> str:
         """Locally administered, from the link's number and the end: nothing random, nothing shared."""
-        return mac(0, self.wired.index * 2 + (0 if self.at_a else 1))
+        return mac(0, self.link.index * 2 + (0 if self.at_a else 1))
 
     @property
     def wire_mac(self) -> str:
         """Of the veth's other end, in the namespace `wire`."""
-        return mac(1, self.wired.index * 2 + (0 if self.at_a else 1))
+        return mac(1, self.link.index * 2 + (0 if self.at_a else 1))
 
     @property
     def wire_ifname(self) -> str:
         """`w0a`: the veth's other end, in the namespace `wire`."""
-        return f"w{self.wired.index}{'a' if self.at_a else 'b'}"
+        return f"w{self.link.index}{'a' if self.at_a else 'b'}"
 
     @property
     def out(self) -> str:
         """The name of the link direction that leaves the node here."""
-        return self.wired.name.direction(forward=self.at_a)
+        return self.link.name.direction(forward=self.at_a)
 
 
 @dataclass(eq=False)
@@ -105,7 +105,7 @@ class TopologyLink:
     index: int
     key: str
     name: LinkName
-    link: LinkSpec
+    spec: LinkSpec
     ports: list[Port] = field(default_factory=list)
     """The two ends; in the first family, where there are two."""
     second: list[Port] = field(default_factory=list)
@@ -117,7 +117,7 @@ class TopologyLink:
 
     def delay_ns(self, *, forward: bool) -> int:
         """One-way delay of a direction."""
-        return int(self.link.conditions(forward=forward).delay or 0)
+        return int(self.spec.conditions(forward=forward).delay or 0)
 
 
 @dataclass(eq=False)
@@ -139,7 +139,7 @@ class Segment:
     @property
     def ports(self) -> list[Port]:
         """The ports of hosts and routers, in no particular order."""
-        return [port for wired in self.wires for port in wired.ends(self) if port.node not in self.depth]
+        return [port for link in self.wires for port in link.ends(self) if port.node not in self.depth]
 
 
 @dataclass(eq=False)
@@ -159,7 +159,7 @@ class Topology:
             port
             for router, options in self.scenario.network.routers.items()
             for port in self.ports[router]
-            if port.wired.key in options.nat and port.segment.version == 4
+            if port.link.key in options.nat and port.segment.version == 4
         }
 
 

@@ -36,22 +36,22 @@ class Fabric:
 
     def towards(self, goal: str) -> dict[str, list[Port]]:
         """By switch: its ports of the least cost towards the switch `goal`, in their order; none at `goal`."""
-        known = self._towards.get(goal)
-        if known is not None:
-            return known
+        cached = self._towards.get(goal)
+        if cached is not None:
+            return cached
         cost: dict[str, tuple[int, int]] = {}
         best: dict[str, list[Port]] = {goal: []}
         waiting = [((0, 0), goal)]
         while waiting:
-            at, switch = heapq.heappop(waiting)
+            reached, switch = heapq.heappop(waiting)
             if switch in cost:
                 continue
-            cost[switch] = at
+            cost[switch] = reached
             for port in self._between(switch):
                 before = port.far
                 if before.node not in cost:
                     step = self._step(before)
-                    heapq.heappush(waiting, ((at[0] + step[0], at[1] + step[1]), before.node))
+                    heapq.heappush(waiting, ((reached[0] + step[0], reached[1] + step[1]), before.node))
         for switch, least in cost.items():
             best[switch] = [
                 port
@@ -74,21 +74,21 @@ class Fabric:
     def every(self, source: Port, target: Port) -> list[Port]:
         """All ports that a frame may leave on its way."""
         goal = target.far.node
-        found: dict[Port, None] = {source: None}
+        leaving: dict[Port, None] = {source: None}
         waiting, seen = [source.far.node], set[str]()
         for switch in waiting:
             if switch in seen:
                 continue
             seen.add(switch)
-            found |= dict.fromkeys(self.towards(goal)[switch])
+            leaving |= dict.fromkeys(self.towards(goal)[switch])
             waiting += [port.far.node for port in self.towards(goal)[switch]]
-        return [*found, target.far]
+        return [*leaving, target.far]
 
     def _between(self, switch: str) -> Iterator[Port]:
         return (port for port in self._ports[switch] if port.far.node in self._ports)
 
     def _step(self, port: Port) -> tuple[int, int]:
-        return (port.wired.delay_ns(forward=port.at_a), 1) if self._metric == "delay" else (1, 0)
+        return (port.link.delay_ns(forward=port.at_a), 1) if self._metric == "delay" else (1, 0)
 
 
 def datapaths(topology: Topology) -> Iterator[Datapath]:
@@ -112,8 +112,8 @@ def _rules(switch: str, ports: list[Port], segment: Segment) -> Iterator[FlowRul
     fabric = segment.fabric
     assert fabric is not None  # every segment of such a switch has one
     groups: dict[tuple[str, ...], int] = {}
-    for wired in segment.wires:
-        for target in wired.ports:
+    for link in segment.wires:
+        for target in link.ports:
             if target.node in segment.depth:
                 continue
             attached = target.far.node

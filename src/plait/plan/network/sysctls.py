@@ -103,8 +103,8 @@ def of_node(scenario: Scenario, role: str, *, ipv6: bool) -> list[Setting]:
 
 def of_host(host: Host) -> list[Setting]:
     """What a host has of its own in place of what all have."""
-    own = ((SCHEDULER, host.scheduler), (CONGESTION_CONTROL, host.congestion_control))
-    return [(name, value) for name, value in own if value is not None]
+    settings = ((SCHEDULER, host.scheduler), (CONGESTION_CONTROL, host.congestion_control))
+    return [(name, value) for name, value in settings if value is not None]
 
 
 def _ipv6(*, on: bool) -> tuple[Setting, ...]:

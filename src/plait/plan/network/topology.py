@@ -26,34 +26,34 @@ def build(scenario: Scenario) -> Topology:
     network = scenario.network
     nodes = {**network.hosts, **network.switches, **network.routers}
     names = [read_link_name(key, nodes) for key in network.links]
-    groups = _groups(scenario, names)
+    groups = _segment_numbers(scenario, names)
     wires: list[TopologyLink] = []
     ports: dict[str, list[Port]] = {node: [] for node in nodes}
     segments: dict[int, Segment] = {}
-    for index, (key, link) in enumerate(network.links.items()):
+    for index, (key, spec) in enumerate(network.links.items()):
         name = names[index]
-        wired = TopologyLink(index, key, name, followed(scenario, key, link))
+        link = TopologyLink(index, key, name, followed(scenario, key, spec))
         segment = segments.setdefault(groups[index], Segment())
-        segment.wires.append(wired)
+        segment.wires.append(link)
         for node in (name.a, name.b):
-            port = Port(node, len(ports[node]), wired, segment, at_a=node == name.a)
-            wired.ports.append(port)
+            port = Port(node, len(ports[node]), link, segment, at_a=node == name.a)
+            link.ports.append(port)
             ports[node].append(port)
-        wires.append(wired)
-    _lonely(scenario, ports)
-    _too_many_ports(scenario, ports)
-    _name(ports)
+        wires.append(link)
+    _refuse_isolated_nodes(scenario, ports)
+    _refuse_large_bridges(scenario, ports)
+    _name_interfaces(ports)
     multipath = {switch for switch, options in network.switches.items() if options.openflow == "multipath"}
     for segment in segments.values():
-        _root(segment, ports, set(network.switches))
+        _build_tree(segment, ports, set(network.switches))
         if not multipath.isdisjoint(segment.depth):
             inside = {switch: ports[switch] for switch in segment.depth}
             segment.fabric = Fabric(inside, network.routing.metric)
-    _same_mtu(scenario, segments.values())
+    _refuse_mixed_mtus(scenario, segments.values())
     return Topology(scenario, wires, ports, list(segments.values()))
 
 
-def _groups(scenario: Scenario, names: list[LinkName]) -> list[int]:
+def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
     """The segment of each link, as the number of its first link. Refuses cycles of switches."""
     switches = scenario.network.switches
     parent = {switch: switch for switch in switches}
@@ -65,21 +65,21 @@ def _groups(scenario: Scenario, names: list[LinkName]) -> list[int]:
         return switch
 
     # between switches with flows of the plan's own a cycle is a choice of ways; with any other on it, an endless one
-    own = {switch for switch, options in switches.items() if options.openflow == "multipath"}
+    multipath = {switch for switch, options in switches.items() if options.openflow == "multipath"}
     for name in names:
-        if name.a in own and name.b in own:
+        if name.a in multipath and name.b in multipath:
             parent[root(name.b)] = root(name.a)
     cycles = []
     for key, name in zip(scenario.network.links, names, strict=True):
-        if name.a in switches and name.b in switches and not (name.a in own and name.b in own):
+        if name.a in switches and name.b in switches and not (name.a in multipath and name.b in multipath):
             a, b = root(name.a), root(name.b)
             if a == b:
-                what = (
+                message = (
                     f"this closes a cycle of switches ({name.a} and {name.b} are joined already); frames would "
                     "circle for ever, as switches have no spanning tree here: leave the link out, declare one of "
                     "the nodes on the cycle under routers, or give all its switches `openflow: multipath`"
                 )
-                cycles.append((("network", "links", key), what))
+                cycles.append((("network", "links", key), message))
             parent[b] = a
     if cycles:
         raise error_at(scenario, cycles)
@@ -90,34 +90,34 @@ def _groups(scenario: Scenario, names: list[LinkName]) -> list[int]:
     ]
 
 
-def _lonely(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
+def _refuse_isolated_nodes(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuses nodes without links: they are a slip, or would be unreachable."""
-    found = [
+    mistakes = [
         (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
         for kind in ("hosts", "switches", "routers")
         for node in getattr(scenario.network, kind)
         if not ports[node]
     ]
-    if found:
-        raise error_at(scenario, found)
+    if mistakes:
+        raise error_at(scenario, mistakes)
 
 
-def _too_many_ports(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
+def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuses bridges of more ports than Linux numbers (BR_MAX_PORTS of net/bridge/br_private.h; 0 is none)."""
-    found = []
+    mistakes = []
     for switch, options in scenario.network.switches.items():
         links = len(ports[switch])
         if options.openflow is None and links > BRIDGE_PORTS_MAX:
-            what = (
+            message = (
                 f"'{switch}' has {links} links, and a Linux bridge has at most {BRIDGE_PORTS_MAX} ports; spread them "
                 "over several switches, or give it `openflow: learning`"
             )
-            found.append((("network", "switches", switch), what))
-    if found:
-        raise error_at(scenario, found)
+            mistakes.append((("network", "switches", switch), message))
+    if mistakes:
+        raise error_at(scenario, mistakes)
 
 
-def _name(ports: dict[str, list[Port]]) -> None:
+def _name_interfaces(ports: dict[str, list[Port]]) -> None:
     """Gives the interfaces of every node their names."""
     stems = ifnames.stems({node: len(of_node) for node, of_node in ports.items()})
     for node, of_node in ports.items():
@@ -125,11 +125,9 @@ def _name(ports: dict[str, list[Port]]) -> None:
             port.stem = stems[node]
 
 
-def _root(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) -> None:
+def _build_tree(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) -> None:
     """Hangs the segment's switches below the first one, so that the way between two ports is found by climbing."""
-    start = next(
-        (port.node for wired in segment.wires for port in wired.ports if port.node in switches), None
-    )
+    start = next((port.node for link in segment.wires for port in link.ports if port.node in switches), None)
     if start is None:
         return
     segment.depth[start] = 0
@@ -143,20 +141,20 @@ def _root(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) ->
                 waiting.append(below.node)
 
 
-def _same_mtu(scenario: Scenario, segments: object) -> None:
+def _refuse_mixed_mtus(scenario: Scenario, segments: object) -> None:
     """Refuses a segment of several MTUs: a bridge silently drops what is too large for a port."""
-    found = []
+    mistakes = []
     for segment in segments:  # type: ignore[attr-defined]
         first = segment.wires[0]
-        for wired in segment.wires[1:]:
-            if wired.link.mtu != first.link.mtu:
-                what = (
-                    f"the MTU is {wired.link.mtu} but {first.link.mtu} on {first.key}, and switches join the two; "
+        for link in segment.wires[1:]:
+            if link.spec.mtu != first.spec.mtu:
+                message = (
+                    f"the MTU is {link.spec.mtu} but {first.spec.mtu} on {first.key}, and switches join the two; "
                     "give them the same MTU, or join them by a router"
                 )
-                found.append((("network", "links", wired.key, "mtu"), what))
-    if found:
-        raise error_at(scenario, found)
+                mistakes.append((("network", "links", link.key, "mtu"), message))
+    if mistakes:
+        raise error_at(scenario, mistakes)
 
 
 def way(source: Port, target: Port) -> list[Port]:
@@ -188,19 +186,19 @@ def every_way(source: Port, target: Port) -> list[Port]:
 
 def delay_ns(ports: list[Port]) -> int:
     """The sum of the one-way delays of the links that are left through these ports."""
-    return sum(port.wired.delay_ns(forward=port.at_a) for port in ports)
+    return sum(port.link.delay_ns(forward=port.at_a) for port in ports)
 
 
 def add_second_family(topology: Topology, segment: Segment) -> Segment:
     """Gives a segment's hosts and routers ports in a second family; returns the segment of those."""
     twin = Segment(segment.wires, segment.depth, segment.up, second=True, fabric=segment.fabric)
-    for wired in segment.wires:
-        for port in wired.ports:
+    for link in segment.wires:
+        for port in link.ports:
             if port.node in segment.depth:
-                wired.second.append(port)
+                link.second.append(port)
                 continue
-            other = Port(port.node, port.index, wired, twin, at_a=port.at_a, stem=port.stem)
-            wired.second.append(other)
+            other = Port(port.node, port.index, link, twin, at_a=port.at_a, stem=port.stem)
+            link.second.append(other)
             topology.ports[port.node].append(other)
     topology.segments.append(twin)
     return twin

@@ -68,11 +68,11 @@ def explicit_paths(topology: Topology) -> ExplicitPaths:
                 paths.named[i, j] = [(pin.source, pin.target) for pin in pins[::2]]
                 for pin in pins:
                     _add(paths, pin)
-            except _WrongPathError as wrong:
-                mistakes.append((here, str(wrong)))
+            except _WrongPathError as error:
+                mistakes.append((here, str(error)))
     if len(paths.pins) > MAX_PINS:
-        what = f"there are {len(paths.pins) // 2} paths; a network has at most {MAX_PINS // 2}"
-        mistakes.append((("traffic",), what))
+        message = f"there are {len(paths.pins) // 2} paths; a network has at most {MAX_PINS // 2}"
+        mistakes.append((("traffic",), message))
     if mistakes:
         raise error_at(topology.scenario, mistakes)
     return paths
@@ -130,7 +130,7 @@ def _leaving(topology: Topology, names: list[str], ends: tuple[str, str]) -> lis
         joined = [
             port
             for port in topology.ports[node]
-            if port.far.node == following and wanted in (None, port.wired.key) and not port.segment.second
+            if port.far.node == following and wanted in (None, port.link.key) and not port.segment.second
         ]
         if not joined:
             raise _WrongPathError(f"no link{f' {wanted}' if wanted else ''} joins {node} and {following}")
@@ -144,7 +144,7 @@ def twin(topology: Topology, port: Port, version: int) -> Port | None:
     """The port of the same interface in a family; a switch's port is the same in all."""
     if port.address is None:
         return port
-    same = (p for p in topology.ports[port.node] if p.wired is port.wired and p.segment.version == version)
+    same = (p for p in topology.ports[port.node] if p.link is port.link and p.segment.version == version)
     return next(same, None)
 
 

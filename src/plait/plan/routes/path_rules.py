@@ -24,32 +24,32 @@ _WIDTH = {4: 32, 6: 128}
 def path_rules(reach: Reach, topology: Topology) -> tuple[list[Route], list[Rule]]:
     """The routes and rules of all pins, at the nodes that would, or might, do otherwise."""
     routes: list[Route] = []
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for pin in reach.explicit.pins.values():
         for number, hop in enumerate(pin.hops):
             port, far = hop[0], hop[-1].far
             last = number == len(pin.hops) - 1
-            if _does_so(reach, topology, pin, port, None if last else far):
+            if _follows_pin(reach, topology, pin, port, None if last else far):
                 continue
-            table = FIRST_TABLE + len(found)
+            table = FIRST_TABLE + len(rules)
             width = _WIDTH[pin.source.segment.version]
             to = f"{pin.target.ip}/{width}"
             gateway = twin(topology, far, pin.source.segment.version)
             via = None if last or gateway is None else str(gateway.ip)
             routes.append(Route(netns=port.node, destination=to, device=port.ifname, via=via, table=table))
-            found.append(
+            rules.append(
                 Rule(
                     netns=port.node,
                     source=f"{pin.source.ip}/{width}",
                     destination=to,
                     table=table,
-                    priority=FIRST_PRIORITY + len(found),
+                    priority=FIRST_PRIORITY + len(rules),
                 )
             )
-    return routes, found
+    return routes, rules
 
 
-def _does_so(reach: Reach, topology: Topology, pin: Pin, port: Port, following: Port | None) -> bool:
+def _follows_pin(reach: Reach, topology: Topology, pin: Pin, port: Port, following: Port | None) -> bool:
     """Whether a node sends packets of a pin as the pin says without being told."""
     target = pin.target.segment
     nearby = reach.attached(port.node, target)

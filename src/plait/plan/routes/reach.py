@@ -82,14 +82,14 @@ class Reach:
         """The best gates out of a node through these ports of it; with ECMP all of the least cost, else one."""
         goal = self._goal(target)
         whole = len(ports) == len(self._topology.ports[ports[0].node])
-        known = self._gates.get((ports[0].node, goal)) if whole else None
-        if known is not None:
-            return known
-        own = [port for port in ports if port.segment.version == target.version]
-        found = self._best(own, self._cost(goal))
+        cached = self._gates.get((ports[0].node, goal)) if whole else None
+        if cached is not None:
+            return cached
+        usable = [port for port in ports if port.segment.version == target.version]
+        best = self._best(usable, self._cost(goal))
         if whole:
-            self._gates[ports[0].node, goal] = found
-        return found
+            self._gates[ports[0].node, goal] = best
+        return best
 
     def gate(self, ports: list[Port], target: Segment) -> Gate | None:
         """The first of the best gates; None when there is no way."""
@@ -143,23 +143,25 @@ class Reach:
         given = (s for router in routers for s in self.statics.get(router, ()) if target.ip in s.to)
         static = next(given, None)
         assert static is not None  # without given routes each hop is nearer than the one before
-        what = f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; let one of them lead on"
-        raise error_at(self._topology.scenario, [(static.where, what)])
+        message = (
+            f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; let one of them lead on"
+        )
+        raise error_at(self._topology.scenario, [(static.where, message)])
 
     def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:
         """The ports left by packets from client to server, and by the answers; None when either cannot arrive."""
         there = self.walk(client, server)
         if there is None:
             return None
-        at = server
+        start = server
         back: list[Port] = []
         for outside in reversed([port for port in there if port in self.outside]):
-            part = self.walk(at, outside) if at is server else self._onwards(at.node, outside)
+            part = self.walk(start, outside) if start is server else self._onwards(start.node, outside)
             if part is None:
                 return None
             back += part
-            at = outside
-        last = self.walk(at, client) if at is server else self._onwards(at.node, client)
+            start = outside
+        last = self.walk(start, client) if start is server else self._onwards(start.node, client)
         return None if last is None else (there, back + last)
 
     def spread(self, source: Port, target: Port) -> list[Port]:
@@ -168,21 +170,21 @@ class Reach:
             return self.explicit.pins[source, target].ports
         if source.segment is target.segment:
             return every_way(source, target)
-        found: dict[Port, None] = {}
+        leaving: dict[Port, None] = {}
         waiting = self.towards([source], target)[:1]
         seen: set[str] = set()
         for gate in waiting:
-            found |= dict.fromkeys(every_way(*gate))
+            leaving |= dict.fromkeys(every_way(*gate))
             node = gate[1].node
             if node in seen:
                 continue
             seen.add(node)
             nearby = self.attached(node, target.segment)
             if nearby is not None:
-                found |= dict.fromkeys(every_way(nearby, target))
+                leaving |= dict.fromkeys(every_way(nearby, target))
             else:
                 waiting.extend(self.towards(self._topology.ports[node], target))
-        return list(found)
+        return list(leaving)
 
     def main_source(self, host: str, target: Port) -> Port | None:
         """The interface whose address the kernel takes for a socket of `host` that is bound to none."""
@@ -200,12 +202,12 @@ class Reach:
 
     def _steps_from(self, port: Port) -> list[tuple[Port, Cost]]:
         """The routers' ports that a port reaches over its own segment, and what each costs."""
-        known = self._steps.get(port)
-        if known is None:
+        steps = self._steps.get(port)
+        if steps is None:
             gates = self.gates_of.get(port.segment, ())
-            known = [(gate, self._step(port, gate)) for gate in gates if gate.node != port.node]
-            self._steps[port] = known
-        return known
+            steps = [(gate, self._step(port, gate)) for gate in gates if gate.node != port.node]
+            self._steps[port] = steps
+        return steps
 
     def _routers_before(self, router: str, version: int) -> Iterator[tuple[Port, Port, Cost]]:
         """The ports of the routers next to a router, its own port that they meet, and what the step costs."""
@@ -219,12 +221,12 @@ class Reach:
         return port.node in self._nats and port not in self.outside
 
     def _goal(self, target: Segment) -> _Goal:
-        known = self._goals.get(target)
-        if known is None:
+        goal = self._goals.get(target)
+        if goal is None:
             gates = self.gates_of.get(target, ())
-            known = frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
-            self._goals[target] = known
-        return known
+            goal = frozenset((gate.node, self._hides(gate)) for gate in gates), target.version
+            self._goals[target] = goal
+        return goal
 
     def _best(self, ports: list[Port], costs: _Costs) -> list[Gate]:
         options = []
@@ -234,26 +236,26 @@ class Reach:
                 if cost is not None and not (hidden and gate in self.outside):
                     options.append(((cost[0] + step[0], cost[1] + step[1]), port, gate))
         least = min((option[0] for option in options), default=None)
-        best = [(port, gate) for at, port, gate in options if at == least]
+        best = [(port, gate) for cost, port, gate in options if cost == least]
         return best if self.ecmp else best[:1]
 
     def _cost(self, goal: _Goal) -> _Costs:
         """The cost from each router to the nearest of these routers in a family (Dijkstra from them outwards)."""
-        known = self._costs.get(goal)
-        if known is not None:
-            return known
+        cached = self._costs.get(goal)
+        if cached is not None:
+            return cached
         routers, version = goal
         costs: _Costs = {}
         waiting: list[tuple[Cost, str, bool]] = [((0, 0), router, hidden) for router, hidden in routers]
         heapq.heapify(waiting)
         while waiting:
-            at, router, hidden = heapq.heappop(waiting)
+            cost, router, hidden = heapq.heappop(waiting)
             if router in costs:
                 continue
-            costs[router] = at, hidden
+            costs[router] = cost, hidden
             for before, port, step in self._before[router, version]:
                 if before.node not in costs and not (hidden and port in self.outside):
-                    reached = (at[0] + step[0], at[1] + step[1])
+                    reached = (cost[0] + step[0], cost[1] + step[1])
                     heapq.heappush(waiting, (reached, before.node, self._hides(before)))
         self._costs[goal] = costs
         return costs

@@ -41,29 +41,29 @@ class _WrongRouteError(Exception):
 def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str, list[Static]]:
     """The given routes by node, the longest prefixes first. Raises ScenarioError for those that cannot be."""
     network = topology.scenario.network
-    found: list[tuple[tuple[str | int, ...], str]] = []
+    mistakes: list[tuple[tuple[str | int, ...], str]] = []
     routes: dict[str, list[Static]] = {}
     for kind, nodes in (("hosts", network.hosts), ("routers", network.routers)):
         for node, options in nodes.items():
-            own: list[Static] = []
+            given: list[Static] = []
             for i, route in enumerate(options.routes):
                 here = ("network", kind, node, "routes", i)
                 try:
-                    own += _read(topology, gates_of, node, route, here)
+                    given += _read(topology, gates_of, node, route, here)
                 except _WrongRouteError as wrong:
-                    field, what = wrong.args
-                    found.append(((*here, field), what))
+                    field, message = wrong.args
+                    mistakes.append(((*here, field), message))
             seen: set[tuple[AnyNetwork, Port]] = set()
-            for static in own:
+            for static in given:
                 if (static.to, static.gate[0]) in seen:
-                    found.append(
+                    mistakes.append(
                         (static.where, f"there is another route to {static.to} that leaves there; give one")
                     )
                 seen.add((static.to, static.gate[0]))
-            if own:
-                routes[node] = sorted(own, key=lambda static: -static.to.prefixlen)
-    if found:
-        raise error_at(topology.scenario, found)
+            if given:
+                routes[node] = sorted(given, key=lambda static: -static.to.prefixlen)
+    if mistakes:
+        raise error_at(topology.scenario, mistakes)
     return routes
 
 
@@ -79,9 +79,9 @@ def _read(
         fitting = [gate for gate in gates if gate[0].segment.version == to.version]
         if not fitting:
             raise _WrongRouteError("via", f"'{route.via[:40]}' has no address of the family of {to}")
-        own = next((p for p in topology.ports[node] if to.prefixlen and p.ip in to), None)
-        if own is not None:
-            raise _WrongRouteError("to", f"{to} holds {node}'s own address {own.ip}, which needs no route")
+        local = next((p for p in topology.ports[node] if to.prefixlen and p.ip in to), None)
+        if local is not None:
+            raise _WrongRouteError("to", f"{to} holds {node}'s own address {local.ip}, which needs no route")
         yield Static(to, fitting[0], where)
 
 
@@ -99,8 +99,8 @@ def _destinations(topology: Topology, node: str, text: str) -> list[AnyNetwork]:
     try:
         return [ip_network(text)]
     except ValueError:
-        what = f"'{text[:40]}' is neither a node, nor `default`, nor a prefix such as 10.0.5.0/24"
-        raise _WrongRouteError("to", f"{what}; {nearest(text, topology.ports)}") from None
+        message = f"'{text[:40]}' is neither a node, nor `default`, nor a prefix such as 10.0.5.0/24"
+        raise _WrongRouteError("to", f"{message}; {nearest(text, topology.ports)}") from None
 
 
 def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, via: str) -> list[Gate]:
@@ -114,7 +114,7 @@ def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, v
     ]
     if via in network.hosts:
         raise _WrongRouteError("via", f"{via} is a host, and hosts do not forward; declare it under routers")
-    named = [gate for gate in near if via in (gate[1].node, gate[0].wired.key) or _is(via, gate[1])]
+    named = [gate for gate in near if via in (gate[1].node, gate[0].link.key) or _has_address(via, gate[1])]
     if not named:
         routers = sorted({gate.node for _, gate in near})
         have = f"next to it are {', '.join(routers)}" if routers else "no router is next to it"
@@ -126,7 +126,7 @@ def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, v
     return named
 
 
-def _is(text: str, port: Port) -> bool:
+def _has_address(text: str, port: Port) -> bool:
     try:
         return ip_address(text) == port.ip
     except ValueError:

@@ -53,8 +53,8 @@ class Routing:
         network = self._topology.scenario.network
         expected = len(self.reach.routers) * len(self._ends)
         if expected > MAX_ROUTES:
-            what = f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}"
-            raise error_at(self._topology.scenario, [(("network", "routers"), what)])
+            message = f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}"
+            raise error_at(self._topology.scenario, [(("network", "routers"), message)])
         routes: list[Route] = []
         rules: list[Rule] = []
         for host in network.hosts:
@@ -70,17 +70,17 @@ class Routing:
                     )
                 )
             routes += self._main_table(host, shorten=True)
-            self._bounded(routes)
+            self._refuse_too_many_routes(routes)
         for router in self.reach.routers:
             routes += self._main_table(router, shorten=False)
-            self._bounded(routes)
+            self._refuse_too_many_routes(routes)
         pinned_routes, pinned_rules = path_rules(self.reach, self._topology)
         return routes + pinned_routes, rules + pinned_rules
 
-    def _bounded(self, routes: list[Route]) -> None:
+    def _refuse_too_many_routes(self, routes: list[Route]) -> None:
         if len(routes) > MAX_ROUTES:
-            what = f"this network needs more than {MAX_ROUTES} routes; use fewer hosts, or switches for some routers"
-            raise error_at(self._topology.scenario, [(("network", "routers"), what)])
+            message = f"this network needs more than {MAX_ROUTES} routes; use fewer hosts, or switches for some routers"
+            raise error_at(self._topology.scenario, [(("network", "routers"), message)])
 
     def _own_table(self, port: Port) -> list[Route]:
         """The table of one interface: its subnet, what routers lead to, and an end.
@@ -143,7 +143,7 @@ class Routing:
                 if all(self.reach.reaches(router, s) for s in self._ends if s.version == version)
             }
         total = Counter(segment.version for segment in self._ends)
-        found: set[tuple[str, int]] = set()
+        everywhere: set[tuple[str, int]] = set()
         for version in total:
             island = self._islands(version)
             reached = Counter(
@@ -152,19 +152,19 @@ class Routing:
                 if segment.version == version
                 for number in {island[gate.node] for gate in self.reach.gates_of.get(segment, [])}
             )
-            found |= {(router, version) for router, n in island.items() if reached[n] == total[version]}
-        return found
+            everywhere |= {(router, version) for router, n in island.items() if reached[n] == total[version]}
+        return everywhere
 
     def _islands(self, version: int) -> dict[str, int]:
         """A number for each router that is the same where packets of a family pass between them."""
         island: dict[str, int] = {}
-        for number, router in enumerate(self.reach.routers):
-            waiting = [router]
+        for number, first in enumerate(self.reach.routers):
+            waiting = [first]
             while waiting:
-                at = waiting.pop()
-                if at not in island:
-                    island[at] = number
-                    waiting += self.reach.neighbours(at, version)
+                router = waiting.pop()
+                if router not in island:
+                    island[router] = number
+                    waiting += self.reach.neighbours(router, version)
         return island
 
     def _only_way(self, ports: list[Port], version: int) -> Gate | None:
@@ -177,8 +177,8 @@ class Routing:
 
     def _others(self, ports: list[Port], version: int) -> list[Segment]:
         """The segments of a family where somebody may be sent to, that no port here is on and no given route covers."""
-        own = {port.segment for port in ports}
-        others = [s for s in self._ends if s not in own and s.version == version]
+        attached = {port.segment for port in ports}
+        others = [s for s in self._ends if s not in attached and s.version == version]
         return [s for s in others if not self._is_given(ports, s)] if self._has_given(ports) else others
 
     def _has_given(self, ports: list[Port]) -> bool:
@@ -186,8 +186,8 @@ class Routing:
 
     def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
         """The segments that can be reached through these ports of a node, and the best gate to each."""
-        found = ((segment, self.reach.gate(ports, segment)) for segment in segments)
-        return [(segment, gate) for segment, gate in found if gate is not None]
+        gates = ((segment, self.reach.gate(ports, segment)) for segment in segments)
+        return [(segment, gate) for segment, gate in gates if gate is not None]
 
     def _is_given(self, ports: list[Port], segment: Segment) -> bool:
         """Whether a given route through these ports of a node covers a whole segment."""

@@ -51,9 +51,9 @@ def _distributions(network: Network) -> Iterator[str]:
     """Tc reads a distribution from a file, which is made here."""
     if network.distributions:
         yield "TC_LIB_DIR=$(mktemp -d); export TC_LIB_DIR"
-    for one in network.distributions:
-        yield f'cat > "$TC_LIB_DIR/plait-{one.name}.dist" <<END'
-        for line in _lines(one.values):
+    for distribution in network.distributions:
+        yield f'cat > "$TC_LIB_DIR/plait-{distribution.name}.dist" <<END'
+        for line in _lines(distribution.values):
             yield " ".join(map(str, line))
         yield "END"
 
@@ -67,9 +67,9 @@ def qdisc_command(verb: str, qdisc: Qdisc) -> Iterator[str]:
     options = qdisc.options
     if isinstance(options, (PlaitRed, PlaitTrace)):
         kind = f"the qdisc {options.kind}, which is in plait's kernel and no tc knows"
-        what = f"{qdisc.ifname} in {qdisc.netns} needs {kind}"
-        yield f"# {what}"
-        yield f'echo "{what}; stopping here" >&2; exit 1'
+        message = f"{qdisc.ifname} in {qdisc.netns} needs {kind}"
+        yield f"# {message}"
+        yield f'echo "{message}; stopping here" >&2; exit 1'
         return
     parent = ("root",) if qdisc.parent == "root" else ("parent", qdisc.parent)
     where = ("dev", qdisc.ifname, *parent, "handle", qdisc.handle)

@@ -32,12 +32,12 @@ def traffic(flows: Sequence[Flow]) -> Iterator[str]:
 
 def programs(plan: Plan) -> Iterator[str]:
     """Comment lines for every program."""
-    for one in plan.programs:
-        waits = f" after {', '.join(one.after)}" if one.after else ""
-        yield f"# program {one.name}, at {one.start_us / 1e6:g} s{waits}, in {one.directory}:"
-        command = " ".join(quote(word) for word in one.argv).replace("\n", "\n#   ")
-        prefix = "mptcpize run " if one.transport == "mptcp" else ""
-        yield f"#   ip netns exec {quote(one.netns)} {prefix}{command}"
+    for program in plan.programs:
+        waits = f" after {', '.join(program.after)}" if program.after else ""
+        yield f"# program {program.name}, at {program.start_us / 1e6:g} s{waits}, in {program.directory}:"
+        command = " ".join(quote(word) for word in program.argv).replace("\n", "\n#   ")
+        prefix = "mptcpize run " if program.transport == "mptcp" else ""
+        yield f"#   ip netns exec {quote(program.netns)} {prefix}{command}"
 
 
 def _when(flow: Flow, flows: Sequence[Flow]) -> str:
@@ -79,7 +79,7 @@ def _example(flow: Flow, flows: Sequence[Flow]) -> Iterator[str]:
             )
         case PageConnection(page=page):
             yield f"a further connection of {flows[page].name}"
-    yield from _unsaid(flow)
+    yield from _unsupported_options(flow)
 
 
 def _iperf(flow: Flow, how: str) -> Iterator[str]:
@@ -123,10 +123,10 @@ def _requests(flow: Flow, job: Request) -> Iterator[str]:
     server, client = quote(flow.server.netns), quote(flow.client.netns)
     long = f"-{job.count}" if job.count is not None else f"{(job.duration_us or 0) / 1e6:g}"
     if job.gap is not None:
-        what = (
+        pause = (
             "after each answer a pause of" if job.loop == "closed" else "not waiting for answers, one every"
         )
-        yield f"{what} {_gap(job.gap)}; netperf asks at once when it is answered"
+        yield f"{pause} {_gap(job.gap)}; netperf asks at once when it is answered"
     yield f"ip netns exec {server} {prefix}netserver -p {flow.server.port}"
     yield (
         f"ip netns exec {client} {prefix}netperf -H {flow.server.address} -p {flow.server.port} "
@@ -138,7 +138,7 @@ def _gap(gap: Gap) -> str:
     return f"{'exponential, ' if gap.exponential else ''}{gap.mean_us / 1e6:g} s"
 
 
-def _unsaid(flow: Flow) -> Iterator[str]:
+def _unsupported_options(flow: Flow) -> Iterator[str]:
     """Socket options for which those programs have no argument."""
     options = flow.socket
     given = [

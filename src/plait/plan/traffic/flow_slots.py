@@ -42,7 +42,7 @@ def slots(scenario: Scenario) -> Iterator[Slot]:
             for turn in range(spec.repeat):
                 name = _name(traffic, index, copy, turn, user)
                 for part in range(parts(spec)):
-                    yield Slot(index, copy, turn, part, f"{name}{_of_part(spec, part)}", user)
+                    yield Slot(index, copy, turn, part, f"{name}{_part_suffix(spec, part)}", user)
 
 
 def copies(spec: FlowSpec) -> int:
@@ -83,7 +83,7 @@ def _name(traffic: Traffic, index: int, copy: int, turn: int, user: str | None) 
     return name if spec.repeat == 1 else f"{name}.{turn + 1}"
 
 
-def _of_part(spec: FlowSpec, part: int) -> str:
+def _part_suffix(spec: FlowSpec, part: int) -> str:
     if part == 0:
         return ""
     return f".c{part + 1}" if isinstance(spec, PageSpec) else ".back"

@@ -52,9 +52,9 @@ class Entry:
         self.scenario = topology.scenario
         client, server = (self.spec.from_, self.spec.to)[:: -1 if self.spec.connects_to_sender else 1]
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
-        self._few_pairs(topology, client, server)
+        self._refuse_too_many_pairs(topology, client, server)
         self.usable = usable_pairs(topology, routing, client, server)
-        self.ends = InitialSubflow(client, server, self._initial(topology, routing, client, server))
+        self.initial = InitialSubflow(client, server, self._initial(topology, routing, client, server))
 
     @property
     def uses_mptcp(self) -> bool:
@@ -71,34 +71,34 @@ class Entry:
         """The side that sends in the flow of `slot`."""
         return other_side(self.sender) if self.carried(slot) else self.sender
 
-    def _few_pairs(self, topology: Topology, client: str, server: str) -> None:
+    def _refuse_too_many_pairs(self, topology: Topology, client: str, server: str) -> None:
         """Refuses ends of so many interfaces that looking at every pair of them would take minutes."""
         many = len(topology.ports[client]), len(topology.ports[server])
         if prod(many) > MAX_PAIRS:
-            what = (
+            message = (
                 f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses, "
                 f"of which at most {MAX_PAIRS} are looked at; let other hosts send, or take links away"
             )
-            raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), what)])
+            raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), message)])
 
     def _initial(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
         """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.kind)
         if not self.usable:
-            what = _translated(topology, routing, client, server, self.kind) or (
+            message = _translated(topology, routing, client, server, self.kind) or (
                 f"{self.spec.to} cannot be reached from {self.spec.from_}; join them by links, and note that hosts do "
                 "not forward: declare what should forward under routers"
             )
-            raise error_at(self.scenario, [((*here, "to"), what)])
+            raise error_at(self.scenario, [((*here, "to"), message)])
         fitting = self._on_paths(routing)
-        for field, fits in (("via", _begins), ("bind", _leaves), ("connect", _arrives)):
+        for field, fits in (("via", _starts_via), ("bind", _binds_to), ("connect", _connects_to)):
             wanted = getattr(self.spec, field)
             if wanted is None:
                 continue
             fitting = [pair for pair in fitting if fits(pair, wanted)]
             if not fitting:
-                what = f"no path from {client} to {server} {_FITS[field]}; leave it out, or choose another"
-                raise error_at(self.scenario, [((*here, field), what)])
+                message = f"no path from {client} to {server} {_FITS[field]}; leave it out, or choose another"
+                raise error_at(self.scenario, [((*here, field), message)])
         return fitting[0]
 
     def _on_paths(self, routing: Routing) -> list[Pair]:
@@ -129,19 +129,19 @@ def _translated(topology: Topology, routing: Routing, client: str, server: str, 
 _FITS = {"via": "begins so", "bind": "begins there", "connect": "ends there, with what else is asked of it"}
 
 
-def _begins(pair: Pair, via: str) -> bool:
-    return pair[0].wired.key == via or _has(pair[1], via)
+def _starts_via(pair: Pair, via: str) -> bool:
+    return pair[0].link.key == via or _has_address(pair[1], via)
 
 
-def _leaves(pair: Pair, bind: str) -> bool:
-    return pair[0].wired.key == bind or _has(pair[0], bind)
+def _binds_to(pair: Pair, bind: str) -> bool:
+    return pair[0].link.key == bind or _has_address(pair[0], bind)
 
 
-def _arrives(pair: Pair, connect: str) -> bool:
-    return pair[1].wired.key == connect or _has(pair[1], connect)
+def _connects_to(pair: Pair, connect: str) -> bool:
+    return pair[1].link.key == connect or _has_address(pair[1], connect)
 
 
-def _has(port: Port, address: str) -> bool:
+def _has_address(port: Port, address: str) -> bool:
     try:
         return ip_address(address) == port.ip
     except ValueError:
@@ -154,12 +154,12 @@ def usable_pairs(topology: Topology, routing: Routing, client: str, server: str)
     That is the order in which applications try the addresses of a name (RFC 6724); and only a connection that
     began over IPv6 may have subflows over both families.
     """
-    found = [
+    pairs = [
         (c, s)
         for c, s in product(topology.ports[client], topology.ports[server])
         if c.ip.version == s.ip.version and routing.reach.round_trip(c, s) is not None
     ]
-    return sorted(found, key=lambda pair: -pair[0].ip.version)
+    return sorted(pairs, key=lambda pair: -pair[0].ip.version)
 
 
 def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
@@ -175,23 +175,25 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
         spec = entry.spec
         first = number if slot.part == 0 else first
         if slot.turn == 0 and slot.part == 0:
-            before[slot.copy] = () if spec.after in programs else _after(scenario, entry, names)
+            before[slot.copy] = () if spec.after in programs else _preceding_flows(scenario, entry, names)
         transport = transport_of(scenario, slot)
         carried, sender = entry.carried(slot), entry.sender_of(slot)
-        paths, ideal = ways.of(entry, transport, sender)
+        paths, ideal = ways.paths_and_ideal(entry, transport, sender)
         start_us = nominal_start_us(scenario, slot)
         job = application(scenario, slot, first, start_us, seed=0)
         if isinstance(job, Udp):
             job = job.model_copy(update={"drain_us": _drain_us(entry, sender, routing, topology)})
-        c0, s0 = entry.ends.initial
+        c0, s0 = entry.initial.pair
         yield Flow(
             id=number,
             name=slot.name,
             application=job,
             transport=transport,  # type: ignore[arg-type]  # one of the three
-            client=Side(netns=entry.ends.client, address=str(c0.ip), port=0),
+            client=Side(netns=entry.initial.client, address=str(c0.ip), port=0),
             server=Side(
-                netns=entry.ends.server, address=str(s0.ip), port=FIRST_PORT + (first if carried else number)
+                netns=entry.initial.server,
+                address=str(s0.ip),
+                port=FIRST_PORT + (first if carried else number),
             ),
             sender=sender,
             start_us=start_us,
@@ -202,13 +204,13 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
             background=spec.background,
             group=spec.group,
             socket=_socket(entry, transport),
-            joins=manager.joins(entry.ends) if transport == "mptcp" and not carried else (),
+            joins=manager.joins(entry.initial) if transport == "mptcp" and not carried else (),
             paths=paths,
             ideal_rate_bps=ideal,
         )
         if slot.part == parts(spec) - 1:
             before[slot.copy] = tuple(range(first, number + 1))
-        _name(scenario, slot, number, names)
+        _register_names(scenario, slot, number, names)
 
 
 def other_side(side: SideName) -> SideName:
@@ -224,23 +226,23 @@ def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
     return spec.start.us + spec.spread.us * slot.copy // copies(spec)
 
 
-def _after(scenario: Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
+def _preceding_flows(scenario: Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
     """The flows that an entry follows."""
     if entry.spec.after is None:
         return ()
-    found = names.get(entry.spec.after)
-    if found is None:
-        what = f"no flow above is called '{entry.spec.after[:60]}'; {nearest(entry.spec.after, names) or 'name one'}"
-        raise error_at(scenario, [(("traffic", entry.index, entry.kind, "after"), what)])
-    return tuple(found)
+    numbers = names.get(entry.spec.after)
+    if numbers is None:
+        message = f"no flow above is called '{entry.spec.after[:60]}'; {nearest(entry.spec.after, names) or 'name one'}"
+        raise error_at(scenario, [(("traffic", entry.index, entry.kind, "after"), message)])
+    return tuple(numbers)
 
 
-def _name(scenario: Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
+def _register_names(scenario: Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
     """Notes the names by which others can follow this flow: its own, and its entry's."""
     traffic = scenario.traffic[slot.entry]
     if slot.name in names:
-        what = f"there is a flow '{slot.name}' above already; give this entry another name"
-        raise error_at(scenario, [(("traffic", slot.entry, traffic.kind), what)])
+        message = f"there is a flow '{slot.name}' above already; give this entry another name"
+        raise error_at(scenario, [(("traffic", slot.entry, traffic.kind), message)])
     names[slot.name] = [number]
     whole = traffic.flow.name or f"{traffic.kind}{slot.entry + 1}"
     if whole != slot.name:
@@ -255,12 +257,12 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
         mark=spec.mark,
         dscp=spec.dscp,
     )
-    for field, option in _not_of_mptcp(entry) if transport == "mptcp" else ():
+    for field, option in _options_refused_by_mptcp(entry) if transport == "mptcp" else ():
         if getattr(spec, field) is not None:
-            what = (
+            message = (
                 f"Linux 6.12 does not take {option} of an MPTCP socket; leave it out, or let the flow be TCP"
             )
-            raise error_at(entry.scenario, [(("traffic", entry.index, entry.kind, field), what)])
+            raise error_at(entry.scenario, [(("traffic", entry.index, entry.kind, field), message)])
     if not isinstance(spec, ConnectionSpec):
         return common
     of_tcp = {
@@ -273,17 +275,17 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
     return common.model_copy(update=of_tcp)
 
 
-def _not_of_mptcp(entry: Entry) -> list[tuple[str, str]]:
+def _options_refused_by_mptcp(entry: Entry) -> list[tuple[str, str]]:
     """net/mptcp/sockopt.c: TCP_MAXSEG is not among what it sets; IP_TOS is, IPV6_TCLASS is not."""
     refused = [("mss", "TCP_MAXSEG")]
-    if entry.ends.initial[0].ip.version == 6:
+    if entry.initial.pair[0].ip.version == 6:
         refused.append(("dscp", "IPV6_TCLASS"))
     return refused
 
 
 def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topology) -> int:
     """How long the last packet can be on its way: all delays, and all queues full before it."""
-    forward, _ = directed(sender, entry.ends.initial, routing)
+    forward, _ = directed(sender, entry.initial.pair, routing)
     longest = DRAIN_US
     for port in forward:
         conditions = port.conditions
@@ -293,7 +295,7 @@ def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topolo
         if conditions.aqm is not None or takes_tokens(topology, port):
             return PATIENCE_US
         if conditions.rate is not None:
-            longest += _queue_us(conditions, port.wired.link.mtu)
+            longest += _queue_us(conditions, port.link.spec.mtu)
     return min(longest, PATIENCE_US)
 
 
@@ -312,19 +314,21 @@ class Ways:
 
     def __init__(self, topology: Topology, routing: Routing, manager: PathManager) -> None:
         self._topology, self._routing, self._manager = topology, routing, manager
-        self._known: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = {}
+        self._computed: dict[tuple[int, str, SideName], tuple[tuple[Path, ...], int | None]] = {}
 
-    def of(self, entry: Entry, transport: str, sender: SideName) -> tuple[tuple[Path, ...], int | None]:
+    def paths_and_ideal(
+        self, entry: Entry, transport: str, sender: SideName
+    ) -> tuple[tuple[Path, ...], int | None]:
         """The paths of a flow of an entry, and what the links allow it in bit/s (None: no limit)."""
         key = (entry.index, transport, sender)
-        if key not in self._known:
-            pairs = self._manager.pairs(entry.ends) if transport == "mptcp" else [entry.ends.initial]
+        if key not in self._computed:
+            pairs = self._manager.pairs(entry.initial) if transport == "mptcp" else [entry.initial.pair]
             several = pairs if len(pairs) > 1 else ()
-            backups = [pair for pair in several if self._manager.is_backup(entry.ends, pair)]
+            backups = [pair for pair in several if self._manager.is_backup(entry.initial, pair)]
             counted = [pair for pair in pairs if pair not in backups] or pairs
             paths = paths_of(sender, pairs, backups, self._routing)
-            self._known[key] = (paths, ideal_bps(sender, counted, self._routing, self._topology))
-        return self._known[key]
+            self._computed[key] = (paths, ideal_bps(sender, counted, self._routing, self._topology))
+        return self._computed[key]
 
 
 def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
@@ -375,7 +379,7 @@ def spread(pair: Pair, routing: Routing) -> list[Port]:
 def _path_name(ports: list[Port]) -> str:
     """`h1-s1-h2`; the numbers of parallel links follow, `h1-h2#2`."""
     nodes = "-".join([ports[0].node, *(port.far.node for port in ports)])
-    return nodes + "".join(port.wired.name.suffix for port in ports)
+    return nodes + "".join(port.link.name.suffix for port in ports)
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -397,7 +401,7 @@ def ideal_bps(sender: SideName, pairs: list[Pair], routing: Routing, topology: T
     ports = {port.out: port for pair in pairs for port in directed(sender, pair, routing)[0]}
     if len(pairs) > 1 and routing.reach.spreads:
         sent = (pair[::-1] if sender == "server" else pair for pair in pairs)
-        ports |= {port.out: port for ends in sent for port in routing.reach.spread(*ends)}
+        ports |= {port.out: port for pair in sent for port in routing.reach.spread(*pair)}
     if any(takes_tokens(topology, port) for port in ports.values()):
         return None
     capacities: dict[tuple[str, str], float] = {}

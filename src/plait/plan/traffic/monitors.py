@@ -72,7 +72,7 @@ def _captures(asked: MonitorsSpec, net: Topology) -> Iterator[Capture]:
                     netns=port.node,
                     ifname=port.ifname,
                     file=f"{port.node}.{port.ifname}.pcapng",
-                    packet_bytes=min(asked.capture.bytes, frame_bytes(port.wired.link.mtu)),
+                    packet_bytes=min(asked.capture.bytes, frame_bytes(port.link.spec.mtu)),
                 )
 
 
@@ -80,4 +80,4 @@ def _ports(name: str, net: Topology) -> list[Port]:
     """The interfaces of a node, or the two of a link."""
     if name in net.ports:
         return [port for port in net.ports[name] if not port.segment.second]
-    return next(wired.ports for wired in net.wires if wired.key == name)
+    return next(link.ports for link in net.wires if link.key == name)

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manager: PathManager) -> None:
     """Refuses paths on which nothing will be opened. Raises ScenarioError."""
-    found = []
+    mistakes = []
     for entry in entries:
-        opened = manager.pairs(entry.ends) if entry.uses_mptcp else [entry.ends.initial]
+        opened = manager.pairs(entry.initial) if entry.uses_mptcp else [entry.initial.pair]
         for j in range(1, len(entry.spec.paths)):
             wanted = reach.explicit.named[entry.index, j]
             if not any(pair in opened for pair in wanted):
                 client, server = wanted[0]
                 there = ", ".join(f"{c.ip} to {s.ip}" for c, s in opened)
-                what = (
+                message = (
                     f"no subflow is opened from {client.ip} to {server.ip}, only {there}; choose endpoints and limits "
                     "that open it, or leave the path out"
                 )
-                found.append((("traffic", entry.index, entry.kind, "paths", j), what))
-    if found:
-        raise error_at(topology.scenario, found)
+                mistakes.append((("traffic", entry.index, entry.kind, "paths", j), message))
+    if mistakes:
+        raise error_at(topology.scenario, mistakes)

@@ -33,30 +33,30 @@ class ProgramPairs:
             for program in scenario.programs
             if program.node in scenario.network.hosts
         }
-        found = {
-            (one, other): usable_pairs(topology, routing, one, other)
-            for one, other in permutations(self._transports, 2)
+        usable = {
+            (source, target): usable_pairs(topology, routing, source, target)
+            for source, target in permutations(self._transports, 2)
         }
         #: By ordered pairs of hosts, the pairs of their interfaces between which packets arrive.
-        self.pairs = {hosts: pairs for hosts, pairs in found.items() if pairs}
+        self.pairs = {hosts: pairs for hosts, pairs in usable.items() if pairs}
 
-    def _transport(self, one: str, other: str) -> str:
-        both = {self._transports[one], self._transports[other]}
+    def _transport(self, source: str, target: str) -> str:
+        both = {self._transports[source], self._transports[target]}
         return "mptcp" if both == {"mptcp"} else "tcp"
 
-    def mptcp_ends(self) -> Iterator[InitialSubflow]:
+    def mptcp_initials(self) -> Iterator[InitialSubflow]:
         """Every way in which an MPTCP connection between them can begin."""
-        for (one, other), pairs in self.pairs.items():
-            if self._transport(one, other) == "mptcp":
-                yield from (InitialSubflow(one, other, pair) for pair in pairs)
+        for (source, target), pairs in self.pairs.items():
+            if self._transport(source, target) == "mptcp":
+                yield from (InitialSubflow(source, target, pair) for pair in pairs)
 
     def peers(self) -> Iterator[Peers]:
         """The paths from each of them to each other one."""
-        for (one, other), pairs in self.pairs.items():
+        for (source, target), pairs in self.pairs.items():
             yield Peers(
-                source=one,
-                target=other,
-                transport=self._transport(one, other),  # type: ignore[arg-type]  # one of the two
+                source=source,
+                target=target,
+                transport=self._transport(source, target),  # type: ignore[arg-type]  # one of the two
                 paths=paths_of("client", pairs, [], self._routing),
                 ideal_rate_bps=ideal_bps("client", pairs, self._routing, self._topology),
             )

@@ -33,33 +33,33 @@ MEMORY_MIB, MEMORY_MIB_EACH = 256, 96
 
 def programs(scenario: Scenario) -> tuple[Program, ...]:
     """The programs, with the same environment on every machine."""
-    return tuple(_program(scenario, one, number) for number, one in enumerate(scenario.programs))
+    return tuple(_program(scenario, spec, number) for number, spec in enumerate(scenario.programs))
 
 
-def _program(scenario: Scenario, one: asked.ProgramSpec, number: int) -> Program:
-    name = program_name(one, number)
-    directory = one.directory or f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
-    awaited = one.until == "exit"
+def _program(scenario: Scenario, spec: asked.ProgramSpec, number: int) -> Program:
+    name = program_name(spec, number)
+    directory = spec.directory or f"/tmp/{name}"  # noqa: S108 - of the guest, empty when the trial begins
+    awaited = spec.until == "exit"
     return Program(
         name=name,
-        netns=one.node,
-        argv=tuple(one.run),
-        environment=tuple(sorted({**ENVIRONMENT, **one.environment}.items())),
-        start_us=one.at.us,
-        after=tuple(one.after),
+        netns=spec.node,
+        argv=tuple(spec.run),
+        environment=tuple(sorted({**ENVIRONMENT, **spec.environment}.items())),
+        start_us=spec.at.us,
+        after=tuple(spec.after),
         directory=directory,
-        files=tuple(_file(scenario, number, directory, path) for path in one.files),
-        collect=tuple(_absolute(directory, path) for path in one.collect),
-        ready=_ready(directory, one.ready),
+        files=tuple(_file(scenario, number, directory, path) for path in spec.files),
+        collect=tuple(_absolute(directory, path) for path in spec.collect),
+        ready=_ready(directory, spec.ready),
         awaited=awaited,
         stop=Stop(
-            at_us=None if one.stop.at is None else one.stop.at.us,
-            signal=int(getattr(signal, f"SIG{one.stop.signal}")),
-            grace_us=one.stop.grace.us,
+            at_us=None if spec.stop.at is None else spec.stop.at.us,
+            signal=int(getattr(signal, f"SIG{spec.stop.signal}")),
+            grace_us=spec.stop.grace.us,
         ),
-        exit_code=None if one.exit_code == "any" else one.exit_code,
-        transport=one.transport or scenario.transport,
-        result=one.result,
+        exit_code=None if spec.exit_code == "any" else spec.exit_code,
+        transport=spec.transport or scenario.transport,
+        result=spec.result,
     )
 
 
@@ -70,10 +70,10 @@ def _file(scenario: Scenario, number: int, directory: str, path: str) -> Program
         return ProgramFile(path=where, text=content)
     facts = scenario.files.get(content.input)
     if facts is None:
-        what = (
+        message = (
             f"the file '{content.input}' has not been read; read the scenario with plait.scenario.read.load"
         )
-        raise error_at(scenario, [(("programs", number, "files", path, "input"), what)])
+        raise error_at(scenario, [(("programs", number, "files", path, "input"), message)])
     return ProgramFile(path=where, input=facts.name)
 
 
@@ -81,11 +81,11 @@ def _absolute(directory: str, path: str) -> str:
     return path if path.startswith("/") else f"{directory.rstrip('/')}/{path}"
 
 
-def _ready(directory: str, one: asked.ReadySpec | None) -> Ready | None:
-    if one is None:
+def _ready(directory: str, spec: asked.ReadySpec | None) -> Ready | None:
+    if spec is None:
         return None
-    file = None if one.file is None else _absolute(directory, one.file)
-    return Ready(tcp=one.tcp, udp=one.udp, file=file, log=one.log, within_us=one.within.us)
+    file = None if spec.file is None else _absolute(directory, spec.file)
+    return Ready(tcp=spec.tcp, udp=spec.udp, file=file, log=spec.log, within_us=spec.within.us)
 
 
 def host_names(net: Topology) -> tuple[HostName, ...]:
@@ -94,12 +94,12 @@ def host_names(net: Topology) -> tuple[HostName, ...]:
     if not scenario.programs:
         return ()
     nodes = (*scenario.network.hosts, *scenario.network.routers)
-    found = []
+    names = []
     for node in nodes:
         ports = net.ports[node]
-        found += [HostName(address=str(port.ip), name=node) for port in ports[:1]]
-        found += [HostName(address=str(port.ip), name=port.ifname) for port in ports]
-    return tuple(found)
+        names += [HostName(address=str(port.ip), name=node) for port in ports[:1]]
+        names += [HostName(address=str(port.ip), name=port.ifname) for port in ports]
+    return tuple(names)
 
 
 def memory_mib(scenario: Scenario) -> int:
@@ -111,8 +111,8 @@ def memory_mib(scenario: Scenario) -> int:
 
 def end_us(scenario: Scenario) -> int:
     """When the last program that the trial waits for has had its time."""
-    awaited = [one for one in scenario.programs if one.until == "exit"]
-    return max((one.at.us + PATIENCE_US for one in awaited), default=0)
+    awaited = [program for program in scenario.programs if program.until == "exit"]
+    return max((program.at.us + PATIENCE_US for program in awaited), default=0)
 
 
 def system_call_ns(scenario: Scenario) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from plait.plan.network.ifnames import told
+from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import draw
 from plait.report.drawing.overview import is_crowded
 from plait.report.figures.files import coloured_paths, links_differ, most_paths
@@ -74,7 +74,7 @@ def network(shown: Sequence[Representative]) -> Markup | str:
         drawn.label if links_differ(shown) else "",
         Markup(draw(drawn.plan, paths, colours, legend=False)),  # noqa: S704 - drawing.svg escapes its texts
         () if is_crowded(drawn.plan) else tuple(paths),
-        " ".join(f"{line}." for line in told(drawn.plan)[:MOST_INTERFACES]),
+        " ".join(f"{line}." for line in renamed_interfaces(drawn.plan)[:MOST_INTERFACES]),
     )
     return fill("network", view)
 

@@ -38,7 +38,7 @@ def test_failed_trials_are_reported_and_the_others_explained(folder: Path) -> No
 def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> None:
     shown = CliRunner().invoke(app, ["explain", str(folder)], standalone_mode=False).output
     assert max(map(len, shown.splitlines())) <= 80
-    assert "Not explained, because it failed" in shown
+    assert "Not explained, because the trial failed" in shown
     printed = CliRunner().invoke(app, ["explain", str(folder), "--json"], standalone_mode=False).output
     data = json.loads(printed)
     assert data["schema"] == 2

@@ -1,4 +1,4 @@
-"""`plait explain`: why a flow was not faster, with the evidence, and what would change it."""
+"""`plait explain`: report what limited each flow, with the evidence, and the effect of changes."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 def command(
     folder: ResultFolder,
     *,
-    case: Annotated[str | None, typer.Option(metavar="NAME", help="Only this case.")] = None,
-    flow: Annotated[str | None, typer.Option(metavar="NAME", help="Only this flow.")] = None,
+    case: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this case")] = None,
+    flow: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this flow")] = None,
     trial: Annotated[
-        int | None, typer.Option(min=0, help="This trial. Default: one that stands for most.")
+        int | None, typer.Option(min=0, help="Explain this trial (default: a representative one)")
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Run the case again without each suspect, and tell what it changed."),
+        typer.Option("--verify", help="Run the case again without each named cause, and report the effect"),
     ] = False,
     what_if: Annotated[
         list[str] | None,
         typer.Option(
             "--what-if",
             metavar="PATH=VALUE",
-            help="Run the case again with this field set, as --set of `plait run`; several, with ; between.",
+            help="Run the case again with this field set, as with `plait run --set`; separate several fields with ;",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=2, help="So many seeds for --verify and --what-if.")] = 5,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds for --verify and --what-if")] = 5,
     kernel: Annotated[
-        str | None, typer.Option(help="A built kernel (`plait kernel list`) to run them.")
+        str | None, typer.Option(help="Kernel for --verify and --what-if, from `plait kernel list`")
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON")] = False,
 ) -> int:
-    """Says in words what held each flow back, with the evidence."""
+    """Explain what limited each flow, with the evidence."""
     from plait.report.terminal.explanation import show_explanation
     from plait.results.explain import explain_study
 
@@ -65,7 +65,7 @@ def _with_trials(
     verify: bool,
     seeds: int,
 ) -> StudyExplanation:
-    """Returns the explanation with what was tried; progress goes to standard error."""
+    """Return the explanation with the measured effects; progress goes to standard error."""
     from plait.cli.shared.kernel import build_with_progress
     from plait.engine.factory import make_engine
     from plait.study.verify import try_out

@@ -1,4 +1,4 @@
-"""An explanation in a terminal of 80 columns: a paragraph a flow, then where its time went, then the evidence."""
+"""An explanation on a terminal of 80 columns: sentences, shares of the causes, and evidence for each flow."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ if TYPE_CHECKING:
 
 BAR = 24
 LEAST_SHARE = 0.005
-"""Smaller shares are told together."""
-MOST_FLOWS = 12
-INDENT = (0, 0, 0, 2)
+"""Smaller shares are summed in one line."""
+MAX_FLOWS = 12
 
 
-def show_explanation(found: StudyExplanation, file: IO[str] | None = None) -> None:
-    """Prints an explanation to `file` (standard output); colours on a terminal only."""
+def show_explanation(explanation: StudyExplanation, file: IO[str] | None = None) -> None:
+    """Print an explanation to `file`, by default standard output; a terminal shows colours."""
     screen = Screen(file)
     console = screen.console
-    several = len(found.cases) > 1
-    for number, case in enumerate(found.cases):
+    several = len(explanation.cases) > 1
+    for number, case in enumerate(explanation.cases):
         if number:
             console.print()
         for text in _case(case, named=several):
@@ -36,27 +35,27 @@ def show_explanation(found: StudyExplanation, file: IO[str] | None = None) -> No
             words = text if shown == text.plain else Text(shown.replace("\N{FULL BLOCK}", "#"))
             indent = len(words.plain) - len(words.plain.lstrip())
             console.print(Padding(words[indent:], (0, 0, 0, indent)) if indent else words)
-    for line in found.failed:
-        screen.line(f"Not explained, because it failed: {line}", style="yellow")
+    for line in explanation.failed:
+        screen.line(f"Not explained, because the trial failed: {line}", style="yellow")
 
 
 def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:
     if named:
         yield Text(f"Case {case.case}", style="bold")
     main = [flow for flow in case.flows if not flow.background] or list(case.flows)
-    for number, flow in enumerate(main[:MOST_FLOWS]):
+    for number, flow in enumerate(main[:MAX_FLOWS]):
         if number:
             yield Text("")
         yield from _flow(flow)
-    left = [flow.flow for flow in case.flows if flow not in main[:MOST_FLOWS]]
+    left = [flow.flow for flow in case.flows if flow not in main[:MAX_FLOWS]]
     if left:
         yield Text("")
-        names = f"{', '.join(left[:3])}{', ..' if len(left) > 3 else ''}"
-        yield Text(f"Not shown: {names} ({len(left)} in the background or further on); name one with --flow.")
+        names = f"{', '.join(left[:3])}{f' and {len(left) - 3} more' if len(left) > 3 else ''}"
+        yield Text(f"Not shown: {names}. Select one with --flow NAME.")
     if case.trials is not None and case.trials > 1:
         yield Text("")
         yield Text(
-            f"This is trial {case.trial}; {case.agree} of {case.trials} trials looked at name the same cause first.",
+            f"This is trial {case.trial}; {case.agree} of {case.trials} examined trials agree on the main cause.",
             style="dim",
         )
 
@@ -64,15 +63,15 @@ def _case(case: TrialExplanation, *, named: bool) -> Iterator[Text]:
 def _flow(flow: FlowExplanation) -> Iterator[Text]:
     yield Text(" ".join(flow.sentences))
     yield Text("")
-    what = "where the time went" if flow.basis == "time" else "what became of it"
-    yield Text(f"{what:<{BAR + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
+    heading = "time by cause" if flow.basis == "time" else "messages by cause"
+    yield Text(f"{heading:<{BAR + 2}}{'share':>8}{'cost':>14}  cause", style="dim")
     small = [share for share in flow.shares if share.time < LEAST_SHARE]
     for share in flow.shares:
         if share not in small:
             yield _line(share, named=share.cause in flow.named)
     if small:
         rest = sum(share.time for share in small)
-        yield Text(f"{'':<{BAR + 2}}{percent(rest, 2):>8}{MISSING:>14}  {len(small)} smaller", style="dim")
+        yield Text(f"{'':<{BAR + 2}}{percent(rest, 2):>8}{MISSING:>14}  {_others(len(small))}", style="dim")
     evidence = [line for share in flow.shares if share.cause in flow.named for line in share.evidence]
     if evidence:
         yield Text("")
@@ -80,21 +79,26 @@ def _flow(flow: FlowExplanation) -> Iterator[Text]:
             yield Text(f"  {line}")
     if flow.tried:
         yield Text("")
-        for one in flow.tried:
+        for effect in flow.tried:
             yield Text(
-                f"  {one.sentence}{_then(one)}", style="bold" if one.verdict in ("faster", "slower") else ""
+                f"  {effect.sentence}{_cause_after(effect)}",
+                style="bold" if effect.verdict in ("faster", "slower") else "",
             )
     if flow.kernel is not None and flow.kernel.lifetime_us:
         yield Text(f"  {_kernel(flow)}", style="dim")
 
 
-def _then(one: Effect) -> str:
-    """What holds the changed flow back, where that says more."""
-    if not one.pairs or one.then == one.cause:
-        return " The same holds it back as before." if one.pairs and one.cause is not None else ""
-    if one.then is None:
-        return " Then nothing holds it back."
-    return f" Then it is this: {CAUSES[one.then].clause} [{one.then}]."
+def _cause_after(effect: Effect) -> str:
+    """Return a sentence about the main cause of the changed flow, if there is more to say."""
+    if not effect.pairs or effect.then == effect.cause:
+        return " The main cause stays the same." if effect.pairs and effect.cause is not None else ""
+    if effect.then is None:
+        return " Then no cause is named."
+    return f" Then the main cause is {effect.then}: {CAUSES[effect.then].clause}."
+
+
+def _others(count: int) -> str:
+    return f"{count} smaller cause{'s' if count != 1 else ''}"
 
 
 def _line(share: Share, *, named: bool) -> Text:
@@ -112,12 +116,12 @@ def _line(share: Share, *, named: bool) -> Text:
 def _kernel(flow: FlowExplanation) -> str:
     kernel = flow.kernel
     assert kernel is not None
-    parts = [
-        f"{percent(us / kernel.lifetime_us, 2)} {what}"
-        for us, what in (
+    shares = [
+        f"{name} {percent(us / kernel.lifetime_us, 2)}"
+        for us, name in (
             (kernel.busy_us, "busy"),
-            (kernel.rwnd_limited_us, "of it rwnd-limited"),
+            (kernel.rwnd_limited_us, "rwnd-limited"),
             (kernel.sndbuf_limited_us, "sndbuf-limited"),
         )
     ]
-    return f"The kernel's own accounting (tcp_info): {', '.join(parts)}."
+    return f"Kernel accounting (tcp_info), in shares of the subflows' lifetimes: {', '.join(shares)}."

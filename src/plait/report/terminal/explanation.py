@@ -93,7 +93,7 @@ def _cause_after(effect: Effect) -> str:
     if not effect.pairs or effect.then == effect.cause:
         return " The main cause stays the same." if effect.pairs and effect.cause is not None else ""
     if effect.then is None:
-        return " Then no cause is named."
+        return " No named cause remains."
     return f" Then the main cause is {effect.then}: {CAUSES[effect.then].clause}."
 
 

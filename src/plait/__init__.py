@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["Figure", "Scenario", "Study", "load", "open", "run"]
 
 
-def __getattr__(name: str) -> Any:
-    """Return what is imported at its first use."""
-    if name == "Scenario":
-        from plait.scenario import Scenario
+if not TYPE_CHECKING:  # a type checker would take any name for one of plait
 
-        return Scenario
-    if name in __all__:
-        from plait import api
+    def __getattr__(name: str) -> Any:
+        """Return what is imported at its first use."""
+        if name == "Scenario":
+            from plait.scenario import Scenario
 
-        return getattr(api, name)
-    raise AttributeError(f"module 'plait' has no attribute '{name}'")
+            return Scenario
+        if name in __all__:
+            from plait import api
+
+            return getattr(api, name)
+        raise AttributeError(f"module 'plait' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

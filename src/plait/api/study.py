@@ -133,7 +133,10 @@ class Study:
 
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """One row per completed trial: `case`, `trial`, `seed`, then each metric by its name (null: not measured)."""
+        """One row per completed trial: `case`, a column per factor, `trial`, `seed`, then each metric.
+
+        A metric that was not measured is null.
+        """
         records = [
             {"case": case.name, "trial": row.index, "seed": row.seed, **row.metrics}
             for case in self._data.cases
@@ -141,11 +144,15 @@ class Study:
         ]
         metrics = dict.fromkeys(name for record in records for name in record)
         schema: dict[str, Any] = dict.fromkeys(metrics, pl.Float64)
-        return pl.DataFrame(records, schema=schema | {"case": pl.String, "trial": pl.Int64, "seed": pl.Int64})
+        schema |= {"case": pl.String, "trial": pl.Int64, "seed": pl.Int64}
+        return self._with_factors(pl.DataFrame(records, schema=schema))
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """One row per case and metric: `n`, `mean`, `median`, `stdev`, `low` and `high` (of `ci95`), and more."""
+        """One row per case and metric, with a column per factor.
+
+        Its numbers are `n`, `mean`, `median`, `stdev`, `low` and `high` (of `ci95`), and more.
+        """
         records = []
         for case in self.summary.cases:
             for name, stats in case.metrics.items():
@@ -155,7 +162,7 @@ class Study:
                 ends = {"low": low, "high": high, "quartile1": first, "quartile3": third}
                 records.append({"case": case.name, "metric": name, **numbers, **ends})
         kinds = {"case": pl.String, "metric": pl.String, "n": pl.Int64}
-        return pl.DataFrame(records, schema_overrides=kinds, infer_schema_length=None)
+        return self._with_factors(pl.DataFrame(records, schema_overrides=kinds, infer_schema_length=None))
 
     def table(self, name: str, *, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
         """Returns one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
@@ -179,7 +186,7 @@ class Study:
         if not frames and trial is not None:
             raise RequestError(f"trial {trial}: there is no such completed trial")
         kinds: dict[str, Any] = {"case": pl.String, "trial": pl.Int64, **ALL_TABLES[name]}
-        return pl.concat(frames) if frames else pl.DataFrame(schema=kinds)
+        return self._with_factors(pl.concat(frames) if frames else pl.DataFrame(schema=kinds))
 
     @cached_property
     def figures(self) -> dict[str, Figure]:
@@ -205,6 +212,19 @@ class Study:
     ) -> StudiesComparison:
         """Returns how this study compares with an earlier one, as `plait compare BEFORE THIS` does."""
         return compare_studies(before._data.cases, self._data.cases, metrics=metrics, tolerance=tolerance)
+
+    def _with_factors(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the frame with a column per factor after `case`; a column that it has already stays as it is."""
+        cases = self._data.cases
+        names = dict.fromkeys(name for case in cases for name in case.settings if name not in frame.columns)
+        factors = pl.DataFrame(
+            {
+                "case": [case.name for case in cases],
+                **{name: factor_column([case.settings.get(name) for case in cases]) for name in names},
+            }
+        )
+        joined = frame.join(factors, on="case", how="left", maintain_order="left")
+        return joined.select("case", *names, *(name for name in frame.columns if name != "case"))
 
     def _completed(self) -> Iterator[tuple[str, int, Trial]]:
         for case in self._data.cases:
@@ -241,3 +261,12 @@ class Study:
             f"<h4>{escape(self._data.about.heading)}</h4><p>{sentence}</p><ul>{more}</ul>"
             f"<table><tr>{head}</tr>{cells}</table>{image}"
         )
+
+
+def factor_column(values: list[object]) -> pl.Series:
+    """Return what a factor is in each case: numbers and truth values as such, all else as text."""
+    kinds = {type(value) for value in values if value is not None}
+    for accepted, dtype in (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64)):
+        if kinds and kinds <= accepted:
+            return pl.Series(values, dtype=dtype, strict=False)
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

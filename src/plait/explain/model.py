@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from textwrap import fill
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -182,6 +183,18 @@ class StudyExplanation(Record):
     cases: tuple[TrialExplanation, ...]
     failed: tuple[str, ...] = ()
     """Failed trials, which cannot be explained, with their reasons."""
+
+    def __str__(self) -> str:
+        """Return the sentences of each flow as text of 80 columns, case by case."""
+        lines = []
+        for case in self.cases:
+            lines += [case.case] if len(self.cases) > 1 else []
+            for flow in case.flows:
+                sentences = " ".join(flow.sentences)
+                lines.append(fill(f"{flow.flow}: {sentences}", 80, subsequent_indent="  "))
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: the sentences of each flow, case by case."""

@@ -288,7 +288,7 @@ def _with_limit(place: Place, kind: int, amount: int) -> str:
         resource.setrlimit(kind, (amount, amount))
 
     identity: dict[str, Any] = {}
-    if kind == resource.RLIMIT_NPROC:
+    if kind == resource.RLIMIT_NPROC and os.geteuid() == 0:
         for path in (place.root, place.cache, place.out.parent):
             os.chown(path, NOBODY, NOBODY)
         identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []}

@@ -6,9 +6,12 @@ limits first.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import resource
 from dataclasses import dataclass
+from pathlib import Path
 
 from plait.errors import MachineError
 
@@ -54,6 +57,40 @@ def require(*needs: Need) -> None:
                 f"plait needs {need.words}, but this process is limited to {limit // need.unit} "
                 f"(ulimit {need.option}); raise the limit to at least {need.least // need.unit}"
             )
+
+
+_PROCESSES, _PROCESSES_PER_CORE = 48, 8
+"""The libraries start threads for each core, and a guest has a process for each process inside it."""
+_PLENTY = 4096
+"""With a limit this high, plait does not count processes; a user who reaches it gets the remedy of the error."""
+
+
+def require_processes() -> None:
+    """Raise MachineError if this user may not start the processes and threads that plait needs (`ulimit -u`).
+
+    The kernel does not apply the limit to root.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if os.getuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _PLENTY:
+        return
+    running = _tasks_of_user(os.getuid())
+    least = running + _PROCESSES + _PROCESSES_PER_CORE * len(os.sched_getaffinity(0))
+    if limit < least:
+        raise MachineError(
+            f"plait needs {least - running} more processes and threads, but this user is limited to {limit} and runs "
+            f"{running} (ulimit -u); raise the limit to at least {least}"
+        )
+
+
+def _tasks_of_user(user: int) -> int:
+    """Return the number of processes and threads of a user (proc_pid_status(5), `Uid` and `Threads`)."""
+    tasks = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError, ValueError, LookupError):
+            fields = dict(line.split(":", 1) for line in status.read_text(errors="replace").splitlines())
+            if int(fields["Uid"].split()[0]) == user:
+                tasks += int(fields["Threads"])
+    return tasks
 
 
 def remedy(error: OSError, otherwise: str) -> str:

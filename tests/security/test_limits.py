@@ -12,6 +12,7 @@ import pytest
 from hostile import study
 
 from plait import limits
+from plait.engine.uml import containment
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder
@@ -44,6 +45,40 @@ def test_too_low_a_limit_is_refused_before_a_library_meets_it(
     assert option in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.users
+@pytest.mark.skipif(
+    os.getuid() == 0, reason="the kernel does not limit root's processes; see docs/limitations.md"
+)
+@pytest.mark.parametrize("amount", [0, 8, 24])
+def test_too_few_processes_are_refused_before_a_guest_meets_it(amount: int, tmp_path: Path) -> None:
+    done = limited(
+        resource.RLIMIT_NPROC, amount, "run", "two-paths", "--out", str(tmp_path / "out"), cache=tmp_path
+    )
+    assert done.returncode == 3
+    assert "ulimit -u" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_processes_are_counted_with_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = limits._tasks_of_user(os.getuid())
+    assert running >= 1
+    monkeypatch.setattr(os, "getuid", lambda: 10_000_000)
+    assert limits._tasks_of_user(10_000_000) == 0
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (40, 40))
+    with pytest.raises(
+        MachineError, match=r"limited to 40 and runs 0 \(ulimit -u\); raise the limit to at least"
+    ):
+        limits.require_processes()
+
+
+def test_a_sandbox_that_gets_no_process_names_the_limit() -> None:
+    assert "ulimit -u" in containment._advice(
+        "starting process 1: Resource temporarily unavailable (os error 11)"
+    )
+    assert "plait doctor" in containment._advice("mounting /proc: Operation not permitted (os error 1)")
 
 
 def test_a_report_that_cannot_be_drawn_within_the_addresses_says_so(tmp_path: Path) -> None:

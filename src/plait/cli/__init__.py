@@ -55,6 +55,7 @@ def main() -> None:
     try:
         ending.on_signals()
         limits.require(limits.FILES, limits.ADDRESSES)
+        limits.require_processes()
         code = app(standalone_mode=False)
         ending.flush()
     except PlaitError as error:

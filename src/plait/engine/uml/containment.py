@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from plait.binaries import CONTAIN
 from plait.errors import MachineError, TrialError
+from plait.limits import remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +175,8 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
     except OSError as error:
         os.close(reader)
         reason = error.strerror or str(error)
-        raise MachineError(f"starting {program()}: {reason}; run `make setup`") from error
+        advice = remedy(error, "run `make setup`")
+        raise MachineError(f"starting {program()}: {reason}; {advice}") from error
     finally:
         os.close(writer)
     with os.fdopen(reader, "rb", buffering=0) as report:
@@ -187,6 +190,12 @@ def _read_report(report: IO[bytes]) -> bytes:
     return report.read(_REPORT_BYTES)
 
 
+def _advice(error: str) -> str:
+    """Return what to do about an error of plait-contain, which ends with the number of the system's error."""
+    number = re.search(r"\(os error (\d+)\)", error)
+    return remedy(OSError(int(number[1]) if number else 0, error), "`plait doctor` says what is missing")
+
+
 def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
     if line:
         report = json.loads(line)
@@ -198,7 +207,7 @@ def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
         raise TrialError("starting the guest's sandbox: plait-contain ended without a report")
     layer = report["layer"]
     if layer is None:
-        raise TrialError(f"starting the guest: {report['error']}; `plait doctor` says what is missing")
+        raise TrialError(f"starting the guest: {report['error']}; {_advice(report['error'])}")
     raise MachineError(
         f"containing the guest: {report['error']}. This machine does not offer the layer {layer_title(layer)}, "
         f"without which {LAYERS[layer]}; a guest that runs code of others is started only with it. Allow it "

@@ -28,29 +28,31 @@ SET = planted()
 
 @pytest.fixture(scope="module")
 def rows(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[int, PlantedRow]:
-    found = {}
-    for one in SET:
-        row, explained = run_and_explain(one, engine, tmp_path_factory.mktemp("planted"))
-        found[one.number] = row
-        assert sum(share.time for share in explained.shares) == pytest.approx(1, abs=1e-9)
-        for path in explained.paths:
+    rows_by_number = {}
+    for scenario in SET:
+        row, explanation = run_and_explain(scenario, engine, tmp_path_factory.mktemp("planted"))
+        rows_by_number[scenario.number] = row
+        assert sum(share.time for share in explanation.shares) == pytest.approx(1, abs=1e-9)
+        for path in explanation.paths:
             assert sum(share.time for share in path.shares) == pytest.approx(1, abs=1e-9)
-        if explained.basis == "time" and explained.capacity_bps and explained.goodput_bps is not None:
+        if explanation.basis == "time" and explanation.capacity_bps and explanation.goodput_bps is not None:
             # Goodput and costs add up to the capacity, except for rounding at a full link.
-            cost = sum(share.cost_bps or 0 for share in explained.shares)
-            assert cost + explained.goodput_bps == pytest.approx(explained.capacity_bps, rel=0.12), (
-                one.scenario["title"]
+            cost = sum(share.cost_bps or 0 for share in explanation.shares)
+            assert cost + explanation.goodput_bps == pytest.approx(explanation.capacity_bps, rel=0.12), (
+                scenario.scenario["title"]
             )
-    return found
+    return rows_by_number
 
 
-@pytest.mark.parametrize("one", SET, ids=lambda one: f"{one.number}-{one.kind}-{one.reason or ''}")
+@pytest.mark.parametrize(
+    "scenario", SET, ids=lambda scenario: f"{scenario.number}-{scenario.kind}-{scenario.reason or ''}"
+)
 def test_the_planted_cause_is_named_first_and_none_where_none_is(
-    one: Planted, rows: dict[int, PlantedRow]
+    scenario: Planted, rows: dict[int, PlantedRow]
 ) -> None:
-    row = rows[one.number]
-    expected = KNOWN_MISSES.get(one.number, one.cause)
-    assert (row.named, row.reason if one.reason else None) == (expected, one.reason)
+    row = rows[scenario.number]
+    expected = KNOWN_MISSES.get(scenario.number, scenario.cause)
+    assert (row.named, row.reason if scenario.reason else None) == (expected, scenario.reason)
 
 
 def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict[int, PlantedRow]) -> None:
@@ -67,9 +69,14 @@ def test_an_effect_is_reported_only_if_it_exceeds_the_spread(engine: VirtualEngi
     text = json.dumps(SET[3].scenario | {"transport": "tcp", "repeat": 1, "sample": "100ms"})
     (tmp_path / "tried.yaml").write_text(text, encoding="utf-8")
     study = plait.run(tmp_path / "tried.yaml", out=tmp_path / "out", engine=engine, calibrate=False)
-    asked = [["traffic.0.bulk.dscp=10"], ["traffic.0.bulk.duration=3s", "traffic.0.bulk.receive_buffer=null"]]
-    found = try_out(study.folder, study.explain(), lambda: engine, what_ifs=asked, verify=True, seeds=3)
-    (flow,) = found.cases[0].flows
+    what_ifs = [
+        ["traffic.0.bulk.dscp=10"],
+        ["traffic.0.bulk.duration=3s", "traffic.0.bulk.receive_buffer=null"],
+    ]
+    explanation = try_out(
+        study.folder, study.explain(), lambda: engine, what_ifs=what_ifs, verify=True, seeds=3
+    )
+    (flow,) = explanation.cases[0].flows
     assert flow.first == Cause.RECEIVE_WINDOW
     verified, *_, marked, other = flow.tried
     assert (verified.cause, verified.verdict, marked.verdict, other.verdict) == (
@@ -111,18 +118,20 @@ def test_the_table_in_the_docs_is_what_comes_out(rows: dict[int, PlantedRow]) ->
 
 def test_large_buffers_collapse_where_tcp_has_little_memory_and_memory_is_named(run_trial: RunTrial) -> None:
     """docs/explanation/large-buffers.md: 24 MiB for all of TCP, buffers of up to 64 MiB each."""
-    found = {}
+    explanations = {}
     for case in range(4):
         ran = run_trial("large-buffers", case=case)
-        found[case] = explain_trial(ran.plan, ran.tables)[0]
+        explanations[case] = explain_trial(ran.plan, ran.tables)[0]
         pruned = ran.tables["counters"].filter(pl.col("counter") == "MPTcpExtRcvPruned")
         assert (len(pruned) > 0) == (case == 3), "only with little memory and large buffers"
-    assert [one.completed for one in found.values()] == [True, True, True, False]
-    goodputs = [one.goodput_bps or 0 for one in found.values()]
+    assert [explanation.completed for explanation in explanations.values()] == [True, True, True, False]
+    goodputs = [explanation.goodput_bps or 0 for explanation in explanations.values()]
     assert goodputs[1] > goodputs[0] > 1e9, "with memory to spare the larger buffer is the faster"
     assert goodputs[3] < 0.02 * goodputs[2]
-    assert found[3].first == Cause.MEMORY_PRESSURE
-    assert all(Cause.MEMORY_PRESSURE not in one.named for one in list(found.values())[:2])
+    assert explanations[3].first == Cause.MEMORY_PRESSURE
+    assert all(
+        Cause.MEMORY_PRESSURE not in explanation.named for explanation in list(explanations.values())[:2]
+    )
 
 
 NAGLE = """\
@@ -136,12 +145,12 @@ transport: tcp
 
 def test_a_stream_waits_for_nagles_algorithm_and_not_without_it(run_trial: RunTrial) -> None:
     waits = run_trial(NAGLE)
-    (found,) = explain_trial(waits.plan, waits.tables)
-    assert (found.basis, found.first) == ("messages", Cause.NAGLE)
-    assert found.sentences[0].startswith("stream1 kept its pace of 2 Mbit/s")
+    (explanation,) = explain_trial(waits.plan, waits.tables)
+    assert (explanation.basis, explanation.first) == ("messages", Cause.NAGLE)
+    assert explanation.sentences[0].startswith("stream1 kept its pace of 2 Mbit/s")
     quick = run_trial(NAGLE.replace("duration: 4s", "duration: 4s, nodelay: true"))
-    (found,) = explain_trial(quick.plan, quick.tables)
-    assert (found.first, found.delivery and found.delivery.late) == (None, 0)
+    (explanation,) = explain_trial(quick.plan, quick.tables)
+    assert (explanation.first, explanation.delivery and explanation.delivery.late) == (None, 0)
 
 
 PROGRAMS = """\

@@ -13,7 +13,7 @@ from hostile import DAMAGES, study, use_everywhere
 
 from plait.calibration import calibrate as module
 from plait.calibration.calibrate import calibrate
-from plait.calibration.verdict import NAMES, Figure
+from plait.calibration.verdict import NAMES, MeasuredFigure
 from plait.dataset import files
 from plait.dataset.files import read_table
 from plait.dataset.model import TABLES
@@ -173,10 +173,10 @@ def test_a_damaged_calibration_of_a_link_is_measured_again(
     plans = [(case.name, resolve(case.scenario, trial_seed(1, 0))) for case in expand(load("two-paths"))]
     measured = 0
 
-    def measure(batch: list[object], *_: object) -> list[list[Figure]]:
+    def measure(batch: list[object], *_: object) -> list[list[MeasuredFigure]]:
         nonlocal measured
         measured += 1
-        return [[Figure(name, 1.0, 1.0, 0.5, 1.5, 10) for name in NAMES] for _ in batch]
+        return [[MeasuredFigure(name, 1.0, 1.0, 0.5, 1.5, 10) for name in NAMES] for _ in batch]
 
     monkeypatch.setattr(module, "_measure", measure)
     engine = FakeEngine()

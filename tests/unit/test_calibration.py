@@ -14,20 +14,20 @@ from scipy.stats import binom
 from plait.calibration.calibrate import Calibration, refuse
 from plait.calibration.probes import loss_ratio, measurement_plan
 from plait.calibration.settings import Setting, Users, settings_of
-from plait.calibration.verdict import FALSE_ALARM, Figure, figures, lost_between
+from plait.calibration.verdict import FALSE_ALARM, MeasuredFigure, figures, lost_between
 from plait.errors import MachineError
 from plait.plan.links.distributions import table
 from plait.plan.model.qdiscs import Netem, Tbf
 
 if TYPE_CHECKING:
-    from plait.calibration.probes import Probe
+    from plait.calibration.probes import SettingProbe
 
 
 def settings(text: str, *overrides: str) -> list[Setting]:
     return list(settings_of(("", plan) for plan in all_plans(text, *overrides)))
 
 
-def messages(one: Probe, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
+def messages(one: SettingProbe, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
     """What an engine would have found: the probe's delays (None: lost), and full frames so far apart."""
     frames: list[tuple[int, int, int, int | None]] = [
         (one.probe, i, 1000 * i, None if delay is None else 1000 * i + round(delay))
@@ -40,7 +40,9 @@ def messages(one: Probe, delays_us: list[float | None], pace_us: float | None) -
     return table.with_columns(copies=pl.col("received_us").is_not_null().cast(pl.Int64))
 
 
-def found(text: str, delays_us: list[float | None], pace_us: float | None = None) -> dict[str, Figure]:
+def found(
+    text: str, delays_us: list[float | None], pace_us: float | None = None
+) -> dict[str, MeasuredFigure]:
     _, (one,) = measurement_plan(settings(text))
     return {figure.name: figure for figure in figures(one, messages(one, delays_us, pace_us))}
 
@@ -214,10 +216,10 @@ def test_a_refusal_names_case_setting_and_figures_as_people_read_them() -> None:
         direct(f"a-b: {{rate: 50mbit, delay: 30ms, jitter: {jitter}, loss: 1%, mtu: 9000}}")
     )
     wrong = [
-        Figure("rate_bps", 5e7, 4.85e7, 4.975e7, 5.025e7, 300),
-        Figure("delay_us", 30_000.0, 30_040.0, 29_990.0, 30_010.0, 50),
-        Figure("loss_ratio", 0.01, 0.031, 0.003, 0.02, 2000),
-        Figure("rate_bps", 5e7, None, None, None, 0),
+        MeasuredFigure("rate_bps", 5e7, 4.85e7, 4.975e7, 5.025e7, 300),
+        MeasuredFigure("delay_us", 30_000.0, 30_040.0, 29_990.0, 30_010.0, 50),
+        MeasuredFigure("loss_ratio", 0.01, 0.031, 0.003, 0.02, 2000),
+        MeasuredFigure("rate_bps", 5e7, None, None, None, 0),
     ]
     calibration = Calibration({setting: Users(["a->b"], ["rate=50mbit", "other"])}, {setting: wrong}, 1)
     with pytest.raises(MachineError) as refused:

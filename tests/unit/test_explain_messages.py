@@ -44,8 +44,8 @@ def udp(delays: list[int | None], links: list[dict[str, Any]], jitter: str = "0m
         for n, d in enumerate(delays)
     ]
     flow = {"flow": 0, "name": "udp1", "kind": "udp", "start_us": 0, "end_us": 2_000_000, "completed": True}
-    (found,) = explain_trial(plan, make_tables({"messages": messages, "flows": [flow], "links": links}))
-    return found
+    (explanation,) = explain_trial(plan, make_tables({"messages": messages, "flows": [flow], "links": links}))
+    return explanation
 
 
 def link(**counters: tuple[int, int]) -> list[dict[str, Any]]:
@@ -57,15 +57,19 @@ def link(**counters: tuple[int, int]) -> list[dict[str, Any]]:
     return rows
 
 
-def shares(found: FlowExplanation) -> dict[Cause, float]:
-    return {share.cause: share.time for share in found.shares}
+def shares(explanation: FlowExplanation) -> dict[Cause, float]:
+    return {share.cause: share.time for share in explanation.shares}
 
 
 def test_udp_that_all_arrives_in_time_is_on_time() -> None:
-    found = udp([BASE_US] * PACKETS, link(dropped_packets=(0, 0), overflow_packets=(0, 0)))
-    assert (found.basis, found.first, shares(found)) == ("messages", None, {Cause.ON_TIME: 1.0})
-    assert found.delivery is not None
-    account = found.delivery
+    explanation = udp([BASE_US] * PACKETS, link(dropped_packets=(0, 0), overflow_packets=(0, 0)))
+    assert (explanation.basis, explanation.first, shares(explanation)) == (
+        "messages",
+        None,
+        {Cause.ON_TIME: 1.0},
+    )
+    assert explanation.delivery is not None
+    account = explanation.delivery
     assert (account.messages, account.lost, account.late) == (PACKETS, 0, 0)
     assert (account.p50_us, account.p95_us, account.max_us, account.jitter_us) == (
         BASE_US,
@@ -75,7 +79,7 @@ def test_udp_that_all_arrives_in_time_is_on_time() -> None:
     )
     assert account.base_us == pytest.approx(BASE_US)
     assert account.asked_bps == pytest.approx(960_000)
-    assert found.sentences == (
+    assert explanation.sentences == (
         "udp1 lost none of its 200 packets (960 kbit/s of payload).",
         (
             "Packet delay: median 11.0 ms, 95th percentile 11.0 ms, maximum 11.0 ms, jitter 0 ms; "
@@ -140,31 +144,34 @@ def stream(delays: list[int]) -> FlowExplanation:
         for n, delay in enumerate(delays)
     ]
     tables["messages"] = pl.DataFrame(messages, schema_overrides=dict(ALL_TABLES["messages"]))
-    (found,) = explain_trial(plan, tables)
-    return found
+    (explanation,) = explain_trial(plan, tables)
+    return explanation
 
 
 def test_a_stream_that_kept_its_pace_is_judged_by_its_delays() -> None:
-    found = stream([12_000] * 400)
-    assert (found.first, found.basis) == (None, "messages")
-    assert found.sentences[0] == "stream1 kept its pace of 4 Mbit/s; the capacity of its path is 95.6 Mbit/s."
-    assert "95th percentile 12.0 ms" in " ".join(found.sentences)
-    assert found.primary_metric == ("message_delay_p95_us", 12_000)
+    explanation = stream([12_000] * 400)
+    assert (explanation.first, explanation.basis) == (None, "messages")
+    assert (
+        explanation.sentences[0]
+        == "stream1 kept its pace of 4 Mbit/s; the capacity of its path is 95.6 Mbit/s."
+    )
+    assert "95th percentile 12.0 ms" in " ".join(explanation.sentences)
+    assert explanation.primary_metric == ("message_delay_p95_us", 12_000)
 
 
 def test_a_stream_whose_messages_wait_longer_and_longer_is_explained_like_a_bulk_flow() -> None:
-    found = stream([12_000 + 5_000 * n for n in range(400)])
-    assert found.basis == "time"
-    assert found.delivery is not None
-    assert not found.delivery.kept_pace
-    assert "of the 4 Mbit/s that it offers" in found.sentences[0]
+    explanation = stream([12_000 + 5_000 * n for n in range(400)])
+    assert explanation.basis == "time"
+    assert explanation.delivery is not None
+    assert not explanation.delivery.kept_pace
+    assert "of the 4 Mbit/s that it offers" in explanation.sentences[0]
 
 
 def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:
     before, after = {1: 24_000.0, 2: 24_100.0, 3: 23_900.0}, {1: 9_000.0, 2: 9_100.0, 3: 8_900.0}
-    found = effect("it", (), None, before, after, metric="message_delay_p95_us")
-    assert (found.verdict, found.before, found.after, found.before_bps) == ("faster", 24_000, 9_000, None)
-    assert found.sentence.startswith("With it: 95th percentile of message delay 9.00 ms instead of 24.0 ms")
+    change = effect("it", (), None, before, after, metric="message_delay_p95_us")
+    assert (change.verdict, change.before, change.after, change.before_bps) == ("faster", 24_000, 9_000, None)
+    assert change.sentence.startswith("With it: 95th percentile of message delay 9.00 ms instead of 24.0 ms")
     assert effect("it", (), None, after, before, metric="message_delay_p95_us").verdict == "slower"
 
 

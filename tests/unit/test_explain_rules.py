@@ -59,9 +59,9 @@ def test_every_cause_that_can_be_removed_has_a_remedy() -> None:
 
 def test_tables_without_the_kernels_accounting_are_explained_all_the_same() -> None:
     plan = fake_plan()
-    for found in explain_trial(plan, fake_tables(plan)):
-        assert sum(share.time for share in found.shares) == pytest.approx(1)
-        assert found.kernel is None
+    for explanation in explain_trial(plan, fake_tables(plan)):
+        assert sum(share.time for share in explanation.shares) == pytest.approx(1)
+        assert explanation.kernel is None
 
 
 def test_a_trial_without_samples_is_not_explained() -> None:

@@ -27,12 +27,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_failed_trials_are_reported_and_the_others_explained(folder: Path) -> None:
-    found = plait.open(folder).explain()
-    assert [(one.case, one.trial, one.trials) for one in found.cases] == [
+    explanation = plait.open(folder).explain()
+    assert [(case.case, case.trial, case.trials) for case in explanation.cases] == [
         ("transport=tcp", 1, 1),
-        ("transport=mptcp", found.cases[1].trial, 3),
+        ("transport=mptcp", explanation.cases[1].trial, 3),
     ]
-    assert [line.split(":")[0] for line in found.failed] == ["transport=tcp #0", "transport=tcp #2"]
+    assert [line.split(":")[0] for line in explanation.failed] == ["transport=tcp #0", "transport=tcp #2"]
 
 
 def test_the_command_prints_what_the_json_holds_in_80_columns(folder: Path) -> None:

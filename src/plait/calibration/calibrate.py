@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from plait.calibration import verdict, words
 from plait.calibration.probes import AT_ONCE, measurement_plan
 from plait.calibration.settings import settings_of
-from plait.calibration.verdict import Figure
+from plait.calibration.verdict import MeasuredFigure
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.workspace import Workspace
@@ -40,7 +40,7 @@ METHOD = 2
 FILE = "calibration.json"
 _MAX_LINES = 8
 _MAX_LINKS = 3
-_FIGURES = TypeAdapter(list[Figure])
+_FIGURES = TypeAdapter(list[MeasuredFigure])
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Calibration:
 
     settings: dict[Setting, Users]
     """Each setting, with the link directions and the cases that use it."""
-    figures: dict[Setting, list[Figure]]
+    figures: dict[Setting, list[MeasuredFigure]]
     measured: int
     """The number of settings that were measured now; the others came from the cache."""
 
@@ -136,7 +136,7 @@ def calibrate(
 
 def _measure_all(
     settings: Sequence[Setting], engine: Engine, cache: Path, jobs: int
-) -> Iterator[tuple[Setting, list[Figure]]]:
+) -> Iterator[tuple[Setting, list[MeasuredFigure]]]:
     """Yield each setting with its figures; an interrupt ends the guests. MachineError: no space to work in."""
     stop = threading.Event()
     batches = [settings[i : i + AT_ONCE] for i in range(0, len(settings), AT_ONCE)]
@@ -155,7 +155,7 @@ def _measure_all(
 
 def _measure(
     settings: Sequence[Setting], engine: Engine, work: Workspace, stop: threading.Event
-) -> list[list[Figure]]:
+) -> list[list[MeasuredFigure]]:
     plan, probes = measurement_plan(settings)
     folder = work.job()
     engine.execute(Job(plan, {}, folder, stop))
@@ -201,7 +201,7 @@ def _cache_file(cache: Path, setting: Setting, identity: EngineIdentity) -> tupl
     return Folder(cache) / "calibration" / name[:2], f"{name}.json"
 
 
-def _read_cached(cache: Path, setting: Setting, identity: EngineIdentity) -> list[Figure] | None:
+def _read_cached(cache: Path, setting: Setting, identity: EngineIdentity) -> list[MeasuredFigure] | None:
     """Return the cached figures; None if there are none, or if the file is damaged."""
     folder, name = _cache_file(cache, setting, identity)
     try:
@@ -214,7 +214,9 @@ def _read_cached(cache: Path, setting: Setting, identity: EngineIdentity) -> lis
     return figures if sound else None
 
 
-def _write_cache(cache: Path, setting: Setting, identity: EngineIdentity, figures: list[Figure]) -> None:
+def _write_cache(
+    cache: Path, setting: Setting, identity: EngineIdentity, figures: list[MeasuredFigure]
+) -> None:
     """Cache figures that are within tolerance; others are measured again next time."""
     if not all(figure.good for figure in figures):
         return

@@ -44,7 +44,7 @@ _LEAST_GAP_NS = 20_000
 
 
 @dataclass(frozen=True)
-class Probe:
+class SettingProbe:
     """The measurement of one setting: the indices of its flows in the plan."""
 
     setting: Setting
@@ -53,7 +53,7 @@ class Probe:
     """None: the setting has no rate, or is not steady."""
 
 
-def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[Probe]]:
+def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[SettingProbe]]:
     """Return the plan that measures at most `AT_ONCE` settings, and the flows that measure each of them."""
     flows: list[_Packets] = []
     probes = [_add_probe(flows, i, setting) for i, setting in enumerate(settings)]
@@ -94,7 +94,7 @@ class _Packets:
         return self.start_us + ceil(udp.interval_ns * udp.count / 1000) + udp.drain_us
 
 
-def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> Probe:
+def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> SettingProbe:
     """Add the flows for setting `i`, over the pairs of hosts 2i and 2i + 1."""
     netem, tbf = setting.netem, setting.tbf
     delay_ns, spread_ns = (netem.delay_ns, _spread_ns(netem)) if netem is not None else (0, 0)
@@ -117,10 +117,10 @@ def _add_probe(flows: list[_Packets], i: int, setting: Setting) -> Probe:
 
     probe = add_flow(2 * i, max(2 * frame_ns, spread_ns, _LEAST_GAP_NS), count)
     if not frame_ns or not setting.steady:
-        return Probe(setting, probe, None)
+        return SettingProbe(setting, probe, None)
     pace_ns = max(1, int(frame_ns * 0.8))
     most = min(MOST_SATURATING, ceil(LONG_ENOUGH_NS / pace_ns))
-    return Probe(
+    return SettingProbe(
         setting, probe, add_flow(2 * i + 1, pace_ns, max(SATURATING_PACKETS, most) + setting.settling_frames)
     )
 

@@ -30,7 +30,7 @@ from plait.plan.links.distributions import NETEM_SCALE, deviation_ns, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plait.calibration.probes import Probe
+    from plait.calibration.probes import SettingProbe
     from plait.calibration.settings import Setting
     from plait.plan.model.qdiscs import Netem
 
@@ -47,7 +47,7 @@ NAMES = ("delay_us", "rate_bps", "loss_ratio")
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuredFigure:
     """One measured quantity. `measured` is None if it could not be measured; `low` and `high` are its bounds."""
 
     name: str
@@ -76,7 +76,7 @@ class Figure:
         }
 
 
-def figures(probe: Probe, messages: pl.DataFrame) -> list[Figure]:
+def figures(probe: SettingProbe, messages: pl.DataFrame) -> list[MeasuredFigure]:
     """Return the figures of one setting from the table `messages`."""
     probe_packets = messages.filter(pl.col("flow") == probe.probe).sort("index")
     saturating_packets = None if probe.saturate is None else messages.filter(pl.col("flow") == probe.saturate)
@@ -84,7 +84,7 @@ def figures(probe: Probe, messages: pl.DataFrame) -> list[Figure]:
     return [_delay(setting, probe_packets), _rate(setting, saturating_packets), _loss(setting, probe_packets)]
 
 
-def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
+def _delay(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
     """Return the one-way delay of packets that met no queue: the median, or the mean with jitter.
 
     On lossy links a packet may wait until its host has resolved an address again. That is no delay of the link, and it
@@ -93,17 +93,17 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> Figure:
     netem = setting.netem
     arrived = (probe["received_us"] - probe["sent_us"]).drop_nulls()
     if not setting.steady or netem is None or netem.reorder_ratio or loss_ratio(setting) == 1:
-        return Figure("delay_us", None, None, None, None, len(arrived))
+        return MeasuredFigure("delay_us", None, None, None, None, len(arrived))
     configured = netem.delay_ns / 1000
     if len(arrived) < 2:
         too_lossy = loss_ratio(setting) > MAX_LOSS
-        return Figure("delay_us", None if too_lossy else configured, None, None, None, len(arrived))
+        return MeasuredFigure("delay_us", None if too_lossy else configured, None, None, None, len(arrived))
     measured, tolerance = arrived.median(), DELAY_TOLERANCE_US
     if netem.jitter_ns:
         measured = arrived.mean()
         tolerance += _mean_within_us(netem, len(arrived))
     low, high = configured - tolerance, configured + tolerance
-    return Figure("delay_us", configured, float(measured), low, high, len(arrived))  # type: ignore[arg-type]
+    return MeasuredFigure("delay_us", configured, float(measured), low, high, len(arrived))  # type: ignore[arg-type]
 
 
 def _mean_within_us(netem: Netem, packets: int) -> float:
@@ -118,30 +118,30 @@ def _mean_within_us(netem: Netem, packets: int) -> float:
     return (linear + sqrt(linear**2 + 2 * deviation**2 * exponent)) / 1000
 
 
-def _rate(setting: Setting, packets: pl.DataFrame | None) -> Figure:
+def _rate(setting: Setting, packets: pl.DataFrame | None) -> MeasuredFigure:
     """Return the output rate of a queue that was never empty: frame bytes over the time from first to last frame."""
     if packets is None or setting.tbf is None:
-        return Figure("rate_bps", None, None, None, None, 0)
+        return MeasuredFigure("rate_bps", None, None, None, None, 0)
     configured = float(setting.tbf.rate_bps)
     times = packets["received_us"].drop_nulls().sort()
     settled = times[setting.settling_frames :]
     if len(settled) < 2 or settled[-1] == settled[0]:
-        return Figure("rate_bps", configured, None, None, None, len(times))
+        return MeasuredFigure("rate_bps", configured, None, None, None, len(times))
     measured = (len(settled) - 1) * setting.frame_bytes * 8e6 / (settled[-1] - settled[0])
     tolerance = configured * (RATE_TOLERANCE + RESOLUTION_US / (settled[-1] - settled[0]))
-    return Figure(
+    return MeasuredFigure(
         "rate_bps", configured, measured, configured - tolerance, configured + tolerance, len(settled)
     )
 
 
-def _loss(setting: Setting, probe: pl.DataFrame) -> Figure:
+def _loss(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
     """Return the share of the probe's packets that did not arrive."""
     sent, lost = len(probe), int(probe["received_us"].null_count())
     if not setting.steady or (setting.netem is not None and setting.netem.corrupt_ratio) or not sent:
-        return Figure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
+        return MeasuredFigure("loss_ratio", None, lost / sent if sent else None, None, None, sent)
     configured = loss_ratio(setting)
     low, high = lost_between(setting, sent)
-    return Figure("loss_ratio", configured, lost / sent, low / sent, high / sent, sent)
+    return MeasuredFigure("loss_ratio", configured, lost / sent, low / sent, high / sent, sent)
 
 
 def lost_between(setting: Setting, sent: int) -> tuple[int, int]:
@@ -189,7 +189,7 @@ def describe(setting: Setting) -> dict[str, Any]:
     }
 
 
-def worst(results: Mapping[str, list[Figure]] | list[list[Figure]]) -> dict[str, float]:
+def worst(results: Mapping[str, list[MeasuredFigure]] | list[list[MeasuredFigure]]) -> dict[str, float]:
     """Return the greatest errors: `delay_us`, and `rate` as a share of the configured rate."""
     lists = list(results.values()) if not isinstance(results, list) else results
     errors: dict[str, float] = {}

@@ -11,7 +11,7 @@ from plait.plan.links.distributions import UNIFORM, deviation_ns
 
 if TYPE_CHECKING:
     from plait.calibration.settings import Setting
-    from plait.calibration.verdict import Figure
+    from plait.calibration.verdict import MeasuredFigure
 
 
 def setting(link: Setting) -> str:
@@ -31,7 +31,7 @@ def setting(link: Setting) -> str:
     return ", ".join([*parts, *([f"MTU {link.mtu}"] if link.mtu != DEFAULT_MTU else [])]) or "no conditions"
 
 
-def figure(result: Figure) -> str:
+def figure(result: MeasuredFigure) -> str:
     """Return how a figure is out of tolerance, with its bounds."""
     if result.measured is None or result.configured is None or result.low is None or result.high is None:
         return (

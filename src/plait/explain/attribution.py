@@ -13,7 +13,7 @@ from plait.explain import evidence, missing
 from plait.explain.capacity import capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.facts import PathFacts, flow_facts
-from plait.explain.flow_view import flow_view
+from plait.explain.flow_view import explained_flow
 from plait.explain.messages.flows import explain_datagrams, with_messages
 from plait.explain.messages.program_udp import explain_program_udp
 from plait.explain.model import FlowExplanation, KernelTimes, PathAccount, Share
@@ -64,7 +64,7 @@ def explain_trial(
             explanations.append(explanation)
         if flow.transport == "udp" or flow.kind == "page_connection":
             continue
-        view = flow_view(flow)
+        view = explained_flow(flow)
         ratio = payload_ratio(plan, view.flow, transport=view.transport)
         facts = flow_facts(plan, tables, view, ratio)
         if facts is not None:

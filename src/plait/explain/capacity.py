@@ -24,7 +24,7 @@ EMPTY_FRAMES = 4
 """.. or below this many of the longest frames."""
 
 
-class Network:
+class NetworkTimeline:
     """The links of a plan over a time grid: `edges` in us, n + 1 edges around n slices."""
 
     def __init__(self, plan: Plan, links: pl.DataFrame, edges: Array) -> None:

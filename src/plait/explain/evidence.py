@@ -13,7 +13,7 @@ from plait.explain.model import Moment
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plait.explain.capacity import Network
+    from plait.explain.capacity import NetworkTimeline
     from plait.explain.facts import FlowFacts
     from plait.explain.model import Share
 
@@ -82,8 +82,8 @@ def _out_of_order(facts: FlowFacts, where: Where) -> list[str]:
 
 
 def _send_buffer(facts: FlowFacts, _: Where) -> list[str]:
-    known = np.isfinite(facts.send_buffer)
-    if not known.any():
+    sampled = np.isfinite(facts.send_buffer)
+    if not sampled.any():
         return []
     return [f"The send buffer was {size(float(np.nanmax(facts.send_buffer)))} and held no unsent data."]
 
@@ -105,12 +105,12 @@ def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
     return sentences
 
 
-def for_links(network: Network, cause: Cause, where: Where) -> tuple[str, ...]:
+def for_links(network: NetworkTimeline, cause: Cause, where: Where) -> tuple[str, ...]:
     """Return the evidence of a cause that the counters of the links alone provide."""
     return jitter_sentences(network, where) if cause is Cause.JITTER else drop_sentences(network, where)
 
 
-def jitter_sentences(network: Network, where: Where) -> tuple[str, ...]:
+def jitter_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
     """Return the configured delay and jitter of links."""
     links = [network.directions[name] for name in where[:MAX_PLACES] if name in network.directions]
     return tuple(
@@ -120,7 +120,7 @@ def jitter_sentences(network: Network, where: Where) -> tuple[str, ...]:
     )
 
 
-def drop_sentences(network: Network, where: Where) -> tuple[str, ...]:
+def drop_sentences(network: NetworkTimeline, where: Where) -> tuple[str, ...]:
     """Return how many packets links dropped, and how many of them by overflow."""
     sentences = []
     for name in where[:MAX_PLACES]:

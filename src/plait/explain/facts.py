@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 
 from plait.analysis.metrics.paths import path_name
-from plait.explain.capacity import Network, capacity_bps
+from plait.explain.capacity import NetworkTimeline, capacity_bps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.explain.flow_view import FlowView
+    from plait.explain.flow_view import ExplainedFlow
     from plait.plan.model.plan import Path, Plan
 
     Tables = Mapping[str, pl.DataFrame]
@@ -78,13 +78,13 @@ class PathFacts:
 class FlowFacts:
     """One flow."""
 
-    view: FlowView
+    view: ExplainedFlow
     row: Mapping[str, object]
     start_us: float
     end_us: float
     connected_us: float
     edges: Array
-    network: Network
+    network: NetworkTimeline
     paths: tuple[PathFacts, ...]
     unsent: Array
     """Bytes in the connection that no subflow has taken yet (TCP: that are not sent yet)."""
@@ -116,7 +116,7 @@ class FlowFacts:
         return len(self.edges) - 1
 
 
-def flow_facts(plan: Plan, tables: Tables, view: FlowView, payload_ratio: float) -> FlowFacts | None:
+def flow_facts(plan: Plan, tables: Tables, view: ExplainedFlow, payload_ratio: float) -> FlowFacts | None:
     """Return the facts of one flow; None if its sender was never sampled."""
     row = next((row for row in tables["flows"].iter_rows(named=True) if row["flow"] == view.flow_id), {})
     of_carrier = pl.col("flow") == view.carrier
@@ -146,7 +146,7 @@ def flow_facts(plan: Plan, tables: Tables, view: FlowView, payload_ratio: float)
         end_us=end,
         connected_us=connected,
         edges=edges,
-        network=Network(plan, tables["links"], edges),
+        network=NetworkTimeline(plan, tables["links"], edges),
         paths=_paths(plan, view, _subflows_by_path(view, sender_subflows, events, edges, connected)),
         unsent=_state(sender_samples, "unsent_bytes", edges),
         in_flight=np.maximum(_counter(sender_samples, "sent_bytes", edges) - acked_bytes, 0),
@@ -186,7 +186,7 @@ def _state(frame: pl.DataFrame, column: str, edges: Array) -> Array:
     return np.asarray(values[np.maximum(latest, 0)])
 
 
-def _counter_growth(counters: pl.DataFrame, view: FlowView, name: str) -> dict[str, int]:
+def _counter_growth(counters: pl.DataFrame, view: ExplainedFlow, name: str) -> dict[str, int]:
     """Return the growth of a counter at each end node of the flow where it grew."""
     rows = counters.filter((pl.col("counter") == name) & pl.col("node").is_in([view.client, view.server]))
     return {
@@ -224,7 +224,7 @@ def _out_of_order(
 
 
 def _paths(
-    plan: Plan, view: FlowView, subflows: Mapping[str, Sequence[SubflowFacts]]
+    plan: Plan, view: ExplainedFlow, subflows: Mapping[str, Sequence[SubflowFacts]]
 ) -> tuple[PathFacts, ...]:
     """Return the flow's paths in the order of the plan, then those that only subflows show."""
     planned = {path.name: path for path in view.paths}
@@ -240,7 +240,7 @@ def _paths(
 
 
 def _subflows_by_path(
-    view: FlowView, sender_subflows: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
+    view: ExplainedFlow, sender_subflows: pl.DataFrame, events: pl.DataFrame, edges: Array, connected: float
 ) -> dict[str, list[SubflowFacts]]:
     """Return the subflows by the name of their path."""
     by_path: dict[str, list[SubflowFacts]] = {}

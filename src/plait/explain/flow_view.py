@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FlowView:
+class ExplainedFlow:
     """The properties of a flow that its explanation uses."""
 
     flow_id: int
@@ -30,9 +30,9 @@ class FlowView:
     flow: Flow
 
 
-def flow_view(flow: Flow) -> FlowView:
+def explained_flow(flow: Flow) -> ExplainedFlow:
     """Return the view of a flow."""
-    return FlowView(
+    return ExplainedFlow(
         flow_id=flow.id,
         carrier=flow.carrier,
         name=flow.name,

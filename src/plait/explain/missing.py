@@ -149,6 +149,6 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
     return ("The kernel closed the subflow before it was established.",) if len(closed) else ()
 
 
-def _sentence(what: str, reasons: tuple[str, ...]) -> str:
+def _sentence(text: str, reasons: tuple[str, ...]) -> str:
     counters = f" [{', '.join(reasons)}]" if reasons else ""
-    return f"{capital(what)}{counters}."
+    return f"{capital(text)}{counters}."

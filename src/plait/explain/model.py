@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from plait.explain.causes import Cause
 
 
-class Record(BaseModel):
+class ExplanationRecord(BaseModel):
     """A closed, immutable record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
-class Share(Record):
+class Share(ExplanationRecord):
     """One cause: its share of the time, and its cost."""
 
     cause: Cause
@@ -35,7 +35,7 @@ class Share(Record):
     """The evidence, one sentence each."""
 
 
-class PathAccount(Record):
+class PathAccount(ExplanationRecord):
     """Goodput and capacity of one path, and the causes that took its time."""
 
     path: str
@@ -47,7 +47,7 @@ class PathAccount(Record):
     shares: tuple[Share, ...]
 
 
-class KernelTimes(Record):
+class KernelTimes(ExplanationRecord):
     """The kernel's accounting (tcp_info), summed over the sender's subflows and their lifetimes, in us."""
 
     lifetime_us: int
@@ -56,7 +56,7 @@ class KernelTimes(Record):
     sndbuf_limited_us: int
 
 
-class Delivery(Record):
+class Delivery(ExplanationRecord):
     """The fate of the messages of a stream, requests, a page or UDP; percentiles as in summary.json."""
 
     metric: str
@@ -80,7 +80,7 @@ class Delivery(Record):
     """False: it offers more than the paths carried, and its messages waited longer and longer."""
 
 
-class Moment(Record):
+class Moment(ExplanationRecord):
     """A time to mark in figures."""
 
     t_us: int
@@ -91,7 +91,7 @@ class Moment(Record):
 Verdict = Literal["faster", "slower", "no effect seen", "not measured"]
 
 
-class Effect(Record):
+class Effect(ExplanationRecord):
     """The effect of one change on the primary metric of one flow."""
 
     what: str
@@ -118,7 +118,7 @@ class Effect(Record):
     """The first named cause of the changed flow, in the first of its trials."""
 
 
-class FlowExplanation(Record):
+class FlowExplanation(ExplanationRecord):
     """Why one flow was not faster."""
 
     flow: str
@@ -162,7 +162,7 @@ class FlowExplanation(Record):
         return delivery.metric, lost if self.transport == "udp" else delivery.p95_us
 
 
-class TrialExplanation(Record):
+class TrialExplanation(ExplanationRecord):
     """All flows of one trial."""
 
     case: str
@@ -175,7 +175,7 @@ class TrialExplanation(Record):
     """Number of examined trials of the case."""
 
 
-class StudyExplanation(Record):
+class StudyExplanation(ExplanationRecord):
     """What `plait explain --json` prints."""
 
     schema_version: Literal[2] = Field(default=2, alias="schema")

@@ -13,7 +13,7 @@ import polars as pl
 
 from plait.analysis.metrics.paths import path_name
 from plait.explain import evidence
-from plait.explain.capacity import Network, capacity_bps
+from plait.explain.capacity import NetworkTimeline, capacity_bps
 from plait.explain.causes import HARMLESS, Cause
 from plait.explain.messages.late import LateMessages, PathUse
 from plait.explain.messages.timing import delivery, messages_of
@@ -80,7 +80,7 @@ def _explained_by_messages(
     return explained.model_copy(update={"sentences": paragraph(explained, flow.kind)})
 
 
-def _shares(late: LateMessages, network: Network, facts: FlowFacts | None) -> tuple[Share, ...]:
+def _shares(late: LateMessages, network: NetworkTimeline, facts: FlowFacts | None) -> tuple[Share, ...]:
     """Return one share for each cause, the greatest first, and the messages on time last."""
     by_cause = late.shares()
     shares = []
@@ -142,7 +142,7 @@ def explain_datagrams(plan: Plan, tables: Tables, flow: Flow) -> FlowExplanation
         return None
     start = float(messages.sent[0])
     end = float(np.nanmax([messages.sent[-1] + messages.base[-1], *messages.received]))
-    (path, *_), network = flow.paths, Network(plan, tables["links"], _edges(tables, start, end))
+    (path, *_), network = flow.paths, NetworkTimeline(plan, tables["links"], _edges(tables, start, end))
     version = 6 if ":" in path.server_address else 4
     frames = messages.size + UDP_HEADERS[version]
     own_bytes, _ = np.histogram(messages.sent, network.edges, weights=frames)

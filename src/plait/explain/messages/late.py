@@ -19,7 +19,7 @@ from plait.explain.messages.timing import one_way_us
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plait.explain.capacity import Network
+    from plait.explain.capacity import NetworkTimeline
     from plait.explain.messages.timing import Messages
     from plait.explain.states import PathTime
     from plait.plan.model.plan import Path
@@ -72,7 +72,7 @@ class PathUse:
 class LateMessages:
     """The late and lost messages of one flow, and what may have caused them."""
 
-    def __init__(self, network: Network, messages: Messages, path_uses: Sequence[PathUse]) -> None:
+    def __init__(self, network: NetworkTimeline, messages: Messages, path_uses: Sequence[PathUse]) -> None:
         self._net, self._messages, self._path_uses = network, messages, path_uses
         self._datagrams = messages.flow.transport == "udp"
         self._answers = messages.flow.kind in ("request", "page")

@@ -12,7 +12,7 @@ import numpy as np
 from plait.analysis.metrics.programs import is_control, udp_figures
 from plait.analysis.wording import micros, percent, rate
 from plait.explain import evidence
-from plait.explain.capacity import Network
+from plait.explain.capacity import NetworkTimeline
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.messages.flows import WORTH_NAMING_MESSAGES
 from plait.explain.messages.late import FULL
@@ -83,7 +83,9 @@ def _cause_of_loss(
     """Return the cause, the link that dropped most while the program ran, and the evidence."""
     times = tables["links"]["t_us"].unique().sort().to_numpy().astype(float)
     inside = times[(times > span[0]) & (times < span[1])]
-    network = Network(plan, tables["links"], np.concatenate(([span[0]], inside, [span[1]])).astype(float))
+    network = NetworkTimeline(
+        plan, tables["links"], np.concatenate(([span[0]], inside, [span[1]])).astype(float)
+    )
     dropped = {name: float(network.dropped(name).sum()) for name in network.directions}
     worst = max(dropped, key=lambda name: dropped[name], default="")
     if not worst or not dropped[worst]:
@@ -98,7 +100,7 @@ def _cause_of_loss(
     return cause, (worst,), evidence.drop_sentences(network, (worst,))
 
 
-def _cause_of_overflow(plan: Plan, network: Network, name: str, at: np.ndarray) -> Cause:
+def _cause_of_overflow(plan: Plan, network: NetworkTimeline, name: str, at: np.ndarray) -> Cause:
     """Return why a queue overflowed: competing traffic, more than the link carries, or a short queue."""
     if any(name in path.forward for flow in plan.flows if not is_control(flow) for path in flow.paths):
         return Cause.COMPETING_TRAFFIC

@@ -62,7 +62,7 @@ def test_the_example_of_the_documentation_is_added_chosen_by_name_and_does_what_
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "spill  added; choose it with `scheduler: spill`\n  a transfer of 1 MB over two"
+        "spill  added; select it with `scheduler: spill`\n  a transfer of 1 MB over two"
     )
     text = block("yaml").replace("20s", "3s").replace("repeat: 3", "")
     study = plait.run(

@@ -238,14 +238,14 @@ def test_a_fork_bomb_is_bounded_and_named() -> None:
     [
         (
             ["--clock", "lunar", "--", "true"],
-            "--clock lunar: there is no such clock; there is: virtual, real",
+            "--clock lunar: unknown clock; write one of: virtual, real",
         ),
         (["--rw", "/nowhere", "--", "true"], "--rw /nowhere: there is no such folder"),
-        (["--rw", "/", "--", "true"], "--rw /: the whole machine cannot be given away"),
+        (["--rw", "/", "--", "true"], "--rw /: a guest must not change the whole machine"),
         (["--with", "cake", "--", "true"], "--with cake: there is no such service; there is: ovs"),
         (["--memory", "1G", "--", "true"], "--memory 1G: 'G' is not a unit of a size"),
         (["--timeout", "soon", "--", "true"], "--timeout soon: "),
-        (["--env", "NO_SUCH_VARIABLE_HERE", "--", "true"], "there is no such variable here to pass on"),
+        (["--env", "NO_SUCH_VARIABLE_HERE", "--", "true"], "this environment has no such variable"),
     ],
 )
 def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[str], said: str) -> None:

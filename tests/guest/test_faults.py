@@ -137,7 +137,7 @@ def test_a_signal_ends_the_study_keeps_finished_trials_and_says_so(
         assert study.returncode == 128 + number
         assert "interrupted" in message
         assert number == signal.SIGINT or f"by {number.name}" in message
-        assert "The same command goes on from there" in message
+        assert "The same command continues from there" in message
     assert guests(out) == []
     assert list(out.glob(".work-*")) == []
     finish(out)

@@ -231,10 +231,7 @@ def test_the_end_of_input_goes_on_and_abort_ends_the_study(scenario: Path) -> No
     assert done.stderr.count("is halted") == 3
     done = run(scenario, "exit\nabort\n")
     assert done.returncode == 130
-    assert (
-        "1 of 3 trials are finished and kept. The same command runs those again that were halted"
-        in done.stderr
-    )
+    assert "1 of 3 trials are finished and kept. The same command runs the halted trials again" in done.stderr
 
 
 def test_what_cannot_be_is_refused_before_anything_runs(scenario: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_trial_without_code_of_others_runs_and_says_what_is_missing(tmp_path: 
 
 def test_the_doctor_lists_every_layer_and_what_its_absence_means() -> None:
     lines = run("doctor").stdout.splitlines()
-    assert lines[0].startswith("sandbox    11 of 12 layers of containment hold")
+    assert lines[0].startswith("sandbox    11 of 12 layers of containment are present")
     states = [line.split("  ")[-1].strip() for line in lines[1:13]]
-    assert sum(state == "holds" for state in states) == 11
+    assert sum(state == "present" for state in states) == 11
     assert any("MISSING (making a user namespace" in line for line in lines)

@@ -66,7 +66,7 @@ def test_list_names_each_shipped_scenario_on_a_line(call) -> None:  # type: igno
 
 
 def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    assert call("lint", "two-paths") == (0, "", "nothing to warn of\n")
+    assert call("lint", "two-paths") == (0, "", "no cautions\n")
     code, out, _ = call("lint", "two-paths", "--set", "traffic.0.bulk.duration=100ms")
     assert code == 0
     assert "bulk1: it runs for 0.1 s" in out
@@ -83,8 +83,13 @@ def test_mistakes_end_with_code_2_and_a_line_each(call, verb: str, tmp_path: Pat
         assert call(verb, *words)[0] == 2
 
 
-@pytest.mark.parametrize("words", [("--case", "nothing"), ("--format", "xml")])
-def test_what_plan_does_not_know_is_refused_with_what_there_is(call, words: tuple[str, str]) -> None:  # type: ignore[no-untyped-def]
-    code, out, err = call("plan", "two-paths", *words)
+@pytest.mark.parametrize(
+    ("option", "value", "choices"),
+    [("--case", "nothing", "it has: transport=mptcp"), ("--format", "xml", "write json or shell")],
+)
+def test_an_unknown_case_or_format_is_refused_with_the_choices(  # type: ignore[no-untyped-def]
+    call, option: str, value: str, choices: str
+) -> None:
+    code, out, err = call("plan", "two-paths", option, value)
     assert (code, out) == (2, "")
-    assert "there is" in err
+    assert choices in err

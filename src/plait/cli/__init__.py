@@ -1,7 +1,7 @@
-"""The command `plait`: one file per verb; this one only lists the verbs and turns errors into exit codes.
+"""The command `plait`: registers the verbs, one file for each, and turns errors into exit codes.
 
-Exit codes: 0 done; 1 some trials failed, or part of the report is missing; 2 the request was wrong and nothing was run;
-3 this machine cannot run it; 130 interrupted (129, 143: by SIGHUP, by SIGTERM).
+Exit codes: 0 success; 1 some trials failed, or part of the report is missing; 2 the request is wrong and plait ran
+nothing; 3 this machine cannot run it; 130 interrupted (129 by SIGHUP, 143 by SIGTERM).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ app = typer.Typer(
 app.command("run")(run.command)
 app.command("exec", context_settings={"allow_interspersed_args": False})(
     exec_verb.command
-)  # the rest is the program's
+)  # what follows the program belongs to the program
 app.command("shell")(shell.command)
 app.command("import")(import_.command)
 app.command("plan")(plan.command)
@@ -44,14 +44,14 @@ app.add_typer(kernel.app, name="kernel")
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _options(version: bool = typer.Option(False, "--version", help="Print the version and exit")) -> None:
     if version:
         typer.echo(f"plait {__version__}")
         raise typer.Exit
 
 
 def main() -> None:
-    """Runs the command line and exits with its code."""
+    """Run the command line and exit with its exit code."""
     try:
         ending.on_signals()
         limits.require(limits.FILES, limits.ADDRESSES)
@@ -62,20 +62,20 @@ def main() -> None:
         ending.notify(str(error))
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        if error.format_message():  # `plait` alone has shown its help already
+        if error.format_message():  # `plait` alone has already printed its help
             ending.notify(
-                f"{error.format_message()}\n`plait --help` lists the verbs, `plait VERB --help` the options."
+                f"{error.format_message()}\nSee `plait --help` for the verbs and `plait VERB --help` for their options."
             )
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         ending.notify("interrupted")
         sys.exit(130)
     except Ended as end:
-        ending.notify(f"ended by {end.signal.name}")
+        ending.notify(f"terminated by {end.signal.name}")
         raise
     except BaseException as error:
-        machine = ending.code_of(error)
-        if machine is None:
+        exit_code = ending.code_of(error)
+        if exit_code is None:
             raise
-        sys.exit(machine)
+        sys.exit(exit_code)
     sys.exit(code if isinstance(code, int) else 0)

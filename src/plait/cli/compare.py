@@ -1,4 +1,4 @@
-"""`plait compare`: two studies side by side, with a verdict and an exit code for scripts."""
+"""`plait compare`: compares two studies and gives scripts a verdict as an exit code."""
 
 from __future__ import annotations
 
@@ -13,21 +13,26 @@ from plait.analysis.metrics.catalogue import COMPARED
 
 
 def command(
-    first: Annotated[Path, typer.Argument(metavar="DIR", help="The result folder to compare with.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR", help="The result folder that is judged.")],
+    first: Annotated[Path, typer.Argument(metavar="BEFORE", help="Result folder to compare with")],
+    second: Annotated[Path, typer.Argument(metavar="AFTER", help="Result folder to judge")],
     *,
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help=f"Metric to judge; may be repeated. Default: {', '.join(COMPARED)}."
+            metavar="NAME",
+            help="Metric to judge; repeat the option for several metrics",
+            show_default=", ".join(COMPARED),
         ),
     ] = None,
     tolerance: Annotated[
-        str, typer.Option(metavar="RATIO", help="A change for the worse that is tolerated, such as 2%.")
+        str, typer.Option(metavar="RATIO", help="Tolerated change for the worse, such as 2%")
     ] = "0%",
-    json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON")] = False,
 ) -> int:
-    """Compares the second study with the first. Exit code 0: no worse; 1: worse; 2: they cannot be compared."""
+    """Compare the results of a study with earlier ones.
+
+    Exit code 0: not worse; 1: worse; 2: plait cannot compare the two studies.
+    """
     from plait.errors import RequestError
     from plait.report.terminal.comparison import compare_folders, show_comparison
     from plait.units import Ratio

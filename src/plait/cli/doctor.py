@@ -1,4 +1,4 @@
-"""`plait doctor`: says what this machine can run, and what to do about what it cannot."""
+"""`plait doctor`: checks whether this machine can run trials, and names the remedy of what is missing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ network: {hosts: [a, b], links: {a-b: {delay: 1ms}}}
 traffic: [{transfer: {from: a, to: b, bytes: 10KB}}]
 """
 _TRIAL_MIB = 300
-"""What one trial may need at once: the guest's memory, and its files."""
+"""Memory that one trial may need: that of the guest, and its files."""
 
 
 def command() -> int:
-    """Checks this machine for the virtual engine, and runs a small trial on it. Exit code 3: it cannot run."""
+    """Check whether this machine can run trials.
+
+    The last check runs a small trial. Exit code 3: this machine cannot run trials.
+    """
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("sandbox", _sandbox),
         ("memory", _memory),
@@ -38,7 +41,7 @@ def command() -> int:
         try:
             typer.echo(f"{name:<10} {check()}")
         except PlaitError as error:
-            typer.echo(f"{name:<10} cannot run: {error}")
+            typer.echo(f"{name:<10} failed: {error}")
             return MachineError.exit_code
     return 0
 
@@ -50,11 +53,11 @@ def _sandbox() -> str:
     missing = 0
     for layer, reason in probe().items():
         missing += reason is not None
-        state = "holds" if reason is None else f"MISSING ({reason}): {LAYERS[layer]}"
+        state = "present" if reason is None else f"MISSING ({reason}): {LAYERS[layer]}"
         lines.append(f"\n{'':<10}   {layer_title(layer):<18} {state}")
-    summary = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of containment hold"
+    summary = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of containment are present"
     if missing:
-        summary += "; what runs others' code needs all but Landlock, or --unconfined"
+        summary += "; a guest with untrusted code needs all layers but Landlock, or --unconfined"
     return summary + "".join(lines)
 
 
@@ -63,7 +66,7 @@ def _memory() -> str:
     free_mib = next(int(line.split()[1]) >> 10 for line in lines if line.startswith("MemAvailable:"))
     if free_mib < _TRIAL_MIB:
         raise MachineError(
-            f"{free_mib} MiB of memory are available, and a trial may need {_TRIAL_MIB}; end a program"
+            f"only {free_mib} MiB of memory are available, and a trial may need {_TRIAL_MIB} MiB; end another program"
         )
     return f"{free_mib} MiB available"
 
@@ -72,7 +75,7 @@ def _agent() -> str:
 
     path = AGENT
     if not path.is_file():
-        raise MachineError(f"there is no plait-agent at {path}; run `make setup`")
+        raise MachineError(f"{path} is missing; run `make setup`")
     return f"{path.stat().st_size >> 10} KiB"
 
 
@@ -80,7 +83,9 @@ def _kernel() -> Kernel:
     from plait.kernel import ensure, list_built
 
     if not list_built():
-        raise MachineError("no laboratory kernel is built; run `plait kernel build` (a few minutes, once)")
+        raise MachineError(
+            "no laboratory kernel is built yet; run `plait kernel build` (a few minutes, once)"
+        )
     return ensure()
 
 
@@ -93,11 +98,13 @@ def _trial() -> str:
     from plait.scenario import parse
     from plait.scenario.vary.cases import expand
 
-    plan = resolve(expand(parse(_PROBE, "the doctor's scenario"))[0].scenario, 1)
+    plan = resolve(expand(parse(_PROBE, "the scenario of plait doctor"))[0].scenario, 1)
     with tempfile.TemporaryDirectory(prefix="plait-doctor-") as folder:
         engine = VirtualEngine(_kernel(), AGENT, TrialLimits(total_s=60, stall_s=30))
         engine.execute(Job(plan, {}, Path(folder)))
         flow = convert(Path(folder) / "data", Path(folder) / "tables")["flows"].row(0, named=True)
     if not flow["completed"]:
-        raise MachineError(f"a small trial ran, but its transfer did not complete: {flow['error']}")
+        raise MachineError(
+            f"a small trial ran, but its transfer did not complete: {flow['error']}; report this as a bug of plait"
+        )
     return f"ran: {flow['received_bytes']} bytes arrived"

@@ -1,4 +1,4 @@
-"""`plait exec`: one program of this machine in a guest of its own."""
+"""`plait exec`: runs one program of this machine in a guest of its own."""
 
 from __future__ import annotations
 
@@ -27,61 +27,88 @@ if TYPE_CHECKING:
 
 CLOCKS = ("virtual", "real")
 SYSTEM_CALL_NS = 7000
-"""What a system call takes of the virtual clock: measured in a guest whose clock is real (`getppid`, least of many).
+"""The virtual time of a system call: the fastest of many `getppid` calls in a guest with a real clock.
 
-What programs compute takes no time, so that switches that ask a controller answer too soon with less.
+Computing takes no virtual time. With a lower cost of system calls, a switch that asks a controller answers too soon.
 """
 _READ_AHEAD_BYTES = 256 << 20
 _BROKEN_PIPE = 141
-"""What a shell gives a program that SIGPIPE has ended."""
+"""The exit code that a shell reports for a program that SIGPIPE terminated."""
+
+ProgramArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="CMD", help="The program and its arguments; put options of plait before it"),
+]
+RwOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--rw", metavar="DIR", help="Folder that the program may change; repeat the option for more"
+    ),
+]
+ClockOption = Annotated[
+    str,
+    typer.Option(metavar="virtual|real", help="Clock of the guest; choose real for an interactive program"),
+]
+TimeoutOption = Annotated[
+    str,
+    typer.Option(metavar="TIME", help="End the program after this time of the guest's clock; `none`: never"),
+]
+WallTimeoutOption = Annotated[
+    str,
+    typer.Option(metavar="TIME", help="End the guest after this time of this machine's clock; `none`: never"),
+]
+SystemCallOption = Annotated[
+    str, typer.Option(metavar="TIME", help="Virtual time that each system call takes")
+]
+ProcessesOption = Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of processes at once")]
+EnvOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME=VALUE",
+        help="Set a variable of the environment; NAME alone copies the variable of this environment",
+    ),
+]
+WithOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", metavar="SERVICE", help="Start a service before the program: `ovs` (Open vSwitch)"
+    ),
+]
+OutputOption = Annotated[
+    str, typer.Option("--output-limit", metavar="SIZE", help="Maximum output of the program")
+]
 
 
 def command(
-    program: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CMD", help="The program and its arguments; the options of plait stand before it."
-        ),
-    ],
+    program: ProgramArgument,
     *,
-    rw: Annotated[
-        list[Path] | None, typer.Option("--rw", metavar="DIR", help="A folder that the program may change.")
-    ] = None,
-    clock: Annotated[str, typer.Option(help="virtual or real (for what talks to a person).")] = "virtual",
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random in the guest.")] = 1,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Of the guest.")] = "1GiB",
-    timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="Of the guest's clock; `none` for no end.")
-    ] = "1h",
-    wall_timeout: Annotated[str, typer.Option(metavar="TIME", help="Of this machine's clock.")] = "1h",
-    system_call: Annotated[
-        str, typer.Option(metavar="TIME", help="Of the virtual clock, for each system call.")
-    ] = f"{SYSTEM_CALL_NS}ns",
-    processes: Annotated[int, typer.Option(min=1, help="No more than so many at once.")] = 2000,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME=VALUE", help="A variable; NAME alone passes on the one that is here."
-        ),
-    ] = None,
-    with_: Annotated[
-        list[str] | None, typer.Option("--with", metavar="SERVICE", help="ovs: Open vSwitch, started before.")
-    ] = None,
+    rw: RwOption = None,
+    clock: ClockOption = "virtual",
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the guest's random numbers")] = 1,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Guest memory")] = "1GiB",
+    timeout: TimeoutOption = "1h",
+    wall_timeout: WallTimeoutOption = "1h",
+    system_call: SystemCallOption = f"{SYSTEM_CALL_NS}ns",
+    processes: ProcessesOption = 2000,
+    env: EnvOption = None,
+    with_: WithOption = None,
     kernel: KernelOption = None,
-    output: Annotated[
-        str, typer.Option("--output-limit", metavar="SIZE", help="Most that the program may print.")
-    ] = "1GiB",
+    output: OutputOption = "1GiB",
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
 ) -> int:
-    """Run a program of this machine, as root, in a fresh guest that cannot change this machine."""
+    """Run a program as root in a guest that cannot change this machine.
+
+    The exit code is that of the program, or 124 if --timeout ended it.
+    """
     from plait.engine.uml.foreground import SessionLimits
     from plait.engine.uml.services import iperf_settings, services
     from plait.engine.uml.session import SessionRequest
     from plait.errors import RequestError
 
     if clock not in CLOCKS:
-        raise RequestError(f"--clock {clock}: there is no such clock; there is: {', '.join(CLOCKS)}")
+        raise RequestError(f"--clock {clock}: unknown clock; write one of: {', '.join(CLOCKS)}")
     real_time = clock == "real"
     environment = environment_of(env or [], terminal=_has_terminal(real_time=real_time))
     environment = sorted({**iperf_settings(program, dict(environment)["PATH"]), **dict(environment)}.items())
@@ -106,7 +133,7 @@ def _wall_s(text: str) -> float:
 def _boot(
     kernel: str | None, plan: Plan, request: SessionRequest, limits: SessionLimits, policy: Policy
 ) -> int:
-    """Boots the guest, follows its program to its end, and returns its exit code."""
+    """Boot the guest, follow its program to its end, and return its exit code."""
     from plait.cache import cache_root
     from plait.engine.uml import foreground
     from plait.engine.uml.containment import caution
@@ -129,9 +156,7 @@ def _boot(
             try:
                 return foreground.follow(session, limits, _report, typed=typed, terminal=terminal)
             except BrokenPipeError:
-                os.dup2(
-                    os.open(os.devnull, os.O_WRONLY), 1
-                )  # nobody reads what Python may still want to write
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what Python may still write at exit
                 return _BROKEN_PIPE
 
 
@@ -141,7 +166,7 @@ def _report(text: str) -> None:
 
 
 def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:
-    """Returns the plan of a guest without any network, in which programs run at this virtual cost of system calls."""
+    """Return the plan of a guest without a network; a system call takes `system_call_ns` of virtual time."""
     from plait.engine.uml.boot import EMPTY_PLAN
 
     machine = EMPTY_PLAN.machine.model_copy(
@@ -171,7 +196,7 @@ def _has_terminal(*, real_time: bool) -> bool:
 
 
 def _input(*, real_time: bool) -> str:
-    """Where the program's standard input comes from, by what plait's own is."""
+    """Return where the program's standard input comes from; it depends on the standard input of plait."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:
@@ -186,13 +211,17 @@ def _writable(folder: Path) -> Path:
 
     path = folder.resolve()
     if path.is_file():
-        raise RequestError(f"--rw {folder}: this is a file; give the folder that it is in")
+        raise RequestError(f"--rw {folder}: this is a file; name its folder")
     if not path.is_dir():
-        raise RequestError(f"--rw {folder}: there is no such folder; make it first (mkdir -p {folder})")
+        raise RequestError(f"--rw {folder}: there is no such folder; create it first (mkdir -p {folder})")
     if path == Path("/"):
-        raise RequestError("--rw /: the whole machine cannot be given away; name the folder that is needed")
+        raise RequestError(
+            "--rw /: a guest must not change the whole machine; name the folder that the program needs"
+        )
     if not os.access(path, os.W_OK | os.X_OK):
-        raise RequestError(f"--rw {folder}: you may not write to it yourself")
+        raise RequestError(
+            f"--rw {folder}: you have no permission to write to this folder; choose another one"
+        )
     return path
 
 
@@ -205,7 +234,7 @@ def _mebibytes(text: str) -> int:
     except ValueError as error:
         raise RequestError(f"--memory {text}: {error}") from error
     if not 64 << 20 <= size <= 1 << 40:
-        raise RequestError(f"--memory {text}: a guest has between 64 MiB and 1 TiB")
+        raise RequestError(f"--memory {text}: a guest has between 64 MiB and 1 TiB of memory")
     return size >> 20
 
 

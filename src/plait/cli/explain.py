@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plait.cli.shared.ending import notify
-from plait.cli.shared.options import ResultFolder
+from plait.cli.shared.options import KernelOption, ResultFolder
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -22,7 +22,8 @@ def command(
     case: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this case")] = None,
     flow: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this flow")] = None,
     trial: Annotated[
-        int | None, typer.Option(min=0, help="Explain this trial (default: a representative one)")
+        int | None,
+        typer.Option(metavar="N", min=0, help="Explain this trial", show_default="a representative one"),
     ] = None,
     verify: Annotated[
         bool,
@@ -33,16 +34,16 @@ def command(
         typer.Option(
             "--what-if",
             metavar="PATH=VALUE",
-            help="Run the case again with this field set, as with `plait run --set`; separate several fields with ;",
+            help="Run the case again with this field set, as with `plait run --set`; separate several fields by `;`",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds for --verify and --what-if")] = 5,
-    kernel: Annotated[
-        str | None, typer.Option(help="Kernel for --verify and --what-if, from `plait kernel list`")
-    ] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Number of seeds for --verify and --what-if")
+    ] = 5,
+    kernel: KernelOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON")] = False,
 ) -> int:
-    """Explain what limited each flow, with the evidence."""
+    """Explain what limited each flow."""
     from plait.report.terminal.explanation import show_explanation
     from plait.results.explain import explain_study
 

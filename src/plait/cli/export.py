@@ -1,4 +1,4 @@
-"""`plait export`: a flow of a trial in the shape of `iperf3 -J`, for tools that read that."""
+"""`plait export`: prints a flow of a trial as `iperf3 -J` does, for tools that read this format."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ from plait.cli.shared.options import ResultFolder
 def command(
     folder: ResultFolder,
     *,
-    case: Annotated[str | None, typer.Option(metavar="NAME", help="The case. Default: the only one.")] = None,
-    trial: Annotated[int, typer.Option(min=0, help="The trial of the case.")] = 0,
-    flow: Annotated[str | None, typer.Option(metavar="NAME", help="The flow. Default: the only one.")] = None,
+    case: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Case", show_default="the only one")
+    ] = None,
+    trial: Annotated[int, typer.Option(metavar="N", min=0, help="Trial of the case")] = 0,
+    flow: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Flow", show_default="the only one")
+    ] = None,
 ) -> int:
-    """Prints a flow as `iperf3 -J` would, with an array of subflows beside each stream."""
+    """Print a flow in the JSON format of `iperf3 -J`.
+
+    plait adds an array of subflows to each stream.
+    """
     import json
 
     from plait.results.export import export_flow

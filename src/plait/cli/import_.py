@@ -1,4 +1,4 @@
-"""`plait import`: a topology that was described for Mininet or minitopo, as a scenario file."""
+"""`plait import`: converts a Mininet or minitopo topology to a scenario file."""
 
 from __future__ import annotations
 
@@ -19,34 +19,46 @@ _LIMIT_US = 60_000_000
 
 def command(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A minitopo topology, or a Python file with a Topo.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A minitopo topology, or a Python file with a Mininet `Topo` class"
+        ),
     ],
     *,
     topo: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which class, or which of its `topos`.")
+        str | None, typer.Option(metavar="NAME", help="Class, or entry of `topos`, to convert")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The scenario file. Default: standard output.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Scenario file to write", show_default="standard output"),
+    ] = None,
 ) -> None:
-    """Turn a Mininet `Topo` or a minitopo topology into a scenario; what has no place in it is named in comments."""
+    """Convert a Mininet or minitopo topology to a scenario.
+
+    Comments in the scenario list what plait cannot convert.
+    """
     from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.importers import mininet, minitopo
 
     if out is not None and out.exists():
         raise RequestError(
-            f"{out} is there already, and may have been changed; remove it, or write another --out"
+            f"writing {out}: the file exists and may hold changes of yours; remove it, or choose another --out"
         )
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"reading {file}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise RequestError(f"reading {file}: this is not a text file in UTF-8") from error
+    except OSError as error:
+        raise RequestError(f"reading {file}: {error.strerror}; check the path and its permissions") from error
     if mininet.looks_like(text):
         draft = _mininet_draft(file, topo)
     elif minitopo.looks_like(text):
         draft = minitopo.draft(text, file.name)
     else:
         raise RequestError(
-            f"{file}: this is neither a minitopo topology nor a Python file that imports mininet"
+            f"{file}: this is neither a minitopo topology nor a Python file that imports mininet; "
+            "plait imports nothing else"
         )
     scenario_text = draft.text()
     scenarios.parse(scenario_text, out.name if out else "the imported scenario")
@@ -55,9 +67,7 @@ def command(
         return
     out.write_text(scenario_text, encoding="utf-8")
     count = len(dict.fromkeys(draft.remarks))
-    typer.echo(
-        f"{out}: {len(draft.links)} links; {count} things were not carried over, and stand in it as comments"
-    )
+    typer.echo(f"{out}: {len(draft.links)} links; not converted: {count} (listed in its comments)")
 
 
 def _mininet_draft(file: Path, topo: str | None) -> Draft:
@@ -68,16 +78,18 @@ def _mininet_draft(file: Path, topo: str | None) -> Draft:
     classes = record.get("classes")
     if classes is not None and not classes:
         raise RequestError(
-            f"{file}: there is no Topo class in it; a script that builds its network by itself runs unchanged: "
+            f"{file}: this file has no Topo class; if it is a script that builds its own network, run it unchanged: "
             f"plait exec -- /usr/bin/python3 {file}"
         )
     if classes is not None:
-        raise RequestError(f"{file}: say which topology is meant: --topo {' or --topo '.join(classes)}")
+        raise RequestError(
+            f"{file}: this file has several topologies; choose one: --topo {' or --topo '.join(classes)}"
+        )
     return mininet.draft(record, file.name)
 
 
 def _record(file: Path, topo: str | None) -> dict[str, Any]:
-    """Makes the topology in a guest, since the file is a program that may do anything, and returns what is in it."""
+    """Build the topology in a guest, because the file is a program that may do anything, and return its contents."""
     import json
 
     from plait.cache import cache_root
@@ -112,11 +124,11 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
                         reason = (
                             output[STDERR].decode(errors="replace").strip()
                             or end["error"]
-                            or "it did not end"
+                            or "the program did not end"
                         )
                         raise RequestError(
-                            f"{file}: making its topology failed; if it is no file of Topo classes, but a script "
-                            f"that builds its network by itself: plait exec -- /usr/bin/python3 {file}\n{reason}"
+                            f"{file}: building its topology failed; if it is a script that builds its own network, "
+                            f"run it unchanged: plait exec -- /usr/bin/python3 {file}\n{reason}"
                         )
                     return dict(json.loads(output[STDOUT].splitlines()[-1]))
                 output[frame.kind] = output.get(frame.kind, b"") + frame.content

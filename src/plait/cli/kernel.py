@@ -1,4 +1,4 @@
-"""`plait kernel`: the laboratory kernels on this machine, and the algorithms that were added to them."""
+"""`plait kernel`: builds and lists the laboratory kernels of this machine, and adds algorithms to them."""
 
 from __future__ import annotations
 
@@ -9,64 +9,69 @@ import typer
 
 from plait.binaries import AGENT
 from plait.cli.shared.kernel import build_with_progress, chosen_kernel
+from plait.cli.shared.options import KernelOption
 
-app = typer.Typer(
-    help="Build and list laboratory kernels; add schedulers and congestion controls.", no_args_is_help=True
-)
+app = typer.Typer(help="Build laboratory kernels and add algorithms to them.", no_args_is_help=True)
 
 
 @app.command("build")
 def build(
     source: Annotated[
-        Path | None, typer.Option(help="A Linux source tree or archive; without it, the distribution's 6.12.")
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Linux source tree or archive", show_default="the distribution's 6.12"
+        ),
     ] = None,
     debug: Annotated[
         bool,
-        typer.Option(
-            "--debug", help="One that watches itself: KASAN, lockdep, leaks. Slow, never the default."
-        ),
+        typer.Option("--debug", help="Build a debug kernel (KASAN, lockdep, leak detection); it is slow"),
     ] = False,
 ) -> None:
-    """Build the laboratory kernel into the user's cache, unless it is there already."""
+    """Build the laboratory kernel, unless the cache has it."""
     from plait.report.render.render import warm
 
     kernel = build_with_progress(source, debug=debug)
-    warm()  # the other thing that is made once for a machine: it would take 2 s of the first study
+    warm()  # also once for a machine: it would delay the first study by 2 s
     typer.echo(f"{kernel.name}  {kernel.binary}")
 
 
 @app.command("add")
 def add(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE.c", help="A scheduler or congestion control in one C file.")
+        Path, typer.Argument(metavar="FILE.c", help="C source of a scheduler or congestion control")
     ],
-    kernel: Annotated[str | None, typer.Option(help="The kernel to try it in (`plait kernel list`).")] = None,
+    kernel: KernelOption = None,
 ) -> None:
-    """Add a scheduler or a congestion control from one C file; scenarios then choose it by its name."""
+    """Add a scheduler or congestion control from a C file.
+
+    plait builds it, loads it and tries it in a transfer. Scenarios then select it by its name.
+    """
     from plait.api.additions import add
 
     addition = add(file, chosen_kernel(kernel), AGENT)
     if addition.warnings:
         typer.echo(addition.warnings, err=True)
     for old in addition.replaced:
-        typer.echo(f"{', '.join(old.names)} of before is replaced")
+        typer.echo(f"Replaced the existing {', '.join(old.names)}")
     for name in addition.record.names:
         kind = "scheduler" if name in addition.record.schedulers else "congestion_control"
-        typer.echo(f"{name}  added; choose it with `{kind}: {name}`\n  {addition.tried[name]}")
+        typer.echo(f"{name}  added; select it with `{kind}: {name}`\n  {addition.tried[name]}")
 
 
 @app.command("remove")
-def remove(name: Annotated[str, typer.Argument(help="As `plait kernel list` shows it.")]) -> None:
-    """Remove what `plait kernel add` has added."""
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name, as `plait kernel list` prints it")],
+) -> None:
+    """Remove an added scheduler or congestion control."""
     from plait.kernel import additions
 
     record = additions.remove(name)
-    typer.echo(f"{', '.join(record.names)} removed; results that were made with it are kept")
+    typer.echo(f"removed {', '.join(record.names)}; existing results stay")
 
 
 @app.command("list")
 def list_built() -> None:
-    """List the kernels that have been built, newest version first, and what was added to them."""
+    """List the built kernels and the added algorithms."""
     from plait import kernel as kernels
     from plait.kernel import additions
 

@@ -1,4 +1,4 @@
-"""`plait lint`: warns of what will run but may not show what was hoped for."""
+"""`plait lint`: warns of a scenario that runs but may not show what its author expects."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ def command(
     scenario: ScenarioArgument,
     *,
     overrides: SetOption = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print the cautions as JSON.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the cautions as JSON")] = False,
 ) -> None:
-    """Warns of what will not work as hoped. Mistakes end with exit code 2, cautions do not."""
+    """Check a scenario without running it.
+
+    Mistakes end with exit code 2. Cautions alone do not: the scenario runs, but may not show what you expect.
+    """
     from plait import scenario as scenarios
     from plait.plan.case_plan import resolve_case
     from plait.plan.lint.lint import lint_cases
@@ -46,17 +49,17 @@ def command(
     for caution in cautions:
         typer.echo(_formatted(caution, name))
     if not cautions:
-        typer.echo("nothing to warn of", err=True)
+        typer.echo("no cautions", err=True)
     if not kernel_checked:
         typer.echo(
-            "no kernel is built yet, so names of sysctls, congestion controls and schedulers were not checked; "
-            "`plait kernel build` makes one",
+            "no kernel is built yet, so plait did not check the names of sysctls, congestion controls and schedulers; "
+            "run `plait kernel build` first to check them",
             err=True,
         )
 
 
 def _check_with_kernel(cases: Sequence[Case]) -> bool:
-    """Refuses what the kernel lacks (ScenarioError); False when there is no kernel to ask."""
+    """Raise ScenarioError for what the kernel lacks; return False if there is no kernel to ask."""
     from plait.engine.uml.trial import VirtualEngine
     from plait.errors import MachineError
     from plait.kernel import built_by_default
@@ -75,7 +78,7 @@ def _check_with_kernel(cases: Sequence[Case]) -> bool:
 
 
 def _formatted(caution: Caution, source: str) -> str:
-    """`FILE:LINE:COLUMN: where: message [code]`, and the remedy below it."""
+    """Return `FILE:LINE:COLUMN: where: message [code]`, and the remedy below it."""
     location = source if caution.line is None else f"{source}:{caution.line}:{caution.column}"
     text = _wrapped(f"{location}: {caution.summary} [{caution.code}]", "")
     return text if caution.remedy is None else f"{text}\n{_wrapped(f'remedy: {caution.remedy}', INDENT)}"

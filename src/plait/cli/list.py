@@ -1,4 +1,4 @@
-"""`plait list`: the shipped scenarios, a line each."""
+"""`plait list`: prints one line for each shipped scenario."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import typer
 
 
 def command() -> None:
-    """Lists the shipped scenarios: name and title."""
+    """List the shipped scenarios with their titles."""
     from plait.scenario.library import shipped
 
     titles = shipped()

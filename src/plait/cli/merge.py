@@ -1,4 +1,4 @@
-"""`plait merge`: puts the results of several studies into one folder, with a report of all."""
+"""`plait merge`: copies the trials of several studies into a new result folder and reports on all of them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from plait.cli.shared.ending import notify
 
 
 def command(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The new result folder.")],
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Result folders to put together.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The new result folder")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Result folders to merge")],
     *,
     mixed: Annotated[
-        bool, typer.Option("--mixed", help="Also results of different kernels, agents or versions.")
+        bool,
+        typer.Option(
+            "--mixed", help="Allow results of different engines, kernels, agents or versions of plait"
+        ),
     ] = False,
 ) -> int:
-    """Puts the results of studies together: further seeds of the same cases, or further cases."""
+    """Merge several result folders into a new one.
+
+    The folders may hold further seeds of the same cases, or further cases.
+    """
     from plait.report import build
     from plait.report.terminal.summary import show
     from plait.results.merge import merge
 
     count = merge(out, folders, mixed=mixed)
-    notify(f"{count} trials of {len(folders)} studies")
+    notify(f"merged {count} trials of {len(folders)} studies")
     cautions = build(out)
     show(out, cautions)
     return 0

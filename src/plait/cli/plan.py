@@ -15,13 +15,13 @@ def command(
     *,
     overrides: SetOption = None,
     output_format: Annotated[
-        str, typer.Option("--format", metavar="json|shell", help="JSON, or commands to run by hand as root.")
+        str, typer.Option("--format", metavar="json|shell", help="JSON, or commands to run by hand as root")
     ] = "json",
     case: PlannedCase = None,
     seed: StudySeed = None,
-    repeat_index: Annotated[int, typer.Option(min=0, help="Which repeat, from 0.")] = 0,
+    repeat_index: Annotated[int, typer.Option(metavar="N", min=0, help="Repeat, counted from 0")] = 0,
 ) -> None:
-    """Prints what a trial would do, fully resolved, without running it."""
+    """Print the resolved plan of a trial without running it."""
     import json
 
     from plait import scenario as scenarios
@@ -37,13 +37,13 @@ def command(
     from plait.seeds import trial_seed
 
     if output_format not in ("json", "shell"):
-        raise RequestError(f"--format {output_format}: there is no such format; there is: json, shell")
+        raise RequestError(f"--format {output_format}: unknown format; write json or shell")
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
     name = case if case is not None else next(iter(cases))
     if name not in cases:
-        hint = nearest(name, cases) or "leave it out for the first"
-        raise RequestError(f"--case {name}: there is no such case; {hint}")
+        hint = nearest(name, cases) or f"it has: {', '.join(cases)}"[:2000]
+        raise RequestError(f"--case {name}: the scenario has no such case; {hint}")
     planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
     plan = with_modules(planned, additions.modules_by_name())
     if output_format == "shell":
@@ -54,5 +54,6 @@ def command(
         typer.echo(f"plait: {line}", err=True)
     if case is None and len(cases) > 1:
         typer.echo(
-            f"plait: this is case {name}; --case names another of: {', '.join(cases)}"[:2000], err=True
+            f"plait: this is the plan of case {name}; --case selects another: {', '.join(cases)}"[:2000],
+            err=True,
         )

@@ -1,4 +1,4 @@
-"""`plait report`: rebuilds summary, figures and page of a result folder from its data."""
+"""`plait report`: rebuilds the summary, figures and page of a result folder from its data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def command(
     *,
     width: Annotated[
         float,
-        typer.Option(min=40, max=400, metavar="MM", help="Of the figures' files: 175 (page), 85 (column)."),
+        typer.Option(min=40, max=400, metavar="MM", help="Width of the figures: 175 (page), 85 (column)"),
     ] = 175.0,
     json_output: SummaryJson = False,
 ) -> int:
-    """Rebuilds summary.json, figures/ and report.html from the data, and prints the comparison.
+    """Rebuild the report of a result folder from its data.
 
-    Exit code 1: an analysis raised an error, and part of the report is missing.
+    The report is summary.json, figures/ and report.html. Exit code 1: an error left out part of the report.
     """
     from plait.cautions import is_complete
     from plait.files import Folder

@@ -1,4 +1,4 @@
-"""`plait run`: runs a study with progress, and leaves its result folder and report."""
+"""`plait run`: runs a study, shows its progress, and writes its result folder and report."""
 
 from __future__ import annotations
 
@@ -23,39 +23,67 @@ if TYPE_CHECKING:
     from plait.study.pauses import Halt
     from plait.study.study import StudyOutcome
 
-_NO_JSON = "--json with a pause: standard output is the prompt's; summary.json is in the result folder"
+_NO_JSON = (
+    "--json with a pause: the prompt needs standard output; omit --json and read the folder's summary.json"
+)
+
+_CHECKS = "Checks before the first trial"
 
 PauseOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="before|after", help="Halt each trial for a prompt in its network."),
+    typer.Option(metavar="before|after", help="Halt each trial for a prompt in its network"),
 ]
-TrialTimeout = Annotated[float, typer.Option(min=1, help="Wall seconds after which one trial ends.")]
+TrialTimeout = Annotated[
+    float, typer.Option(min=1, metavar="SECONDS", help="Wall time after which plait ends a trial")
+]
+
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME")
+]
+RepeatOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario"),
+]
+JobsOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Trials at once", show_default="number of CPUs")
+]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Run every trial again, also those in the store")]
+ConfirmedOption = Annotated[
+    bool,
+    typer.Option("--yes", rich_help_panel=_CHECKS, help="Confirm a study of more than 10,000 trials"),
+]
+CalibrationOption = Annotated[
+    bool,
+    typer.Option(
+        rich_help_panel=_CHECKS,
+        help="Measure every link setting first; refuse to run if one is out of tolerance",
+    ),
+]
 
 
 def command(
     scenario: ScenarioArgument,
     *,
-    out: Annotated[Path | None, typer.Option(help="The result folder. Default: results/NAME.")] = None,
+    out: OutOption = None,
     seed: StudySeed = None,
-    repeat: Annotated[
-        int | None, typer.Option(min=1, help="Trials of each case. Default: the scenario's.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Trials at once. Default: the processors.")] = None,
+    repeat: RepeatOption = None,
+    jobs: JobsOption = None,
     overrides: SetOption = None,
     pause: PauseOption = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run every trial, even those in the store.")] = False,
-    engine: Annotated[str, typer.Option(help="Where trials run: virtual.")] = "virtual",
+    fresh: FreshOption = False,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="Engine that runs the trials")] = "virtual",
     kernel: KernelOption = None,
     trial_timeout: TrialTimeout = 3600,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
-    confirmed: Annotated[bool, typer.Option("--yes", help="Run however many trials there are.")] = False,
-    calibration: Annotated[
-        bool, typer.Option(help="Measure the settings of links first, and refuse what is not as it is meant.")
-    ] = True,
+    confirmed: ConfirmedOption = False,
+    calibration: CalibrationOption = True,
     json_output: SummaryJson = False,
 ) -> int:
-    """Runs the study, shows progress, prints the comparison, writes the result folder and its report."""
+    """Run a study and report its results.
+
+    plait runs no trial again that the store has. Exit code 1: a trial failed, or part of the report is missing.
+    """
     from plait import scenario as scenarios
     from plait.engine.factory import make_engine
     from plait.errors import RequestError
@@ -94,7 +122,7 @@ def command(
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:
-    """Makes the report and prints what was found; returns whether that is anything, and nothing of it is missing."""
+    """Write and print the report; return whether it has a measured case and is complete."""
     from plait.cautions import is_complete
     from plait.files import Folder
     from plait.report import build
@@ -120,7 +148,7 @@ def _ask(halt: Halt) -> bool:
 
 
 def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: list[str] | None) -> str:
-    """Returns the command that gives the same data: what decides them, and nothing of this machine."""
+    """Return the command that reproduces the data: only options that affect them, and nothing of this machine."""
     arguments = ["plait", "run", scenario]
     arguments += ["--seed", str(seed)] if seed is not None else []
     arguments += ["--repeat", str(repeat)] if repeat is not None else []
@@ -130,7 +158,7 @@ def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: l
 
 
 def _report_outcome(outcome: StudyOutcome, folder: Path, *, halted: bool) -> None:
-    """Says what failed, and what an interrupted study leaves, on standard error."""
+    """Print on standard error which trials failed, and what an interrupted study keeps."""
     from plait.analysis.failures import failed_alike
 
     failed = [(trial.key.folder(folder), trial.error or "") for trial in outcome.failed]
@@ -140,9 +168,9 @@ def _report_outcome(outcome: StudyOutcome, folder: Path, *, halted: bool) -> Non
         where = f"\n  the guest's console: {console}" if console.is_file() else ""
         notify(f"{trials[0]}{more} failed: {error}{where}")
     if outcome.interrupted:
-        then = "runs those again that were halted" if halted else "goes on from there"
+        effect = "runs the halted trials again" if halted else "continues from there"
         by = "" if outcome.signal == signal.SIGINT else f" by {outcome.signal.name}"
         notify(
             f"interrupted{by}; {len(outcome.finished)} of {outcome.total} trials are finished and kept. "
-            f"The same command {then}."
+            f"The same command {effect}."
         )

@@ -1,4 +1,4 @@
-"""`plait shell`: the network of a scenario, running in real time, with a prompt in any node."""
+"""`plait shell`: runs the network of a scenario in real time, with a prompt in any node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def command(
     scenario: ScenarioArgument,
     node: Annotated[
-        str | None, typer.Argument(metavar="[NODE]", help="Open a shell in this node at once.")
+        str | None, typer.Argument(metavar="NODE", help="Node in which to open a shell at once")
     ] = None,
     *,
     overrides: SetOption = None,
@@ -34,7 +34,10 @@ def command(
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
 ) -> int:
-    """Open a prompt in the running network of a scenario. A second one, elsewhere, joins the first."""
+    """Open a prompt in the running network of a scenario.
+
+    A second `plait shell` of the same network joins the first one.
+    """
     from plait.cli.shared.environment import environment_of
     from plait.errors import RequestError
     from plait.prompt.loop import Prompt
@@ -43,11 +46,11 @@ def command(
     plan = _plan(scenario, overrides, case)
     network = view(plan)
     if node is not None and node not in network.roles:
-        raise RequestError(f"{node}: there is no such node; there are: {', '.join(network.roles)}")
+        raise RequestError(f"{node}: the network has no such node; it has: {', '.join(network.roles)}")
     path = _socket(plan)
     prompt = Prompt(network, path, environment_of([], terminal=True))
     if _has_server(path):
-        typer.echo("plait: joined the network that runs already", err=True)
+        typer.echo("plait: joined the running network", err=True)
         return _use(prompt, node)
     allowed = policy(disk, unconfined=unconfined)
     return _serve(plan, kernel, allowed, path=path, prompt=prompt, node=node)
@@ -64,7 +67,7 @@ def _use(prompt: Prompt, node: str | None) -> int:
 def _serve(
     plan: Plan, kernel: str | None, allowed: Policy, *, path: Path, prompt: Prompt, node: str | None
 ) -> int:
-    """Boots the network, serves it, and uses it; it ends with this prompt."""
+    """Boot the network, serve it to other prompts, and run this prompt; the network ends with it."""
     from plait.cache import cache_root
     from plait.engine.uml.containment import caution
     from plait.engine.uml.session import Session, SessionRequest
@@ -88,7 +91,7 @@ def _serve(
 
 
 def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
-    """Returns the plan of the case that is asked for, without what only a trial needs."""
+    """Return the plan of the requested case, without what only a trial needs."""
     from plait import scenario as scenarios
     from plait.errors import RequestError
     from plait.plan.resolve import resolve
@@ -99,7 +102,7 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     cases = {entry.name: entry for entry in expand(loaded)}
     name = case if case is not None else next(iter(cases))
     if name not in cases:
-        raise RequestError(f"--case {name}: there is no such case; there are: {', '.join(cases)}"[:2000])
+        raise RequestError(f"--case {name}: the scenario has no such case; it has: {', '.join(cases)}"[:2000])
     plan = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
     memory = max(plan.machine.memory_mib, 1024)
     machine = plan.machine.model_copy(update={"memory_mib": memory})
@@ -107,7 +110,7 @@ def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
 
 
 def _socket(plan: Plan) -> Path:
-    """Returns where the network of this plan is served, by its content."""
+    """Return the path of the socket at which plait serves the network of this plan; its name is a hash of the plan."""
     from plait.cache import cache_root
     from plait.plan.identity import plan_bytes
 
@@ -117,7 +120,7 @@ def _socket(plan: Plan) -> Path:
 
 
 def _has_server(path: Path) -> bool:
-    """Whether somebody serves a network there; what a killed one has left is taken away."""
+    """Return whether a process serves a network there; remove the socket of a process that was killed."""
     with socket.socket(socket.AF_UNIX) as trial:
         try:
             trial.connect(str(path))

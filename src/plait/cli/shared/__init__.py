@@ -1,1 +1,1 @@
-"""What several verbs share: progress, options of guests, and how the process ends."""
+"""What several verbs share: options, progress of a kernel build, and how the process ends."""

@@ -1,9 +1,9 @@
-"""How the command ends when somebody or something ends it: signals, limits of the process, a reader that went away.
+"""How the command ends early: by a signal, at a limit of the process, or when the reader of its output closes the pipe.
 
-SIGTERM (also from systemd, a batch system, `timeout`) and SIGHUP (a terminal that is closed) do what Ctrl-C does:
-guests end, finished trials stay, the working folder goes, and the exit code is 128 and the signal's number. A second
-one leaves at once; the guests then end with plait, and the janitor removes their folder. Who ignores them already
-(`nohup`) goes on ignoring them.
+SIGTERM (also from systemd, a batch system, `timeout`) and SIGHUP (a closed terminal) act as Ctrl-C does: guests end,
+finished trials stay, plait removes its working folder, and the exit code is 128 plus the number of the signal. A second
+signal terminates plait at once; its guests end with it, and the janitor removes their folder. A signal that the caller
+ignores (`nohup`) stays ignored.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 def notify(text: str) -> None:
-    """Print a message on standard error, its control characters as escapes; a closed terminal is no error."""
+    """Print a message on standard error, with control characters escaped; ignore a closed terminal."""
     with contextlib.suppress(OSError):
         typer.echo(f"plait: {printable(text)}", err=True)
 
 
 def on_signals() -> None:
-    """Have SIGTERM and SIGHUP raise Ended in the main thread, where nobody has said otherwise."""
+    """Make SIGTERM and SIGHUP raise Ended in the main thread, unless the caller ignores or handles them."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _end)
@@ -54,26 +54,26 @@ def _leave(number: int, _: FrameType | None) -> None:
 
 
 def code_of(error: BaseException) -> int | None:
-    """Return the exit code for an error that the machine caused, and print what it lacks; None for other errors."""
+    """Return the exit code for an error that the machine caused, and print its remedy; None for other errors."""
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads what Python may still want to write
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard what Python may still write at exit
         return _BROKEN_PIPE
     if isinstance(error, OSError):
         path = f"{error.filename}: " if error.filename is not None else ""
-        hint = remedy(error, "check that it is there, and whose it is")
+        hint = remedy(error, "check that it exists and that you have permission to use it")
         notify(f"{path}{error.strerror or error}; {hint}")
     elif isinstance(error, ImportError):
         notify(
-            f"loading a library failed: {error}; install plait again, or allow the process more (ulimit -v)"
+            f"loading a library failed: {error}; install plait again, or raise the limit of addresses (ulimit -v)"
         )
     elif isinstance(error, MemoryError):
-        notify("there is not enough memory; free some, or allow the process more (ulimit -v)")
+        notify("there is not enough memory; free some, or raise the limit of the process (ulimit -v)")
     elif isinstance(error, RuntimeError) and "start new thread" in str(error):
-        notify("starting a thread failed; allow this user more processes (ulimit -u), or run with --jobs 1")
+        notify("starting a thread failed; raise the limit of processes (ulimit -u), or run with --jobs 1")
     elif type(error).__name__ == "PanicException":
         first = (str(error).splitlines() or [""])[0]
         notify(
-            f"a library gave up ({first}); is there too little memory, or too few processes (ulimit -v, -u)?"
+            f"a library failed ({first}); free some memory, or raise the limits of the process (ulimit -v, -u)"
         )
     else:
         return None
@@ -81,5 +81,5 @@ def code_of(error: BaseException) -> int | None:
 
 
 def flush() -> None:
-    """Write out what is left for standard output, so that a reader who went away or a full disk is noticed here."""
+    """Flush standard output, so that a closed pipe or a full disk raises its error here."""
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The variables of programs that run in a guest."""
+"""The environment of a program that runs in a guest."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def environment_of(settings: list[str], *, terminal: bool) -> list[tuple[str, st
     for text in settings:
         name, equals, value = text.partition("=")
         if not name:
-            raise RequestError(f"--env {text}: it has no name; write NAME=VALUE")
+            raise RequestError(f"--env {text}: the variable has no name; write NAME=VALUE")
         if not equals and name not in os.environ:
-            raise RequestError(f"--env {name}: there is no such variable here to pass on; write {name}=VALUE")
+            raise RequestError(f"--env {name}: this environment has no such variable; write {name}=VALUE")
         environment[name] = value if equals else os.environ[name]
     return sorted(environment.items())

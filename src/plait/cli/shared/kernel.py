@@ -1,4 +1,4 @@
-"""The kernel that a verb boots, built on the way where there is none yet."""
+"""The kernel that a verb boots; plait builds it first if there is none."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def chosen_kernel(name: str | None) -> Kernel:
-    """Return the built kernel called `name`; without a name the default one, which is built if need be."""
+    """Return the built kernel called `name`; without a name the default kernel, after building it if there is none."""
     from plait.kernel import find
 
     return find(name) if name else build_with_progress()
 
 
 def build_with_progress(source: Path | None = None, *, debug: bool = False) -> Kernel:
-    """Returns the kernel (see `plait.kernel.ensure`), showing on standard error how a build goes."""
+    """Return the kernel (see `plait.kernel.ensure`); show the progress of a build on standard error."""
     from plait.kernel import ensure
 
     if not sys.stderr.isatty():
@@ -34,7 +34,7 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("looking for it", total=None, visible=False)
+        task = bar.add_task("searching", total=None, visible=False)
 
         def show(step: str, fraction: float | None) -> None:
             bar.update(task, description=step, total=1.0, completed=fraction or 0.0, visible=True)
@@ -43,13 +43,13 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
 
 
 class _BuildLines:
-    """Progress where nobody watches: a line for each step, and one for each tenth of a long one."""
+    """Progress without a terminal: a line for each step, and for each tenth of a long step."""
 
     def __init__(self) -> None:
         self._last = ("", -1)
 
     def __call__(self, step: str, fraction: float | None) -> None:
-        """Writes a line when there is something new to say."""
+        """Write a line if the step or its tenth is new."""
         tenth = -1 if fraction is None else int(fraction * 10)
         if (step, tenth) != self._last:
             self._last = (step, tenth)

@@ -9,21 +9,27 @@ import typer
 
 ScenarioArgument = Annotated[
     str,
-    typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a shipped one (`plait list`)."),
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario file, or the name of a shipped scenario (`plait list`)"
+    ),
 ]
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Set a field of the scenario.")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Set a field of the scenario; repeat the option for more fields"
+    ),
 ]
-ResultFolder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A result folder, as `plait run` writes it.")
-]
+ResultFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A result folder that `plait run` wrote")]
 PlannedCase = Annotated[
-    str | None, typer.Option("--case", metavar="NAME", help="Which case. Default: the first (the baseline).")
+    str | None,
+    typer.Option("--case", metavar="NAME", help="Case", show_default="the baseline"),
 ]
 StudySeed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="The study's seed. Default: the scenario's.")
+    int | None,
+    typer.Option("--seed", metavar="N", min=0, help="Seed of the study", show_default="that of the scenario"),
 ]
 KernelOption = Annotated[
-    str | None, typer.Option("--kernel", metavar="NAME", help="A built kernel (`plait kernel list`).")
+    str | None,
+    typer.Option("--kernel", metavar="NAME", help="Kernel to run (`plait kernel list`)"),
 ]
-SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table.")]
+SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]

@@ -1,4 +1,4 @@
-"""The options by which the user limits a guest, the same for every verb that boots one."""
+"""The options that limit a guest, the same for every verb that boots one."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 UnconfinedOption = Annotated[
     bool,
     typer.Option(
-        "--unconfined", help="Run others' code even where a layer of containment is missing (`plait doctor`)."
+        "--unconfined", help="Run untrusted code even if a layer of containment is missing (`plait doctor`)"
     ),
 ]
 DiskOption = Annotated[
-    str, typer.Option("--disk-limit", metavar="SIZE", help="Most that a guest may write to its folder.")
+    str, typer.Option("--disk-limit", metavar="SIZE", help="Maximum that a guest may write to its folder")
 ]
 DISK = "4GiB"
 
 
 def policy(disk: str, *, unconfined: bool) -> Policy:
-    """Return what the user allows (RequestError for a limit that is no size)."""
+    """Return the policy of a guest (RequestError if `disk` is not a size)."""
     from plait.engine.uml.containment import Policy
 
     return Policy(unconfined=unconfined, disk_bytes=bytes_of("--disk-limit", disk))
 
 
 def bytes_of(option: str, text: str) -> int:
-    """Return a size in bytes, at least 1 MiB (RequestError)."""
+    """Return the size in `text` in bytes (RequestError if it is no size or below 1 MiB)."""
     from plait.errors import RequestError
     from plait.units import Size
 
@@ -38,5 +38,5 @@ def bytes_of(option: str, text: str) -> int:
     except ValueError as error:
         raise RequestError(f"{option} {text}: {error}") from error
     if size < 1 << 20:
-        raise RequestError(f"{option} {text}: give at least 1MiB")
+        raise RequestError(f"{option} {text}: the size is too small; write at least 1MiB")
     return size

@@ -1,4 +1,4 @@
-"""Sizes of frames and headers in bytes: the one definition that plans, checks, figures and estimates share.
+"""Sizes of frames and headers in bytes, defined once for plans, checks, figures and estimates.
 
 `tc` counts a frame as its Ethernet header and the IP packet, without preamble, FCS and inter-frame gap.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 DEFAULT_MTU = 1500
-"""The MTU of an interface if the scenario sets none."""
+"""The MTU of an interface for which a scenario gives none."""
 MIN_MTU = 576
 """Every IPv4 host accepts a packet of this length (RFC 791)."""
 MAX_PACKET = 65_535

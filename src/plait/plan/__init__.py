@@ -1,1 +1,1 @@
-"""What will happen: one trial, fully resolved. See `plait.plan.model.plan` for the shape of a plan."""
+"""What one trial does, with nothing left to decide. `plait.plan.model.plan` defines the shape of a plan."""

@@ -1,7 +1,7 @@
-"""Whether anything in a trial is left to chance, as far as its plan decides. Pure.
+"""Whether a trial's plan leaves anything to chance.
 
-The kernel draws on its own: ports, initial sequence numbers, tokens, hash seeds. These differ from seed to seed in any
-trial, and seldom change what it measures (see docs/reference/scenario.md).
+The kernel draws ports, initial sequence numbers, tokens and hash seeds on its own. These differ from seed to seed
+in any trial, and seldom change its results (see docs/reference/scenario.md).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NETEM_DRAWS = ("jitter_ns", "loss_ratio", "gemodel", "duplicate_ratio", "reorder
 
 
 def nothing_drawn(first: Plan, second: Plan) -> bool:
-    """Return whether the plans of two seeds of a case do the same, and neither draws a random number on the way.
+    """Return whether the plans of two seeds of a case are equal, and draw no random number.
 
-    Programs may draw whatever they like, and a person at a prompt does, so such plans never are.
+    Programs and a person at a prompt may draw random numbers, so plans with them never qualify.
     """
     if first.programs or first.pause or any(map(_draws, _options(first))):
         return False
@@ -32,7 +32,7 @@ def nothing_drawn(first: Plan, second: Plan) -> bool:
 
 
 def _options(plan: Plan) -> Iterator[object]:
-    """Yield what each qdisc does, at first and as events change it."""
+    """Yield the options of each qdisc, at the start and after events."""
     for qdisc in plan.network.qdiscs:
         yield qdisc.options
     for event in plan.events:
@@ -48,7 +48,7 @@ def _draws(options: object) -> bool:
 
 
 def _without_seeds(plan: Plan) -> Plan:
-    """Return the plan with 0 for the seeds of what draws nothing."""
+    """Return the plan with 0 for the seeds of what draws no random number."""
     qdiscs = tuple(reseeded(qdisc, 0) for qdisc in plan.network.qdiscs)
     flows = tuple(
         flow.model_copy(update={"application": flow.application.model_copy(update={"seed": 0})})

@@ -1,10 +1,9 @@
-"""Events as what is done to the kernel's objects: each change of a link, worked out in the order of time. Pure.
+"""Events as actions on the kernel's objects: each change of a link, in the order of time.
 
-A link is followed through its states: its conditions, whether it is cut, whether it is down. An event is what
-differs between the qdiscs of the state before and those of the state after; which qdiscs there are never
-changes, so that no packet in them is lost. A rate that changes leaves the queue as long as it was: a queue is a
-piece of equipment, and a `bdp` is worked out once, or again when an event sets the queue. What happens to hosts is
-worked out in `host_events.py`.
+The state of a link is its conditions, whether it is cut, and whether it is down. An event's actions are the
+difference between the qdiscs before and after it. The set of qdiscs never changes, so that no packet in them is
+lost. A change of the rate leaves the length of the queue: a queue is a piece of equipment, and plait computes a
+`bdp` once, and again only if an event sets the queue. `host_events.py` derives the events of hosts.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _NS_PER_US = 1000
 def plan(
     net: Topology, manager: PathManager, rtts: dict[str, int], routes: tuple[Route, ...], end: int
 ) -> tuple[Event, ...]:
-    """The events of a scenario and the steps of its traces up to `end` ns, in the order of their times.
+    """Return the events of a scenario and the steps of its traces up to `end` ns, in the order of their times.
 
-    Raises ScenarioError where an event would need other qdiscs than those that the link has.
+    Raise ScenarioError if an event needs other qdiscs than those of the link.
     """
     states: dict[str, _LinkChanges] = {}
     by_name: dict[str, tuple[TopologyLink, tuple[bool, ...]]] = {}
@@ -94,9 +93,10 @@ def plan(
 
 
 def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, ...]:
-    """The flows; those over links whose rate changes have no fixed rate that the links allow them, nor on that path.
+    """Return the flows, without the fixed rates of links whose rate changes.
 
-    Nor have those of MPTCP whose hosts' endpoints or limits change.
+    Those flows lose their ideal rate, and the changed paths their rate. MPTCP flows lose the ideal rate also if
+    the endpoints or limits of their hosts change.
     """
     hosts = {event.subject for event in planned.events if event.name in OF_MPTCP}
     changing = _changing_rates(planned)
@@ -113,7 +113,7 @@ def without_fixed_limits(planned: Plan, flows: tuple[Flow, ...]) -> tuple[Flow, 
 
 
 def _changing_rates(planned: Plan) -> set[str]:
-    """The directions whose rate does not stay: they go down, are cut, or get another one."""
+    """Return the directions whose rate changes: they go down, are cut, or get another rate."""
     names = {direction.ifname: direction.name for link in planned.links for direction in link.directions}
     links_ = {link.name: {direction.name for direction in link.directions} for link in planned.links}
     changing: set[str] = set()
@@ -129,7 +129,7 @@ def _changing_rates(planned: Plan) -> set[str]:
 
 
 def _in_time(net: Topology, manager: PathManager, end: int) -> list[Happening | HostEvent | Step]:
-    """Everything that happens; at one time first what traces say, then events as they are written."""
+    """Return everything that happens; at one time, first the steps of traces, then events as written."""
     ports = [port for link in net.wires for port in link.ports]
     moves: list[Step] = []
     for step in steps(ports, end):
@@ -155,7 +155,7 @@ def _step(link: _LinkChanges, step: Step) -> Event:
 
 
 def _text(happening: Happening) -> str:
-    """`h1-s1 down`, `h1-s1: rate 2mbit`."""
+    """Return the label of the event's mark in figures: `h1-s1 down`, `h1-s1: rate 2mbit`."""
     if happening.change is None:
         return f"{happening.link} {happening.kind}"
     return f"{happening.link}: {', '.join(_conditions(happening.change))}"
@@ -173,7 +173,7 @@ def _conditions(change: Change) -> list[str]:
 
 
 class _LinkChanges:
-    """One link in the course of a trial."""
+    """The state of one link during a trial."""
 
     def __init__(self, link: TopologyLink, rtts: dict[str, int], routes: tuple[Route, ...]) -> None:
         self._link = link
@@ -186,7 +186,7 @@ class _LinkChanges:
     def take(
         self, happening: Happening, sides: tuple[bool, ...]
     ) -> tuple[ChangeQdisc | SetDevice, ...] | None:
-        """What is done; None when it would take other qdiscs."""
+        """Return the actions of an event; None if it would need other qdiscs."""
         actions: list[ChangeQdisc | SetDevice] = []
         if happening.kind == "down" or (happening.kind == "up" and len(sides) == 2 and self._down):
             self._down = happening.kind == "down"
@@ -205,20 +205,23 @@ class _LinkChanges:
         return tuple(actions)
 
     def follow(self, step: Step) -> list[Qdisc]:
-        """The qdiscs that change with a step of a trace."""
+        """Return the qdiscs that change with a step of a trace."""
         changes = self._sides[step.port.at_a].set(step.given)
         assert changes is not None  # rate, delay and loss need no other qdiscs
         return changes
 
     def _device(self, end: VethEnd) -> SetDevice:
-        """The interface of a node goes down, or comes up with what the kernel has dropped."""
+        """Return the action that sets a node's interface down, or up with the state that the kernel has dropped."""
         if self._down:
             return SetDevice(netns=end.netns, ifname=end.ifname, up=False)
         return up_again(end, self._routes)
 
 
 def up_again(end: VethEnd, routes: Iterable[Route]) -> SetDevice:
-    """What brings a node's interface up again, with what the kernel has dropped of its addresses and of `routes`."""
+    """Return the action that sets a node's interface up again.
+
+    It restores the addresses and those of `routes` that the kernel has dropped.
+    """
     return SetDevice(
         netns=end.netns,
         ifname=end.ifname,
@@ -229,7 +232,7 @@ def up_again(end: VethEnd, routes: Iterable[Route]) -> SetDevice:
 
 
 class _Direction:
-    """One direction of a link in the course of a trial."""
+    """The state of one direction of a link during a trial."""
 
     def __init__(self, port: Port, rtts: dict[str, int]) -> None:
         self._place = links.place(port, rtts)
@@ -238,13 +241,13 @@ class _Direction:
         self._qdiscs = self._now()
 
     def set(self, given: dict[str, object]) -> list[Qdisc] | None:
-        """Other conditions; the queue stays unless it is given."""
+        """Apply other conditions; the queue stays unless `given` sets it."""
         before = {name: getattr(self._conditions, name) for name in Conditions.model_fields}
         self._conditions = shaping.settled(Conditions.model_construct(**(before | given)), self._place)
         return self._changed()
 
     def cut(self, cut: bool) -> list[Qdisc] | None:
-        """All packets are lost, or no longer."""
+        """Start or end the loss of all packets."""
         self._cut = cut
         return self._changed()
 
@@ -253,10 +256,11 @@ class _Direction:
         return [_losing_all(qdisc) for qdisc in qdiscs] if self._cut else list(qdiscs)
 
     def _changed(self) -> list[Qdisc] | None:
-        """The qdiscs whose options are others than before; None when that is not possible.
+        """Return the qdiscs whose options changed; None if the kernel cannot make the change.
 
-        A tbf that changes sets the limit of its queue in its own unit, so what is below it is said again. It also
-        fills its bucket: two frames matter little, but a token bucket that is meant to last must not change.
+        A tbf that changes sets the limit of its queue in its own unit, so the qdisc below it follows again.
+        The change also fills its bucket: two frames matter little, but a long-lasting token bucket must not
+        change.
         """
         before, now = self._qdiscs, self._now()
         if [_position(qdisc) for qdisc in before] != [_position(qdisc) for qdisc in now]:
@@ -272,7 +276,7 @@ class _Direction:
 
 
 def _is_lasting_bucket(qdisc: Qdisc) -> bool:
-    """Whether it is a token bucket that is meant to last."""
+    """Return whether it is a token bucket with a peak rate, whose content must last."""
     return isinstance(qdisc.options, Tbf) and qdisc.options.peak_bps is not None
 
 

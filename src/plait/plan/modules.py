@@ -1,4 +1,4 @@
-"""Which kernel modules a plan needs: those that bring a scheduler or a congestion control that it names. Pure."""
+"""The kernel modules that a plan needs: those with a scheduler or a congestion control that it names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _NAMES = ("net/mptcp/scheduler", "net/ipv4/tcp_congestion_control")
 
 
 def with_modules(plan: Plan, additions: Mapping[str, Module]) -> Plan:
-    """The plan with the modules that it needs of those `known` by the names of what they bring.
+    """Return the plan with the modules that it needs; `additions` holds modules by the algorithms that they provide.
 
-    Only these become part of the plan, and so of the trial's identity: an addition leaves other trials as they are.
+    Only these become part of the plan, and so of the trial's identity: an addition does not affect other
+    trials.
     """
     needed = {additions[name].name: additions[name] for name in _algorithms(plan) if name in additions}
     if not needed:
@@ -28,7 +29,7 @@ def with_modules(plan: Plan, additions: Mapping[str, Module]) -> Plan:
 
 
 def _algorithms(plan: Plan) -> Iterator[str]:
-    """Every scheduler and congestion control that the plan names."""
+    """Yield every scheduler and congestion control that the plan names."""
     settings = [plan.machine.sysctls, *(space.sysctls for space in plan.network.namespaces)]
     for path, value in (pair for pairs in settings for pair in pairs):
         if path in _NAMES:

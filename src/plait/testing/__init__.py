@@ -1,1 +1,1 @@
-"""What tests of the pipeline need: plans, believable fake data, and result folders, without a kernel."""
+"""Tools for tests of the pipeline without a kernel: plans, plausible fake data, and result folders."""

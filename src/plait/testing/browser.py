@@ -1,6 +1,6 @@
-"""A report in a real browser: Chromium without a window, driven by its WebDriver.
+"""Open a report in a real browser: headless Chromium, controlled by its WebDriver.
 
-Debian has them as chromium and chromium-driver.
+The Debian packages are chromium and chromium-driver.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ TOO_WIDE = "return Math.max(0, document.documentElement.scrollWidth - document.d
 
 @dataclass(frozen=True)
 class BrowserView:
-    """What a reader of a page meets at one width of the window."""
+    """The state of a page at one width of the window."""
 
     usable_ms: float
-    """From the start of loading until every figure that is in view is drawn, as the page's own clock tells."""
+    """From the start of loading until every figure in view is drawn, by the page's own clock."""
     charts: int
     drawn: int
-    """Charts with marks, after all were asked for."""
+    """Charts with marks, after a request for all of them."""
     too_wide_px: int
-    """By how much the page is wider than its window, and would have to be moved sideways."""
+    """How far the page is wider than its window, so that a reader has to scroll sideways."""
     errors: tuple[str, ...]
-    """What the console says, warnings included."""
+    """The messages of the console, including warnings."""
 
 
 @contextmanager
 def browser() -> Iterator[Chrome]:
-    """Starts a browser that loads nothing but files, and ends it.
+    """Start a browser that loads only files, and end it.
 
     Raises:
-        selenium.common.WebDriverException: The browser cannot be started.
+        selenium.common.WebDriverException: The browser cannot start.
     """
     options = ChromeOptions()
     options.binary_location = CHROMIUM or "chromium"
@@ -74,7 +74,7 @@ def browser() -> Iterator[Chrome]:
 
 
 def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> BrowserView:
-    """Opens `page` in a window of `width` pixels and draws all of its figures.
+    """Open `page` in a window of `width` pixels and draw all of its figures.
 
     Raises:
         selenium.common.TimeoutException: The page or its figures took longer than `longest_s` seconds.
@@ -93,5 +93,5 @@ def view(driver: Chrome, page: Path, width: int, longest_s: float = 60) -> Brows
 
 
 def _console(driver: Chrome) -> tuple[str, ...]:
-    """What the console said since it was last asked."""
+    """Return the console's messages since the last call."""
     return tuple(entry["message"] for entry in driver.execute("getLog", {"type": "browser"})["value"])

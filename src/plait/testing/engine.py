@@ -1,7 +1,7 @@
-"""A fake engine: it answers every plan at once with believable tables, or fails as it is told to.
+"""A fake engine: it answers every plan at once with plausible tables, or fails on request.
 
-It exists for tests of the pipeline's shape (scheduling, store, faults). What a network does, only the kernel
-knows: such tests run on the virtual engine.
+It serves tests of the pipeline (scheduling, store, faults). Only the kernel shows what a network does: tests of
+that run on the virtual engine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class FakeEngine:
-    """Executes plans without a kernel. `calls` counts them; `fault` may raise for a job before it is answered."""
+    """Execute plans without a kernel.
+
+    `calls` counts them; `fault` may raise for a job before the engine answers it.
+    """
 
     emulates_links = False
 
@@ -35,15 +38,15 @@ class FakeEngine:
         self._lock = threading.Lock()
 
     def identity(self) -> EngineIdentity:
-        """Returns a fixed identity."""
+        """Return a fixed identity."""
         return EngineIdentity("fake", "0" * 64, "0.0", "f" * 64)
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002 - it refuses none
-        """Returns what it was given: None, unless a test says otherwise."""
+        """Return the inventory of the constructor, by default None."""
         return self._inventory
 
     def execute(self, job: Job) -> None:
-        """Writes the tables of a trial (see plait.engine.engine.Engine)."""
+        """Write the tables of a trial (see plait.engine.engine.Engine)."""
         with self._lock:
             self.calls += 1
         if job.stop.is_set():
@@ -56,7 +59,7 @@ class FakeEngine:
 
 
 def failing(message: str) -> Callable[[Job], None]:
-    """Returns a fault that makes every trial fail with `message`."""
+    """Return a fault that makes every trial fail with `message`."""
 
     def fault(_: Job) -> None:
         raise TrialError(message)

@@ -1,4 +1,4 @@
-"""Result folders for tests: fake trials and whole studies on disk, as a run would leave them."""
+"""Result folders for tests: fake trials and whole studies on disk, like those of a run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FakeCase:
-    """One case of a fake study: what it sets, the plan of each seed, and the trials that failed."""
+    """One case of a fake study: its settings, the plan of each seed, and the failed trials."""
 
     name: str
     settings: dict[str, Any]
     plan: Callable[[int], Plan]
     failed: dict[int, str] = field(default_factory=dict)
-    """Index of a trial that failed, and its error."""
+    """Error messages by the index of a failed trial."""
 
 
 def two_paths(paths: tuple[FakePath, ...] = (FakePath(), FakePath())) -> tuple[FakeCase, FakeCase]:
@@ -57,7 +57,7 @@ def write_arrow(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
 def write_trial(
     folder: Path, plan: Plan, tables: Mapping[str, pl.DataFrame] | None, error: str | None = None
 ) -> None:
-    """Write one trial into `folder`; with an `error` it is a failed one, which may have no tables."""
+    """Write one trial into `folder`; with an `error` it is a failed one, possibly without tables."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "logs").mkdir(exist_ok=True)
     (folder / "plan.json").write_text(plan.model_dump_json(by_alias=True), encoding="utf-8")

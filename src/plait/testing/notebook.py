@@ -1,6 +1,6 @@
-"""The tutorial as a notebook: `python -m plait.testing.notebook PAGE.md` prints it, as kept beside the page.
+"""The tutorial as a notebook: `python -m plait.testing.notebook PAGE.md` prints it.
 
-A test runs the page's blocks, and holds the notebook against them.
+A test runs the page's blocks, and compares the notebook beside the page with this output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def notebook(page: str) -> str:
-    """Returns the Jupyter notebook (format 4.5) whose cells are the words and the Python blocks of a Markdown page."""
+    """Return the Jupyter notebook (format 4.5) whose cells are the text and the Python blocks of a Markdown page."""
     cells: list[dict[str, Any]] = []
     for number, part in enumerate(_BLOCK.split(page)):
         is_code = number % 2 == 1

@@ -1,4 +1,4 @@
-"""Plans for tests: two hosts with one switch on each path between them, made without the scenario's machinery."""
+"""Plans for tests: two hosts with one switch on each path between them, without the code that reads scenarios."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FakePath:
 
 @dataclass(frozen=True)
 class FakeFlow:
-    """What a flow does: a bulk flow when it has a duration, a transfer when it has bytes."""
+    """The application of a flow: bulk if it has a duration, a transfer if it has bytes."""
 
     transport: str = "mptcp"
     duration_us: int | None = 10_000_000
@@ -51,7 +51,10 @@ TWO_EQUAL_PATHS = (FakePath(), FakePath())
 def fake_plan(
     *flows: FakeFlow, paths: tuple[FakePath, ...] = TWO_EQUAL_PATHS, seed: int = 1, mtu: int = DEFAULT_MTU
 ) -> Plan:
-    """Return a plan of hosts h1 and h2 with a switch s1, s2, .. on each path; one default flow when none is given."""
+    """Return a plan of hosts h1 and h2 with a switch s1, s2, .. on each path.
+
+    Without `flows`, it has one default flow.
+    """
     switches = [f"s{number}" for number in range(1, len(paths) + 1)]
     links: list[Link] = []
     for switch, path in zip(switches, paths, strict=True):
@@ -79,7 +82,7 @@ def fake_plan(
 
 
 def _link(a: str, b: str, path: FakePath, number: int) -> Link:
-    """Return one link of the scenario, both directions alike."""
+    """Return one link of the scenario, with equal directions."""
 
     def direction(source: str, target: str, side: int) -> LinkDirection:
         return LinkDirection(

@@ -1,6 +1,6 @@
-"""Believable fake tables for any plan: a fluid model of each subflow, with slow start, a queue and a sawtooth.
+"""Plausible fake tables for any plan: a fluid model of each subflow, with slow start, a queue and a sawtooth.
 
-It serves tests of what comes after an engine. It is no model of a network: flows do not react to one another.
+The tables serve tests of the stages after an engine. This is no model of a network: flows do not affect each other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Subflow:
     path: Path
     start_us: float
     rate_bps: float
-    """Payload bits per second when the path is full."""
+    """Payload bits per second if the path is fully used."""
     queue_limit_bytes: float
     rng: random.Random
     cwnd: float = 10.0
@@ -66,13 +66,13 @@ class _Subflow:
 
     @property
     def rtt_us(self) -> int:
-        """The smoothed round-trip time now."""
+        """Return the smoothed round-trip time now."""
         return round(self.path.base_rtt_us + self.queue_bytes * 8e6 / self.rate_bps)
 
 
 @dataclass
 class _Run:
-    """The rows of all tables as they grow."""
+    """The rows of all tables so far."""
 
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in TABLES})
     wire: dict[str, float] = field(default_factory=dict)
@@ -98,9 +98,9 @@ def fake_tables(plan: Plan) -> dict[str, pl.DataFrame]:
 
 
 def make_tables(rows: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, pl.DataFrame]:
-    """Return all tables of the contract from rows by table; columns and tables not given are null and empty.
+    """Return all tables of the contract from rows by table; missing columns are null, missing tables empty.
 
-    Tables of monitors are made when rows are given.
+    Tables of monitors exist only if there are rows for them.
     """
     return {
         name: pl.DataFrame(
@@ -140,7 +140,7 @@ def _subflows(plan: Plan, flow: Flow) -> list[_Subflow]:
 
 
 def _move(run: _Run, subflow: _Subflow, now_us: int) -> None:
-    """Advance one subflow and account its frames to the links that it crosses."""
+    """Advance one subflow and add its frames to the links that it crosses."""
     before, lost = subflow.acked, subflow.retransmitted
     subflow.advance(now_us)
     for name in subflow.path.forward:
@@ -247,7 +247,7 @@ def _subflow_row(subflow: _Subflow, side: str, now_us: int) -> dict[str, Any]:
 
 
 def _finish(run: _Run, plan: Plan, subflows: list[_Subflow], ends: dict[int, int]) -> None:
-    """Append the rows that are written when the trial ends."""
+    """Append the rows that the agent writes at the end of a trial."""
     for flow in plan.flows:
         done = flow.id in ends
         received = _acked(subflows, flow)

@@ -1,1 +1,1 @@
-"""Links as qdiscs: rates, delays, losses, traces, shared buckets. Interfaces are in `network`."""
+"""Links as qdiscs: rates, delays, losses, traces, shared buckets. `plait.plan.network` holds the interfaces."""

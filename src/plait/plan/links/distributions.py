@@ -1,7 +1,7 @@
-"""Tables of delays for netem: a distribution as values that are equally likely, of mean 0 and deviation 1. Pure.
+"""Delay tables for netem: a distribution as equally likely values with mean 0 and deviation 1.
 
-The tables that iproute2 ships are cut at four deviations, so that heavy tails keep neither their mean nor their
-deviation. These are made anew: 4096 quantiles, moved and scaled so that mean and deviation are exact to 1e-5.
+The tables that iproute2 ships end at four deviations, so that heavy tails keep neither their mean nor their
+deviation. plait computes its own: 4096 quantiles, shifted and scaled so that mean and deviation are exact to 1e-5.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from plait.plan.model.qdiscs import Distribution
 
 VALUES = 4096
 NETEM_SCALE = 8192
-"""NETEM_DIST_SCALE: netem multiplies its jitter with value / 8192."""
+"""NETEM_DIST_SCALE: netem multiplies its jitter by value / 8192."""
 PARETO_SHAPE = 3.0
-"""As in iproute2: of the shapes with a finite variance, one with a heavy tail."""
+"""As in iproute2: a shape with a finite variance and a heavy tail."""
 NORMAL_SHARE = 0.25
-"""Of paretonormal, as in iproute2: a quarter of a normal and three quarters of a Pareto distribution, summed."""
+"""Of paretonormal, as in iproute2: the sum of a quarter of a normal and three quarters of a Pareto distribution."""
 _LARGEST = 32767
 
 
 UNIFORM = "uniform"
-"""netem's own distribution, as a table: for a jitter that had another one before. Its jitter is half the width."""
+"""netem's own distribution as a table, for a jitter that had another table before. Its jitter is half the width."""
 
 
 def table(name: str) -> Distribution:
-    """The table called `normal`, `pareto`, `paretonormal` or `uniform`."""
+    """Return the table called `normal`, `pareto`, `paretonormal` or `uniform`."""
     if name == UNIFORM:
         width = [(2 * i + 1) / VALUES - 1 for i in range(VALUES)]
         return Distribution(name=name, values=tuple(round(value * NETEM_SCALE) for value in width))
@@ -34,31 +34,31 @@ def table(name: str) -> Distribution:
 
 
 def netem_jitter_ns(name: str, deviation_ns: int) -> int:
-    """Netem's jitter with which that table has this standard deviation."""
+    """Return the jitter of netem with which that table has this standard deviation."""
     return round(deviation_ns * NETEM_SCALE / _scaled(name)[1])
 
 
 def deviation_ns(name: str, jitter_ns: int) -> float:
-    """The standard deviation that a table has with that jitter of netem's; the inverse of `netem_jitter_ns`."""
+    """Return the standard deviation of a table with this jitter of netem; the inverse of `netem_jitter_ns`."""
     if name == UNIFORM:
         return float(jitter_ns / 3**0.5)
     return jitter_ns * _scaled(name)[1] / NETEM_SCALE
 
 
 def longest_ns(name: str, jitter_ns: int) -> float:
-    """By how much the longest of the table's delays is above their mean, with that jitter of netem's."""
+    """Return how far the longest delay of the table is above the mean, with this jitter of netem."""
     return jitter_ns * table(name).values[-1] / NETEM_SCALE
 
 
 def lowest(name: str) -> float:
-    """The table's least value, in deviations (it is negative)."""
+    """Return the table's least value, in deviations (it is negative)."""
     values, scale = _scaled(name)
     return values[0] / scale
 
 
 @cache
 def _scaled(name: str) -> tuple[tuple[int, ...], int]:
-    """The values, ascending, and how much of them one deviation is."""
+    """Return the values, ascending, and the value of one deviation."""
     quantiles = [(i + 0.5) / VALUES for i in range(VALUES)]
     exact = [_QUANTILE[name](quantile) for quantile in quantiles]
     mean, deviation = fmean(exact), pstdev(exact)
@@ -71,7 +71,7 @@ _normal = NormalDist().inv_cdf
 
 
 def _pareto(quantile: float) -> float:
-    """Normed to deviation 1 (before the finite number of quantiles cuts its tail)."""
+    """Return a quantile, normalised to deviation 1 (before the finite number of quantiles truncates the tail)."""
     mean = PARETO_SHAPE / (PARETO_SHAPE - 1)
     deviation = (PARETO_SHAPE / ((PARETO_SHAPE - 1) ** 2 * (PARETO_SHAPE - 2))) ** 0.5
     return float(((1 - quantile) ** (-1 / PARETO_SHAPE) - mean) / deviation)

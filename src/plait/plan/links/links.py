@@ -1,7 +1,7 @@
-"""Links as kernel objects: veth pairs into the namespace `wire`, and where each direction is shaped. Pure.
+"""Links as kernel objects: veth pairs into the namespace `wire`, and the interface that shapes each direction.
 
-A host's interface is fast; the link is a box in the middle. What arrives from one end is redirected to the
-interface of the other, and meets the link's conditions as it leaves there (see `shaping`).
+A host's interface is fast; the link is a box in the middle. A redirect sends what arrives from one end to the
+interface of the other, where the link's conditions apply as it leaves (see `shaping`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def veths(link: TopologyLink) -> Iterator[Veth]:
-    """One pair for each end: node to wire."""
+    """Yield a veth pair from each end's node to `wire`."""
     for number, port in enumerate(link.ports):
         both = (port.address, *(twin.address for twin in link.second[number : number + 1]))
         addresses = tuple(str(address) for address in both if address is not None)
@@ -35,7 +35,7 @@ def veths(link: TopologyLink) -> Iterator[Veth]:
 
 
 def redirects(link: TopologyLink) -> Iterator[Redirect]:
-    """What comes from one end goes to the other, where no middlebox does that."""
+    """Yield the redirects between the two ends, except where a middlebox replaces them."""
     boxes = {box.source for box in middleboxes(link)}
     for port in link.ports:
         if port.wire_ifname not in boxes:
@@ -43,9 +43,10 @@ def redirects(link: TopologyLink) -> Iterator[Redirect]:
 
 
 def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
-    """Where the direction that leaves its node by `port` is shaped.
+    """Return the interface that shapes the direction which leaves its node by `port`.
 
-    `rtts_ns` is the largest base RTT of the paths by link direction; a link that no path crosses has its own.
+    `rtts_ns` is the largest base RTT of the paths by link direction; for a link that no path crosses, its own
+    RTT counts.
     """
     link = port.link
     own_ns = link.delay_ns(forward=True) + link.delay_ns(forward=False)
@@ -58,13 +59,13 @@ def place(port: Port, rtts_ns: dict[str, int]) -> ShapedInterface:
 
 
 def link(link: TopologyLink, rtts_ns: dict[str, int]) -> Link:
-    """The link with its conditions, for monitors and analysis."""
+    """Return the link with its conditions, for monitors and analysis."""
     a, b = link.ports
     return Link(name=link.key, directions=(_direction(a, rtts_ns), _direction(b, rtts_ns)))
 
 
 def _direction(port: Port, rtts_ns: dict[str, int]) -> LinkDirection:
-    """Return the direction that leaves its node by `port`, with the values that its qdiscs have, too."""
+    """Return the direction that leaves its node by `port`, with the values that its qdiscs also have."""
     return LinkDirection(
         name=port.out,
         source=port.node,

@@ -1,4 +1,4 @@
-"""How long the queue in front of a rate is, and the drop curve of random early detection in full frames."""
+"""The length of the queue in front of a rate, and the drop curve of random early detection in full frames."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE_PACKETS = 100
 CODEL_PACKETS = 1000
 FQ_CODEL_PACKETS = 10_240
-"""The kernel's own defaults: these queues are kept short by time, not by their limit."""
+"""The kernel's defaults: time keeps these queues short, not their limit."""
 U32_MAX = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class ShapedInterface:
-    """Where a direction is shaped, and what its queue is measured by."""
+    """The interface that shapes a direction, and the units of its queue."""
 
     netns: str
     ifname: str
     frame_bytes: int
-    """The longest frame, counted as tc counts."""
+    """The longest frame, as `tc` counts it."""
     rtt_ns: int
     """The RTT of a bandwidth-delay product."""
 
 
 def queue_length(conditions: Conditions, place: ShapedInterface) -> tuple[int | None, int | None]:
-    """(packets, bytes) of the queue in front of the rate; one of them, or none where there is no rate."""
+    """Return (packets, bytes) of the queue in front of the rate: one of them, or neither if there is no rate."""
     if conditions.rate is None:
         return None, None
     if conditions.queue is None and conditions.aqm is not None:
@@ -60,12 +60,12 @@ def configured_length(
 
 
 def limit_bytes(packets: int | None, size: int | None, place: ShapedInterface) -> int:
-    """Return the length of a queue in bytes; packets count as full frames."""
+    """Return the length of a queue in bytes; each packet counts as a full frame."""
     return min(size or (packets or 1) * place.frame_bytes, U32_MAX)
 
 
 def curve(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> list[tuple[float, float]]:
-    """The points of the drop curve: average queue in full frames, probability."""
+    """Return the points of the drop curve: average queue in full frames, probability."""
     if red.points is not None:
         return [(frames(average, conditions, place), float(p)) for average, p in red.points.items()]
     assert red.min is not None  # as the model checks
@@ -76,13 +76,13 @@ def curve(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) ->
 
 
 def _longest_average(red: asked.RedSpec, conditions: Conditions, place: ShapedInterface) -> float:
-    """A queue that the curve, and not its limit, keeps short: twice the last threshold of min and max."""
+    """Return the average queue at the end of the curve: its last point, or twice `max` without `gentle`."""
     last = curve(red, conditions, place)[-1][0]
     return last if red.points is not None or red.gentle else 2 * last
 
 
 def frames(queue: Queue, conditions: Conditions, place: ShapedInterface) -> float:
-    """A length of a queue in full frames."""
+    """Return a queue length in full frames."""
     if queue.unit == "pkt":
         return float(queue.amount)
     if queue.unit == "B":

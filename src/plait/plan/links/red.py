@@ -1,4 +1,4 @@
-"""Random early detection as qdiscs: Linux's own `red` where it can draw the curve, and `plait_red` elsewhere."""
+"""Random early detection as qdiscs: Linux's `red` if it can draw the curve, otherwise `plait_red`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IDLE_CELLS = 256
 
 
 def plait_red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_packets: int) -> PlaitRed:
-    """Return `plait_red` with the drop curve of the conditions, point by point."""
+    """Return `plait_red` with every point of the drop curve."""
     spec = aqm.red
     assert spec is not None  # the caller chose red
     return PlaitRed(
@@ -50,16 +50,17 @@ def red(aqm: Aqm, conditions: Conditions, place: ShapedInterface, limit_bytes: i
 
 
 def _frame_ns(conditions: Conditions, place: ShapedInterface) -> float:
-    """Return the time that a full frame takes to leave."""
+    """Return the transmission time of a full frame."""
     assert conditions.rate is not None  # there is a queue
     return place.frame_bytes * 8 * 10**9 / int(conditions.rate)
 
 
 def _idle_damping(weight_log: int, frame_us: float) -> tuple[int, tuple[int, ...]]:
-    """The kernel's table for the decay of the average while the queue is empty: (cell log, shifts by cell).
+    """Return the kernel's table for the decay of the average while the queue is empty: (cell log, shifts by cell).
 
-    As many empty frames as would have left multiply the average by 1 - 2^-weight_log each; the kernel shifts it
-    right by the logarithm of that to base 2 (net/red.h). Cells are as large as it takes to reach a shift of 31.
+    Each full frame that could have left in the idle time multiplies the average by 1 - 2^-weight_log; the
+    kernel shifts the average right by the negative base-2 logarithm of the product (net/red.h). Cells are large
+    enough to reach a shift of 31.
     """
     halvings_per_us = -log2(1 - 2.0**-weight_log) / frame_us
     longest_us = 31 / halvings_per_us

@@ -1,12 +1,12 @@
-"""From the conditions of one direction of a link to its qdiscs, with handles that never change. Pure.
+"""The qdiscs of one direction of a link, with handles that never change.
 
-    1:  netem   what happens to packets under way: loss, duplication, corruption, delay, jitter, reordering
-    2:  plait_trace where a link follows a recorded trace of opportunities, else
-        tbf     the rate, or a token bucket with its peak rate; only where there is a rate
+    1:  netem   packets in flight: loss, duplication, corruption, delay, jitter, reordering
+    2:  plait_trace if the link follows a recorded trace of opportunities, otherwise
+        tbf     the rate, or a token bucket with its peak rate; only if there is a rate
     3:  the queue in front of the rate: pfifo, bfifo, codel, fq_codel, plait_red, or red, whose fifo is 4:
 
-`qdiscs` is the one place where options follow from conditions: a change of conditions in the course of a trial is
-what it says for the conditions then, on the same handles.
+Only `qdiscs` derives options from conditions: a change of conditions during a trial replaces the options on the same
+handles by those of the new conditions.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from plait.scenario.fields.conditions import Conditions
 
 NETEM_LIMIT = 1_000_000
-"""Packets under way; never reached (it takes no memory until it is used)."""
+"""Packets in flight; the limit never binds (it takes no memory until packets use it)."""
 LEAST_DELAY_NS = 1000
-"""So that netem takes the packet over from its sender's accounting also where a link has no delay."""
+"""With it netem takes the packet out of its sender's accounting even if a link has no delay."""
 
 
 def qdiscs(place: ShapedInterface, conditions: Conditions, *, keep_order: bool = False) -> tuple[Qdisc, ...]:
-    """The qdiscs of a direction, each parent before its child, with seeds of 0.
+    """Return the qdiscs of a direction, each parent before its child, with seeds of 0.
 
     `keep_order` keeps packets in order although their delay is constant: for a delay that will change.
     """
@@ -66,7 +66,7 @@ def qdiscs(place: ShapedInterface, conditions: Conditions, *, keep_order: bool =
 
 
 def _trace(trace: object) -> PlaitTrace | None:
-    """The replay of delivery opportunities, where that is what the direction follows."""
+    """Return the replay of delivery opportunities, if the direction follows such a trace."""
     if not isinstance(trace, Followed) or not isinstance(trace.content, Opportunities):
         return None
     return PlaitTrace(
@@ -77,7 +77,7 @@ def _trace(trace: object) -> PlaitTrace | None:
 
 
 def settled(conditions: Conditions, place: ShapedInterface) -> Conditions:
-    """The same conditions, with their queue in packets or bytes: it stays so when the rate changes."""
+    """Return the same conditions with their queue in packets or bytes, so that it stays when the rate changes."""
     packets, size = queue_length(conditions, place)
     if packets is None and size is None:
         return conditions
@@ -86,7 +86,7 @@ def settled(conditions: Conditions, place: ShapedInterface) -> Conditions:
 
 
 def changed(old: Qdisc, new: Qdisc) -> Qdisc:
-    """What to say for the new options: the kernel keeps of netem's what it is not told."""
+    """Return the qdisc for a change request: it resets the options of netem that the kernel would keep if omitted."""
     before, after = old.options, new.options
     if not isinstance(before, Netem) or not isinstance(after, Netem):
         return new
@@ -101,7 +101,7 @@ def changed(old: Qdisc, new: Qdisc) -> Qdisc:
 def bucket_qdiscs(
     place: ShapedInterface, bucket: asked.Bucket, peak_bps: int, queue: Queue | None
 ) -> tuple[Qdisc, ...]:
-    """A token bucket by itself, with a drop-tail queue in front of it, measured by the peak rate."""
+    """Return a token bucket by itself behind a drop-tail queue; the peak rate defines a `bdp` of the queue."""
     packets, size = configured_length(queue, place, peak_bps)
     limit = limit_bytes(packets, size, place)
     shaper = _bucket(int(bucket.baseline), int(bucket.burst), peak_bps, place, limit)
@@ -158,7 +158,7 @@ def _tbf(values: DirectionValues, rate_bps: int, place: ShapedInterface, queued:
 
 
 def _frames_bytes(rate_bps: int, place: ShapedInterface) -> int:
-    """What may pass at once: two frames, or what takes 20 us. Less would miss the rate."""
+    """Return the burst of a token bucket filter: two frames, or what takes 20 us. Less would miss the rate."""
     return max(2 * place.frame_bytes, ceil(rate_bps * 20 / 8_000_000))
 
 
@@ -194,7 +194,7 @@ def _queue(
 
 def _codel(aqm: asked.Aqm, packets: int, place: ShapedInterface) -> Codel | FqCodel:
     spec = aqm.codel or aqm.fq_codel
-    assert spec is not None  # the caller has seen to the others
+    assert spec is not None  # the caller handles the other kinds
     target_us, interval_us = max(1, spec.target.us), max(1, spec.interval.us)
     if aqm.fq_codel is None:
         return Codel(limit_packets=packets, target_us=target_us, interval_us=interval_us, ecn=spec.ecn)
@@ -210,7 +210,7 @@ def _codel(aqm: asked.Aqm, packets: int, place: ShapedInterface) -> Codel | FqCo
 
 
 def reseeded(qdisc: Qdisc, seed: int) -> Qdisc:
-    """The qdisc, with this seed if it has one."""
+    """Return the qdisc with this seed, if it has one."""
     if not isinstance(qdisc.options, (Netem, PlaitRed)):
         return qdisc
     return qdisc.model_copy(update={"options": qdisc.options.model_copy(update={"seed": seed})})

@@ -1,8 +1,8 @@
-"""Token buckets that several interfaces of a node share, as kernel objects. Pure.
+"""Token buckets that several interfaces of a node share, as kernel objects.
 
-An ifb in `wire` holds the bucket. What is about to enter one of the links is redirected to it, waits for tokens, and
-is given back to where it came from, where the link's own qdiscs follow. So the bucket is one, however many links
-take from it, and it lasts as long as the trial.
+An ifb in `wire` holds the bucket. A redirect sends each packet to it before the packet enters one of the links. The
+packet waits for tokens, and the ifb then returns it to the interface where the link's own qdiscs follow. So there
+is one bucket for all of its links, and it lasts as long as the trial.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Buckets:
 
 
 def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
-    """The shared buckets. Raises ScenarioError where two of them would hold the same direction of a link."""
+    """Return the shared buckets. Raise ScenarioError if two of them would hold the same direction of a link."""
     planned: list[SharedBucket] = []
     qdiscs: list[Qdisc] = []
     takers: dict[Port, tuple[str, str]] = {}
@@ -68,7 +68,7 @@ def buckets(net: Topology, rtts_ns: dict[str, int]) -> Buckets:
 
 
 def takes_tokens(net: Topology, port: Port) -> bool:
-    """Whether what leaves its node by this port takes tokens, of its link's bucket or of a shared one."""
+    """Return whether packets that leave their node by this port take tokens of a link's bucket or a shared one."""
     nodes = {**net.scenario.network.hosts, **net.scenario.network.routers}
     for node, end, sides in (
         (port.node, port, ("out", "together")),
@@ -83,7 +83,7 @@ def takes_tokens(net: Topology, port: Port) -> bool:
 
 
 def _ports(ports: list[Port], bucket: SharedBucketSpec, side: str) -> Iterator[Port]:
-    """The ports by which what the bucket limits enters links."""
+    """Yield the ports by which packets that the bucket limits enter links."""
     for port in ports:
         if bucket.links is not None and port.link.key not in bucket.links:
             continue
@@ -106,7 +106,7 @@ def _claim(net: Topology, takers: dict[Port, tuple[str, str]], ports: list[Port]
 
 
 def _ifb_place(ifname: str, ports: list[Port], rtts_ns: dict[str, int]) -> ShapedInterface:
-    """The ifb, with the longest frame and RTT of the links."""
+    """Return the ifb, with the longest frame and RTT of the links."""
     places = [place(port, rtts_ns) for port in ports]
     return ShapedInterface(
         netns=WIRE,

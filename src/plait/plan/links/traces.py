@@ -1,4 +1,4 @@
-"""Links that follow a trace: what of it holds at the start, and the steps that come later. Pure."""
+"""Links that follow a trace: the conditions at the start, and the later steps."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from plait.scenario.scenario import Scenario
 
 MAX_STEPS = 20_000
-"""Of all traces of a plan together."""
+"""The limit for all traces of a plan together."""
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A trace that was read; it stands in the place of the scenario's words for it."""
+    """A trace that plait has read; it replaces the scenario's description of the trace."""
 
     spec: TraceSpec
     facts: InputFile
@@ -34,13 +34,13 @@ class Followed:
 
     @property
     def moves_delay(self) -> bool:
-        """Whether the delay changes along it."""
+        """Return whether the trace changes the delay."""
         return isinstance(self.content, Rows) and "delay" in self.content.columns
 
 
 @dataclass(frozen=True)
 class Step:
-    """What holds in a direction of a link from a moment on."""
+    """New conditions of a link direction from a certain time on."""
 
     at: int
     """In ns of the trial."""
@@ -49,9 +49,9 @@ class Step:
 
 
 def followed(scenario: Scenario, key: str, link: LinkSpec) -> LinkSpec:
-    """The link with what its traces say for the start, each direction on its own.
+    """Return the link with the conditions that its traces give at the start, for each direction.
 
-    Raises ScenarioError for a file that nobody has read, and for conditions that are given by the trace and beside it.
+    Raise ScenarioError if a file was not read, or if both the trace and the link give a condition.
     """
     both = {forward: link.conditions(forward=forward) for forward in (True, False)}
     if not any(conditions.trace for conditions in both.values()):
@@ -103,7 +103,7 @@ def _given(row: TraceRow) -> dict[str, object]:
 
 
 def steps(ports: list[Port], end: int) -> Iterator[Step]:
-    """What traces change until `end` ns, link by link; the start is not among it."""
+    """Yield the changes by traces until `end` ns, link by link, without the conditions at the start."""
     for port in ports:
         trace = port.conditions.trace
         if not isinstance(trace, Followed) or not isinstance(trace.content, Rows):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DirectionValues:
-    """What one direction of a link does; the fields are those of `LinkDirection`, which says what they mean."""
+    """The values of one direction of a link. `LinkDirection` has the same fields and documents them."""
 
     rate_bps: int | None
     delay_ns: int
@@ -33,7 +33,7 @@ class DirectionValues:
 
 
 def direction_values(conditions: Conditions, place: ShapedInterface) -> DirectionValues:
-    """Return the values of these conditions; the queue is measured by the RTT and the frames of `place`."""
+    """Return the values of these conditions; a `bdp` of the queue is one of the RTT of `place`."""
     packets, size = queue_length(conditions, place)
     jitter, loss, bucket = conditions.jitter, conditions.loss, conditions.bucket
     model = None if loss is None else loss.as_gemodel()

@@ -1,4 +1,4 @@
-"""Findings about events of hosts: those that come too late for what they are about. Pure."""
+"""Findings about events of hosts that come too late to have an effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_SOCKET = {SCHEDULER: "scheduler", CONGESTION_CONTROL: "congestion_control"}
 
 
 def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
-    """In the order of the events."""
+    """Yield the findings in the order of the events."""
     happenings = iter(host_happenings(scenario.events))
     for event in plan.events:
         (action, *_) = event.actions or (None,)
@@ -48,7 +48,7 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
 
 
 def _connects_later(plan: Plan, event: Event) -> bool:
-    """Whether a flow connects from the host at that time or later, as far as that is known."""
+    """Return whether a flow connects from the host at that time or later, or may do so."""
     flows = (flow for flow in plan.flows if event.subject in (flow.client.netns, flow.server.netns))
     return any(flow.after or flow.start_us >= event.t_us for flow in flows)
 

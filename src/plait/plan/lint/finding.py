@@ -1,4 +1,4 @@
-"""One finding of the lint: a caution before it is known where in the text it belongs, and for which cases it holds."""
+"""One finding of the lint: a caution without its place in the text, and without the cases that it concerns."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class LintFinding:
-    """What was found in one case."""
+    """A finding in one case."""
 
     code: Code
     where: str
-    """The flow, host or direction of a link."""
+    """The flow, host or link direction."""
     message: str
     remedy: str
     field: Where = ()
-    """The field of the scenario that would be changed first."""
+    """The field of the scenario to change first."""
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """What was compared, by a name that ends in the unit."""
+    """The compared values, by a name that ends in the unit."""
 
     def caution(self, place: Mistake | None, cases: tuple[str, ...]) -> Caution:
-        """As data, with its place in the text; no `cases` means that all are meant."""
+        """Return the finding as data, with its place in the text; no `cases` means all of them."""
         return Caution(
             code=self.code,
             where=self.where,

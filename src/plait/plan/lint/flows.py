@@ -1,4 +1,4 @@
-"""Findings about flows: buffers that cannot fill their paths, and times that are too short. Pure."""
+"""Findings about flows: buffers that cannot fill their paths, and durations that are too short."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 INITIAL_WINDOW_BYTES = 10 * FULL_PAYLOAD
 """RFC 6928: ten segments."""
 STEADY_FACTOR = 5
-"""A run should be so many times as long as its start."""
+"""The least ratio of the duration of a run to that of its start."""
 LEAST_SAMPLES = 10
-"""A series of fewer samples shows no course."""
+"""A series of fewer samples does not show a development over time."""
 
 
 def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
-    """Flow by flow, in the order of the plan."""
+    """Yield the findings flow by flow, in the order of the plan."""
     for flow, slot in zip(plan.flows, slots(scenario), strict=True):
         here: Where = ("traffic", slot.entry, scenario.traffic[slot.entry].kind)
         if isinstance(flow.application, (Bulk, Transfer)):
@@ -41,7 +41,7 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
 
 
 def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
-    """Raiciu et al., NSDI 2012: without sum(rate) * max(RTT) of buffer, one path waits for another."""
+    """Yield buffers below sum(rate) * max(RTT), with which one path waits for another (Raiciu et al., NSDI 2012)."""
     paths = [path for path in flow.paths if not path.backup] or flow.paths
     if any(path.rate_bps is None for path in paths) or flow.ideal_rate_bps is None:
         return
@@ -68,13 +68,16 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
 
 
 def _largest(plan: Plan, host: str, sysctl: str) -> int:
-    """To which the kernel grows a buffer by itself; half of it is for data, half for bookkeeping."""
+    """Return the size up to which the kernel grows a buffer by itself; half is for data, half for bookkeeping."""
     sysctls = dict(next(space.sysctls for space in plan.network.namespaces if space.name == host))
     return int(sysctls[sysctl].split()[-1])
 
 
 def _duration(flow: Flow, here: Where) -> Iterator[LintFinding]:
-    """Slow start doubles the window every round trip, from ten segments to one bandwidth-delay product."""
+    """Yield bulk flows that are too short for slow start.
+
+    Slow start doubles the window every round trip, from ten segments to one bandwidth-delay product.
+    """
     lasts_us = _lasts_us(flow)
     if lasts_us is None:
         return
@@ -93,12 +96,15 @@ def _duration(flow: Flow, here: Where) -> Iterator[LintFinding]:
 
 
 def _lasts_us(flow: Flow) -> int | None:
-    """How long a bulk runs; None: it is none, or has no end of its own."""
+    """Return the duration of a bulk flow; None: another kind of flow, or no end of its own."""
     return flow.application.duration_us if isinstance(flow.application, Bulk) else None
 
 
 def _slow_start_us(path: Path) -> float:
-    """Connection set-up (two round trips for a joined subflow) and the doublings up to one BDP."""
+    """Return the time of slow start.
+
+    It is the connection set-up (two round trips for a joined subflow) and the doublings up to one BDP.
+    """
     if path.rate_bps is None:
         return 2 * path.base_rtt_us
     product = path.rate_bps * path.base_rtt_us / 8e6
@@ -107,7 +113,7 @@ def _slow_start_us(path: Path) -> float:
 
 
 def _until(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
-    """A flow that the end of the trial cuts off, however well it goes."""
+    """Yield flows that cannot end before the trial does."""
     job, lasts_us = flow.application, _lasts_us(flow)
     if flow.after:
         return
@@ -144,7 +150,7 @@ def _samples(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
 
 
 def _short_transfer(flow: Flow, here: Where) -> Iterator[LintFinding]:
-    """What fits into the first window has left before a second subflow exists."""
+    """Yield transfers that fit into the first window, which leaves before a second subflow exists."""
     size = flow.application.bytes if isinstance(flow.application, Transfer) else INITIAL_WINDOW_BYTES + 1
     if flow.transport == "mptcp" and len(flow.paths) > 1 and size <= INITIAL_WINDOW_BYTES:
         yield LintFinding(

@@ -1,4 +1,4 @@
-"""Findings about links: queues that are too short, jitter that stalls, and links that let nothing pass. Pure."""
+"""Findings about links: queues that are too short, jitter that stalls, and links that lose every packet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def lint(plan: Plan) -> Iterator[LintFinding]:
-    """Direction by direction, of links that some flow crosses."""
+    """Yield the findings link by link, for directions that a flow crosses."""
     rtts: dict[str, float] = {}
     crossed: set[str] = set()
     for flow in plan.flows:
@@ -57,7 +57,7 @@ def _dead(where: str, field: tuple[str, ...]) -> LintFinding:
 def _queue(
     direction: LinkDirection, rtt_us: float, frame_bytes: int, field: tuple[str, ...]
 ) -> Iterator[LintFinding]:
-    """A queue shorter than one bandwidth-delay product empties whenever one TCP flow halves its window."""
+    """Yield queues below one bandwidth-delay product: one TCP flow empties them whenever it halves its window."""
     if direction.rate_bps is None:
         return
     product = int(direction.rate_bps * rtt_us / 8e6)
@@ -74,7 +74,10 @@ def _queue(
 
 
 def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]) -> Iterator[LintFinding]:
-    """In order, everything waits behind a late packet: a heavy tail makes that far longer than the deviation says."""
+    """Yield heavy-tailed jitter that keeps order: everything waits behind a late packet.
+
+    The longest wait is far longer than the deviation suggests.
+    """
     if netem is None or not netem.in_order or netem.distribution not in _HEAVY_TAILED:
         return
     longest = longest_ns(netem.distribution, netem.jitter_ns)

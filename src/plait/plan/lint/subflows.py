@@ -1,4 +1,4 @@
-"""Findings about subflows: those that will not come up, and those that add nothing. Pure."""
+"""Findings about subflows that will not be established, or that add no capacity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def lint(scenario: Scenario, plan: Plan, absent: Sequence[Sequence[MissingSubflow]]) -> Iterator[LintFinding]:
-    """Flow by flow; `absent` holds for each entry of the traffic what it will lack."""
+    """Yield the findings flow by flow; `absent` holds what each entry of the traffic will lack."""
     disabled = {
         space.name for space in plan.network.namespaces if ("net/mptcp/enabled", "0") in space.sysctls
     }
@@ -113,7 +113,7 @@ def _single_path(scenario: Scenario, flow: Flow) -> LintFinding:
 
 
 def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding]:
-    """Paths that cross the same limited link, when that keeps them from adding up."""
+    """Yield paths that cross the same limited link, if their rates do not add up because of it."""
     paths = [path for path in flow.paths if not path.backup]
     total = sum(path.rate_bps or 0 for path in paths)
     ideal = flow.ideal_rate_bps
@@ -144,6 +144,6 @@ def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding
 
 
 def _link(direction: str) -> str:
-    """`s1->h2#2` as the name of a link; whether it is written the other way round does not matter for a place."""
+    """Return the link of a direction such as `s1->h2#2`; the order of the nodes does not matter for a place."""
     names, _, suffix = direction.partition("#")
     return names.replace("->", "-") + (f"#{suffix}" if suffix else "")

@@ -1,1 +1,1 @@
-"""The records of a plan, as the agent reads them. How they are derived is in the other folders of `plait.plan`."""
+"""The records of a plan, as the agent reads them. The other folders of `plait.plan` derive their values."""

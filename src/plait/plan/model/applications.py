@@ -1,7 +1,8 @@
-"""What the two sides of a flow do with their sockets: a closed record for each kind of application.
+"""What the two sides of a flow do with their sockets: one closed record for each kind of application.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/applications.rs` reads the same. A *message* is what has a
-row in the table `messages`: a message of a stream, an answer to a request, an object of a page, a UDP packet.
+These records are part of the plan's contract (`plan.py`); `agent/src/plan/applications.rs` reads the same. A
+*message* is what has a row in the table `messages`: a message of a stream, the answer to a request, an object of a
+page, or a UDP packet.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from pydantic import Field
 from plait.plan.model.record import Count, Micros, Record
 
 MAX_MESSAGES = 2_000_000
-"""Of one trial. What would have more is refused, never thinned out."""
+"""The limit for one trial. plait refuses a scenario with more; it never samples them."""
 
 
 class File(Record):
-    """A real file to transfer: the engine puts it into the trial's folder as `input/NAME`."""
+    """A real file to transfer. The engine puts it into the trial's folder as `input/NAME`."""
 
     name: str
     bytes: int = Field(ge=1)
@@ -25,16 +26,16 @@ class File(Record):
 
 
 class Gap(Record):
-    """How long something lasts each time: always `mean_us`, or exponentially distributed about it, by the seed."""
+    """A period that recurs: always `mean_us` long, or exponentially distributed with this mean, drawn from the seed."""
 
     mean_us: Count
     exponential: bool = False
 
 
 class Bulk(Record):
-    """The sender writes as fast as it can for `duration_us`; goodput is counted over exactly this time.
+    """The sender writes as fast as it can for `duration_us`; goodput counts exactly this time.
 
-    Without a duration it ends when every flow has ended that has an end of its own.
+    Without a duration it ends when every flow that has an end of its own has ended.
     """
 
     kind: Literal["bulk"] = "bulk"
@@ -42,14 +43,17 @@ class Bulk(Record):
 
 
 class First(Record):
-    """The sender writes so many bytes, is silent for `pause_us`, and then writes the rest."""
+    """The sender writes `bytes`, is silent for `pause_us`, and then writes the rest."""
 
     bytes: Count
     pause_us: Count
 
 
 class Transfer(Record):
-    """So many application bytes, those of the file when there is one; complete when the receiver has read the last."""
+    """A transfer of `bytes` application bytes, those of the file if there is one.
+
+    It is complete when the receiver has read the last byte.
+    """
 
     kind: Literal["transfer"] = "transfer"
     bytes: Count
@@ -58,10 +62,10 @@ class Transfer(Record):
 
 
 class Stream(Record):
-    """Messages at a steady pace: message i is due i * `interval_ns` after the connection is established.
+    """Messages at a constant rate: message i is due i * `interval_ns` after the connection is established.
 
-    A message that finds its socket full is late, and so are those behind it; none is left out. Complete when the
-    receiver has read the last.
+    A message that finds the socket's buffer full is late, and delays those behind it; the sender skips none.
+    The stream is complete when the receiver has read the last message.
     """
 
     kind: Literal["stream"] = "stream"
@@ -71,9 +75,10 @@ class Stream(Record):
 
 
 class OnOff(Record):
-    """The sender writes for a time, is silent for a time, and so on, for `duration_us` from the connection on.
+    """The sender alternates between writing and silence, for `duration_us` from the connection on.
 
-    With `message_bytes` and `interval_ns` it writes messages at that pace while it is on, else as fast as it can.
+    With `message_bytes` and `interval_ns` it writes messages at that rate while it is on, otherwise as fast as
+    it can.
     """
 
     kind: Literal["on_off"] = "on_off"
@@ -86,11 +91,12 @@ class OnOff(Record):
 
 
 class Request(Record):
-    """The receiver of the answers asks, again and again on one connection, and the other side answers at once.
+    """The receiver of the answers sends requests on one connection, and the other side answers each at once.
 
-    `loop` closed: each request waits for the answer to the one before, and then for the gap (none: no pause).
-    `loop` open: requests are due a gap apart, whether answers have come or not. It ends with `count` requests, or with
-    the first that would be after `duration_us`. Every request begins with the size of its answer, in 8 bytes.
+    `loop` closed: a request waits for the previous answer and then for the gap (None: no pause). `loop` open:
+    requests are due one gap apart, whether answers have arrived or not. The flow ends with request number
+    `count`, or with the last request due within `duration_us`. The first 8 bytes of every request hold the size
+    of its answer.
     """
 
     kind: Literal["request"] = "request"
@@ -104,7 +110,10 @@ class Request(Record):
 
 
 class Page(Record):
-    """The first connection of a page: it asks for object 0, the document, then for what is not asked for yet."""
+    """The first connection of a page: it requests object 0, the document, then other objects.
+
+    It requests only objects that no connection has requested yet.
+    """
 
     kind: Literal["page"] = "page"
     request_bytes: int = Field(ge=8)
@@ -112,7 +121,7 @@ class Page(Record):
 
 
 class PageConnection(Record):
-    """A further connection of a page: opened when the document has arrived, it asks for what is not asked for yet."""
+    """A further connection of a page. It opens when the document has arrived, and requests remaining objects."""
 
     kind: Literal["page_connection"] = "page_connection"
     page: int = Field(ge=0)
@@ -120,12 +129,12 @@ class PageConnection(Record):
 
 
 class Udp(Record):
-    """UDP packets at a steady pace: packet i leaves at the flow's start + i * `interval_ns`.
+    """UDP packets at a constant rate: packet i leaves at the flow's start + i * `interval_ns`.
 
-    A flow that uses the sockets of another one (`connection`) starts when the first packet of that has arrived, and
-    sends to where it came from; when none arrives it fails.
-    Each begins with its number, in 8 bytes. Complete when all have arrived, or `drain_us` after the last interval:
-    what has not arrived by then is lost.
+    A flow that uses the sockets of another flow (`connection`) starts when the first packet of that flow has
+    arrived, and sends to the source of that packet; it fails when none arrives. The first 8 bytes of each
+    packet hold its number. The flow is complete when all packets have arrived, or `drain_us` after the last
+    interval: packets that have not arrived by then are lost.
     """
 
     kind: Literal["udp"] = "udp"
@@ -136,11 +145,11 @@ class Udp(Record):
 
 
 class Connection(Record):
-    """What programs send over a connection of their own. Never planned: the analysis adds what it sees."""
+    """What programs send over a connection of their own. No plan contains it: the analysis adds what it observes."""
 
     kind: Literal["program"] = "program"
     program: str | None
-    """The one that connected; None: not known."""
+    """The program that connected; None: unknown."""
     server_program: str | None
 
 
@@ -151,14 +160,14 @@ Application = Annotated[
 
 
 class SocketOptions(Record):
-    """What a flow asks of both its sockets. None: the kernel's own choice, or the namespace's settings decide."""
+    """The options of both sockets of a flow. None: the kernel's default, or the namespace's setting."""
 
     scheduler: str | None = None
-    """Of MPTCP only. There is no socket option: the namespace's setting is this one while the socket is made."""
+    """MPTCP only. There is no socket option: the namespace has this setting while the socket is created."""
     congestion_control: str | None = None
     send_buffer: int | None = None
     receive_buffer: int | None = None
-    """SO_SNDBUF, SO_RCVBUF in bytes as passed to setsockopt."""
+    """SO_SNDBUF and SO_RCVBUF in bytes, as passed to setsockopt."""
     mark: int | None = Field(default=None, ge=1, lt=2**32)
     """SO_MARK."""
     dscp: int | None = Field(default=None, ge=0, le=63)
@@ -168,4 +177,4 @@ class SocketOptions(Record):
     notsent_lowat: int | None = Field(default=None, ge=1)
     """TCP_NOTSENT_LOWAT in bytes."""
     mss: int | None = Field(default=None, ge=88, le=32767)
-    """TCP_MAXSEG in bytes; of TCP only."""
+    """TCP_MAXSEG in bytes; TCP only."""

@@ -1,4 +1,4 @@
-"""Records of the plan for nodes that forward: OpenFlow switches, equally good routes, address translation."""
+"""Records of the plan for nodes that forward: OpenFlow switches, equal-cost routes, address translation."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from plait.plan.model.record import IfName, Record
 
 
 class Nexthop(Record):
-    """One of the equally good ways of a route."""
+    """One of the equal-cost next hops of a route."""
 
     device: IfName
     via: str
 
 
 class FlowRule(Record):
-    """One flow of a datapath: packets that match all given fields, and what becomes of them.
+    """One flow of a datapath: the packets that match all given fields, and the actions on them.
 
-    Flows have no priorities: no packet matches two. Without output and hash a packet is dropped.
+    Flows have no priorities: no packet matches two. Without output and hash the datapath drops the packet.
     """
 
     recirculation: int = Field(default=0, ge=0)
-    """0: as it came in; else the number with which a flow has sent it round again."""
+    """0: a packet as it arrived; otherwise the recirculation id that an earlier flow gave it."""
     in_port: IfName | None = None
     destination: str | None = None
-    """An Ethernet address, or one with a mask (`01:00:00:00:00:00/01:00:00:00:00:00`)."""
+    """An Ethernet address, or an address with a mask (`01:00:00:00:00:00/01:00:00:00:00:00`)."""
     hash: int = Field(default=0, ge=0)
     hash_mask: int | None = None
-    """These bits of the hash that a flow has computed must be `hash`; None: any hash, also none."""
+    """These bits of the computed hash must equal `hash`; None: any hash, or none."""
     output: tuple[IfName, ...] = ()
     hash_basis: int | None = Field(default=None, ge=0, lt=2**32)
-    """A hash of addresses and ports is computed with this basis, and the packet sent round with `recirculate`."""
+    """The flow computes a hash of addresses and ports with this basis, and recirculates the packet as `recirculate`."""
     recirculate: int = Field(default=0, ge=0)
 
 
 class Datapath(Record):
-    """An OpenFlow switch: a datapath of Open vSwitch in the kernel. Its ports are numbered from 1.
+    """An OpenFlow switch: a datapath of Open vSwitch in the kernel. Its ports have numbers from 1.
 
-    With `learning`, a packet that no flow matches is answered for by the engine, which learns addresses as a switch
-    does; otherwise it is dropped.
+    With `learning`, the engine handles each packet that matches no flow, and learns addresses as a switch does;
+    otherwise the datapath drops it.
     """
 
     netns: str
@@ -51,7 +51,7 @@ class Datapath(Record):
 class Nat(Record):
     """Address translation at a router, by nftables (chain postrouting, masquerade).
 
-    IPv4 packets that leave through an outside interface take its address; answers are translated back.
+    IPv4 packets that leave through an outside interface get its address; the kernel translates answers back.
     """
 
     netns: str

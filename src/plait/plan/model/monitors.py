@@ -1,6 +1,6 @@
-"""What is measured only because it was asked for.
+"""Optional measurements.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/monitors.rs` reads the same.
+These records are part of the plan's contract (`plan.py`); `agent/src/plan/monitors.rs` reads the same.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from plait.plan.model.record import IfName, Record
 
 
 class InterfaceMonitor(Record):
-    """The counters of every interface of these namespaces but `lo`, read every `interval_us`."""
+    """Counters of every interface of these namespaces except `lo`, read every `interval_us`."""
 
     interval_us: int = Field(ge=1000)
     nodes: tuple[str, ...]
 
 
 class CounterMonitor(Record):
-    """The counters of every namespace but `wire`, read every `interval_us`."""
+    """Counters of every namespace except `wire`, read every `interval_us`."""
 
     interval_us: int = Field(ge=1000)
 
@@ -28,7 +28,7 @@ class Probe(Record):
     """ICMP echo requests from `source` to `destination`, one every `interval_us` from the trial's zero on."""
 
     path: str
-    """The name of the first path that joins the two addresses."""
+    """The name of the first path between the two addresses."""
     netns: str
     source: str
     destination: str
@@ -43,11 +43,11 @@ class Capture(Record):
     ifname: IfName
     file: str
     packet_bytes: int = Field(ge=64, le=MAX_PACKET)
-    """So many of each packet are kept."""
+    """The number of bytes kept of each packet."""
 
 
 class Monitors(Record):
-    """What is measured only because it was asked for."""
+    """The optional measurements of a trial."""
 
     interfaces: InterfaceMonitor | None = None
     counters: CounterMonitor | None = None

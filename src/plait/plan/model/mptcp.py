@@ -1,6 +1,6 @@
-"""What belongs to MPTCP in a plan: endpoints, limits, how events change them, joins, and boxes that strip its options.
+"""MPTCP in a plan: endpoints, limits, how events change them, joins, and middleboxes that strip its options.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/mptcp.rs` reads the same.
+These records are part of the plan's contract (`plan.py`); `agent/src/plan/mptcp.rs` reads the same.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from plait.plan.model.record import IfName, Record
 
 
 class Endpoint(Record):
-    """An MPTCP endpoint, as `ip mptcp endpoint add` takes it.
+    """An MPTCP endpoint, with the arguments of `ip mptcp endpoint add`.
 
-    With a `device` the kernel binds subflows to it (and then takes every destination for on-link when no route
-    through it fits); without, the source address and the rules decide.
+    With a `device` the kernel binds subflows to it, and then treats every destination as on-link if no route
+    through the device matches. Without one, the source address and the rules decide.
     """
 
     address: str
@@ -36,7 +36,7 @@ class Mptcp(Record):
 
 
 class AddEndpoint(Record):
-    """Of an event: an endpoint comes. The kernel opens its subflows, or announces it, in live connections, too."""
+    """An event's action: add an endpoint. The kernel opens its subflows or announces it, also in live connections."""
 
     kind: Literal["add_endpoint"] = "add_endpoint"
     netns: str
@@ -44,7 +44,7 @@ class AddEndpoint(Record):
 
 
 class ChangeEndpoint(Record):
-    """Of an event: what an endpoint is from now on, as `ip mptcp endpoint change`; the kernel tells peers (MP_PRIO)."""
+    """An event's action: set an endpoint's flags (`ip mptcp endpoint change`); the kernel informs peers (MP_PRIO)."""
 
     kind: Literal["change_endpoint"] = "change_endpoint"
     netns: str
@@ -55,7 +55,10 @@ class ChangeEndpoint(Record):
 
 
 class RemoveEndpoint(Record):
-    """Of an event: an endpoint goes, with its subflows. The id 0 stands for the initial subflow from the address."""
+    """An event's action: remove an endpoint and its subflows.
+
+    The id 0 refers to the initial subflow from the address.
+    """
 
     kind: Literal["remove_endpoint"] = "remove_endpoint"
     netns: str
@@ -64,7 +67,7 @@ class RemoveEndpoint(Record):
 
 
 class SetLimits(Record):
-    """Of an event: limits for what the path manager does from now on; subflows that are there stay."""
+    """An event's action: set the limits of the path manager from now on; existing subflows stay."""
 
     kind: Literal["set_limits"] = "set_limits"
     netns: str
@@ -73,7 +76,7 @@ class SetLimits(Record):
 
 
 class SetSysctl(Record):
-    """Of an event: a kernel setting of a namespace, by its path below /proc/sys."""
+    """An event's action: set a kernel setting of a namespace, by its path below /proc/sys."""
 
     kind: Literal["set_sysctl"] = "set_sysctl"
     netns: str
@@ -82,22 +85,23 @@ class SetSysctl(Record):
 
 
 class Middlebox(Record):
-    """Everything that arrives on `source` leaves through `target`, as with a redirect; TCP segments are changed."""
+    """A redirect that changes TCP segments: everything that arrives on `source` leaves through `target`."""
 
     netns: str
     source: IfName
     target: IfName
     strip: tuple[Literal["syn", "synack", "ack", "data"], ...] = ()
-    """In segments of these kinds MPTCP options become NOPs: with SYN; with SYN and ACK; neither, and without or with
-    payload."""
+    """MPTCP options become NOPs in segments of these kinds: with SYN; with SYN and ACK; with neither and without
+    payload; with neither and with payload."""
     rewrite: bool = False
-    """A byte of the payload is turned over in every segment that is long enough, and TCP's checksum is mended."""
+    """The middlebox inverts one byte of the payload in every segment that is long enough, and corrects TCP's
+    checksum."""
 
 
 class Join(Record):
     """Subflows that the agent opens for a client, as its path manager, once the connection is established.
 
-    Only where the namespace's `net.mptcp.pm_type` is 1: the kernel's own path manager keeps still then.
+    This needs `net.mptcp.pm_type` 1 in the namespace: the kernel's own path manager is inactive then.
     """
 
     client_address: str
@@ -106,4 +110,4 @@ class Join(Record):
     """The address id of `client_address` in this connection: 0 for that of the initial subflow."""
     backup: bool = False
     count: int = Field(ge=1)
-    """So many, from different ports."""
+    """The number of subflows, each from another port."""

@@ -1,11 +1,11 @@
-"""The plan: everything that one trial will do, as kernel objects and flows, with nothing left to decide.
+"""The plan: everything that one trial does, as kernel objects and flows, with nothing left to decide.
 
-The plan is the only thing that crosses into an engine. It names the kernel's own objects (namespaces, veth
-pairs, bridges, qdiscs, routes, endpoints), so that the agent and the shell export apply it without knowing
-what a scenario is. `agent/src/plan` reads the same shape; both refuse fields that they do not know.
+The plan is the only input of an engine. It names the kernel's own objects (namespaces, veth pairs, bridges, qdiscs,
+routes, endpoints), so that the agent and the shell export can apply it without knowing what a scenario is.
+`agent/src/plan` reads the same shape; both refuse unknown fields.
 
 All times are virtual. A time called `*_us` counts microseconds from the trial's zero, the moment at which the
-network is complete; delays of links are nanoseconds, because they are handed to netem as such.
+network is complete; link delays are in nanoseconds, the unit of netem.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ PLAN_SCHEMA = 1
 
 
 class Module(Record):
-    """A kernel module with schedulers or congestion controls that somebody added (`plait kernel add`).
+    """A kernel module with schedulers or congestion controls that the user added (`plait kernel add`).
 
-    The engine builds it for its kernel, of the source with this content, as `modules/NAME.ko` in the trial's folder.
+    The engine builds it for its kernel, from the source with this hash, as `modules/NAME.ko` in the trial's
+    folder.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,50}$")]
@@ -46,21 +47,21 @@ class Module(Record):
 
 
 class Machine(Record):
-    """The guest itself. These decide outcomes, so they are part of the plan."""
+    """The guest itself. These values affect results, so they are part of the plan."""
 
     memory_mib: int = 256
     syscall_ns: int = 0
-    """Virtual time charged for each system call, in ns."""
+    """Virtual time that each system call takes, in ns."""
     sysctls: tuple[tuple[str, str], ...] = ()
-    """(path below /proc/sys, value) of those that the kernel keeps once for all namespaces (tcp_mem, rmem_max),
-    written in the first namespace, in this order, before any other is made. An engine that shares its kernel
-    with others compares instead of writing."""
+    """(path below /proc/sys, value) of settings that the kernel has once for all namespaces (tcp_mem, rmem_max).
+    The agent writes them in the first namespace, in this order, before it makes any other. An engine that
+    shares its kernel with others compares them instead."""
     modules: tuple[Module, ...] = ()
-    """Loaded in this order, before anything else is done."""
+    """The agent loads them in this order, before anything else."""
 
 
 class Namespace(Record):
-    """A network namespace: a node of the scenario, or the hidden `wire` that carries all links."""
+    """A network namespace: a node of the scenario, or the hidden `wire` that holds all links."""
 
     name: str
     role: Literal["host", "switch", "router", "wire"]
@@ -78,7 +79,7 @@ class VethEnd(Record):
 
 
 class Veth(Record):
-    """A veth pair. Both ends are brought up with segmentation offload off, so one skb is one frame."""
+    """A veth pair. Both ends have segmentation offload off, so that one skb is one frame."""
 
     a: VethEnd
     b: VethEnd
@@ -86,7 +87,7 @@ class Veth(Record):
 
 
 class Bridge(Record):
-    """A Linux bridge (no STP, no multicast snooping) and the interfaces enslaved to it."""
+    """A Linux bridge (no STP, no multicast snooping) and the interfaces attached to it."""
 
     netns: str
     ifname: IfName
@@ -95,7 +96,7 @@ class Bridge(Record):
 
 
 class Ifb(Record):
-    """An intermediate functional block: a device that gives each packet back to where it was redirected from."""
+    """An intermediate functional block: a device that returns each packet to the interface that redirected it."""
 
     netns: str
     ifname: IfName
@@ -105,8 +106,8 @@ class Ifb(Record):
 class Redirect(Record):
     """Everything that arrives on `source` leaves through `target` (clsact, matchall, mirred).
 
-    With the hook `egress` it is what is about to leave through `source`, before its qdiscs; the target is an ifb,
-    which gives it back to them.
+    The hook `egress` takes packets that are about to leave through `source`, before its qdiscs; the target is
+    then an ifb, which returns them to those qdiscs.
     """
 
     netns: str
@@ -116,7 +117,7 @@ class Redirect(Record):
 
 
 class Rule(Record):
-    """Policy routing: packets from `source` (and to `destination`, if given) look up `table`; with prefixes."""
+    """Policy routing: packets from `source` (and to `destination`, if given) look up `table`; both are prefixes."""
 
     netns: str
     source: str
@@ -128,10 +129,11 @@ class Rule(Record):
 class Route(Record):
     """A route. `destination` is a prefix or `default`; `table` 254 is main; a direct route has no `via`.
 
-    The kernel itself adds the connected route of each address to main; those are not listed. An `unreachable`
-    route has no device: it ends the lookup, so that a packet whose source belongs to one interface never
-    falls through to the main table and leaves by another. A route with `nexthops` (two or more) has neither
-    device nor `via`: the kernel chooses one of them for each packet by a hash, as the namespace's sysctls say.
+    The kernel itself adds the connected route of each address to main; the plan does not list those. An
+    `unreachable` route has no device: it ends the lookup, so that a packet whose source belongs to one
+    interface never falls through to the main table and leaves by another. A route with `nexthops` (two or more)
+    has neither device nor `via`: the kernel chooses a next hop for each packet by a hash, which the namespace's
+    sysctls configure.
     """
 
     netns: str
@@ -146,7 +148,7 @@ class Route(Record):
 
 
 class Network(Record):
-    """All kernel objects, in the order in which they are made."""
+    """All kernel objects, in the order in which the agent makes them."""
 
     namespaces: tuple[Namespace, ...]
     veths: tuple[Veth, ...]
@@ -164,17 +166,17 @@ class Network(Record):
 
 
 class ChangeQdisc(Record):
-    """The qdisc of that handle gets these options, all of them; it keeps its packets, and netem its random numbers."""
+    """Replace all options of the qdisc with that handle; it keeps its packets, and netem its random state."""
 
     kind: Literal["change_qdisc"] = "change_qdisc"
     qdisc: Qdisc
 
 
 class SetDevice(Record):
-    """An interface goes down or up.
+    """Set an interface up or down.
 
-    With an interface that goes down, the kernel drops its routes and its IPv6 addresses. What goes up names those
-    that it needs again; connected routes and IPv4 addresses come back by themselves.
+    When an interface goes down, the kernel drops its routes and its IPv6 addresses. The action that sets it up
+    lists those to restore; the kernel restores connected routes and IPv4 addresses by itself.
     """
 
     kind: Literal["set_device"] = "set_device"
@@ -192,24 +194,24 @@ Action = Annotated[
 
 
 class Event(Record):
-    """Something that is done to the network while the trial runs. All its actions happen at one virtual moment."""
+    """A change of the network while the trial runs. All its actions happen at the same virtual time."""
 
     t_us: Micros
-    """Events stand in the order of their times; those of one time happen in the order in which they stand."""
+    """Events are in the order of their times; events of the same time happen in the order of the list."""
     name: str
-    """What is recorded in the table `events`: `link_down`, `endpoint_add`, .."""
+    """The name in the table `events`: `link_down`, `endpoint_add`, .."""
     subject: str
-    """To what it happens, for the column `node` of that table: a link (`h1-s1`), a direction (`h1->s1`), a node."""
+    """What the event changes, for the column `node` of that table: a link (`h1-s1`), a direction (`h1->s1`), a node."""
     text: str
-    """In words, for marks in figures: `h1-s1: 2 Mbit/s`. Empty: nothing to mark (a step of a trace)."""
+    """The label of its mark in figures: `h1-s1: 2 Mbit/s`. Empty: no mark (a step of a trace)."""
     actions: tuple[Action, ...]
 
 
 class LinkDirection(Record):
-    """One direction of a link: what it is meant to do, and the interface in `wire` whose qdiscs do it.
+    """One direction of a link: its configured conditions, and the interface in `wire` whose qdiscs apply them.
 
     A `rate_bps` of None is an unlimited rate; such a link has no queue. At most one of `queue_packets` and
-    `queue_bytes` is given.
+    `queue_bytes` is set. `plait.plan.links.values` derives the conditions and the qdiscs from the same numbers.
     """
 
     name: str
@@ -219,17 +221,17 @@ class LinkDirection(Record):
     ifname: IfName
     """The interface in namespace `wire` through which this direction leaves."""
     interface: IfName | None = None
-    """The interface of `source` from which it comes; see `plan.ifnames`."""
+    """The interface of `source` by which packets leave; see `plan.network.ifnames`."""
     rate_bps: int | None
     delay_ns: int
     jitter_ns: int = 0
-    """Half the width of a uniform distribution, the standard deviation of another."""
+    """Half the width of a uniform distribution, or the standard deviation of another."""
     jitter_distribution: str | None = None
     """None: uniform."""
     loss_ratio: float = 0.0
-    """Of random loss in the long run, bursts or not."""
+    """The long-run ratio of random loss, with or without bursts."""
     loss_burst_packets: float | None = None
-    """Mean length of a burst; None when each packet is lost or not on its own."""
+    """Mean length of a burst; None: each loss is independent."""
     reorder_ratio: float = 0.0
     duplicate_ratio: float = 0.0
     corrupt_ratio: float = 0.0
@@ -238,9 +240,9 @@ class LinkDirection(Record):
     aqm: str | None = None
     """`red`, `plait_red`, `codel` or `fq_codel`; None: drop-tail."""
     baseline_bps: int | None = None
-    """Of a token bucket: what flows in; `rate_bps` is then the peak rate."""
+    """The rate at which tokens fill the bucket; `rate_bps` is then the peak rate."""
     burst_bytes: int | None = None
-    """Of a token bucket: what it holds."""
+    """The size of the token bucket."""
 
 
 class Link(Record):
@@ -251,10 +253,10 @@ class Link(Record):
 
 
 class SharedBucket(Record):
-    """A token bucket that link directions take from, before they enter their links: an ifb in `wire`."""
+    """A token bucket that several link directions share, in front of their links: an ifb in `wire`."""
 
     name: str
-    """`h1 out`; unique within the plan, and no name of a link direction."""
+    """`h1 out`; unique within the plan, and different from every link direction."""
     ifname: IfName
     peak_bps: int
     baseline_bps: int
@@ -275,13 +277,13 @@ class Path(Record):
     """Names of link directions from the *sending* side to the receiving side."""
     backward: tuple[str, ...]
     spread: tuple[str, ...] = ()
-    """Where routers choose among equally good ways (ECMP), `forward` and `backward` are one of the ways, and these are
-    the further link directions, either way, that a subflow's packets may take instead. The base RTT is that of
-    the one way."""
+    """Where routers choose among equal-cost routes (ECMP), `forward` and `backward` are one of the choices, and
+    these are the other link directions, of either way, that a subflow's packets may take. The base RTT is that
+    of the one choice."""
     backup: bool = False
     """Used only while no other path works."""
     rate_bps: int | None
-    """The least rate along `forward`; None when no link of it is limited."""
+    """The lowest rate along `forward`; None: no link of it has a limit."""
     base_rtt_us: float
 
 
@@ -298,11 +300,11 @@ class Peers(Record):
     source: str
     target: str
     transport: Literal["tcp", "mptcp"]
-    """What a connection between them is, where both ends can; `tcp` where one cannot."""
+    """The transport of a connection between them: `mptcp` if both ends support it, otherwise `tcp`."""
     paths: tuple[Path, ...]
-    """With `client_address` at the source; those between all pairs of addresses that reach each other."""
+    """With `client_address` at the source: the paths between all pairs of addresses that reach each other."""
     ideal_rate_bps: int | None
-    """What the links allow one MPTCP connection on all of these paths together; None: no limit, or not known."""
+    """The rate that the links allow one MPTCP connection on all of these paths together; None: no limit, or unknown."""
 
 
 class Side(Record):
@@ -310,8 +312,8 @@ class Side(Record):
 
     netns: str
     address: str
-    """The client binds to it and connects to the server's. The server listens on this port at *all* its addresses:
-    the kernel answers an MP_JOIN to another address only where a listener covers it."""
+    """The client binds to its address and connects to the server's. The server listens on its port at *all* its
+    addresses: the kernel answers an MP_JOIN to another address only if a listener covers it."""
     port: int = Field(ge=0, le=65535)
     """0 at a client: the kernel chooses."""
 
@@ -319,7 +321,7 @@ class Side(Record):
 class Flow(Record):
     """One transport connection and the application data on it, from one side to the other.
 
-    Two flows may use one connection, one in each direction.
+    Two flows may share one connection, one in each direction.
     """
 
     id: int = Field(ge=0)
@@ -329,45 +331,45 @@ class Flow(Record):
     client: Side
     server: Side
     sender: Literal["client", "server"]
-    """The side that sends the data of interest; of requests and pages the one that answers."""
+    """The side that sends the measured data; for requests and pages, the side that answers."""
     start_us: Micros
-    """From the trial's zero, or from the last of what is in `after` and `after_programs`."""
+    """From the trial's zero, or from the last end of those in `after` and `after_programs`."""
     after: tuple[int, ...] = ()
-    """The flows that have to end before this one starts, completed or not."""
+    """The flows that must end before this one starts, whether they complete or not."""
     after_programs: tuple[str, ...] = ()
-    """The programs that have to be ready, or to have ended, before this one starts."""
+    """The programs that must be ready, or must have ended, before this flow starts."""
     connection: int | None = None
-    """The flow whose connection this one uses, in the other direction; it starts when that is established."""
+    """The flow whose connection this one shares, in the other direction; this one starts once it is established."""
     user: str | None = None
-    """Whose flow it is; fairness is told between users."""
+    """The user that owns the flow; fairness compares users."""
     background: bool = False
-    """Present, but not part of the figures of the trial as a whole."""
+    """Part of the trial, but not of its overall metrics."""
     group: str | None = None
-    """The mean of each group is told."""
+    """The analysis reports the mean of each group."""
     socket: SocketOptions = SocketOptions()
     joins: tuple[Join, ...] = ()
-    """What the agent adds to the initial subflow, in this order; empty where the kernel's path manager acts."""
+    """The subflows that the agent adds to the initial one, in this order; empty if the kernel's path manager acts."""
     paths: tuple[Path, ...]
-    """The paths that this flow may use, the initial one first (only that one for TCP and UDP)."""
+    """The paths that this flow may use, the initial one first (for TCP and UDP, only that one)."""
     ideal_rate_bps: int | None
-    """The rate that the links allow this flow alone on all its paths together (maximum flow), without backups where
-    there are others; None: no limit."""
+    """The rate that the links allow this flow alone on all its paths together (maximum flow), without backup paths
+    if there are others; None: no limit."""
 
     @property
     def kind(self) -> str:
-        """What the application is, as the tables call it."""
+        """Return the kind of the application, as the tables name it."""
         return self.application.kind
 
     @property
     def carrier(self) -> int:
-        """The flow under whose number its connection is sampled."""
+        """Return the id of the flow under which the agent samples the connection."""
         return self.id if self.connection is None else self.connection
 
 
 class Measure(Record):
-    """The part of each flow over which its steady goodput is measured.
+    """The part of each flow over which the analysis measures its steady goodput.
 
-    Counted from the flow's start where it is not negative, and from the flow's end where it is, or is None (the end).
+    A time counts from the flow's start if it is not negative, otherwise from the flow's end; None is the end.
     """
 
     from_us: int
@@ -392,14 +394,14 @@ class Plan(Record):
     flows: tuple[Flow, ...]
     events: tuple[Event, ...] = ()
     measure: Measure | None = None
-    """For the analysis; no engine has a use for it."""
+    """For the analysis; engines ignore it."""
     monitors: Monitors = Monitors()
     programs: tuple[Program, ...] = ()
     names: tuple[HostName, ...] = ()
-    """What programs find in /etc/hosts."""
+    """The content of /etc/hosts for programs."""
     peers: tuple[Peers, ...] = ()
-    """For the analysis: the paths between hosts in which programs run, each direction of data on its own."""
+    """For the analysis: the paths between hosts in which programs run, one record for each direction of data."""
     pause: tuple[PauseAt, ...] = ()
-    """When the trial is halted for a prompt in its network, in this order. What is done there is in no plan."""
+    """When the trial stops for a prompt in its network, in this order. No plan contains what happens at the prompt."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)

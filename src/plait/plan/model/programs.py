@@ -1,7 +1,7 @@
-"""Programs of this machine that run in nodes.
+"""Programs of the host that run in nodes.
 
-Part of the plan's contract (`model.py`); `agent/src/plan/programs.rs` reads the same. Paths of files are those that
-the programs see; every one is absolute.
+These records are part of the plan's contract (`plan.py`); `agent/src/plan/programs.rs` reads the same. Paths of
+files are absolute, and as the programs see them.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from plait.plan.model.record import Count, Micros, Record
 
 
 class Ready(Record):
-    """How a program shows that it is ready: by exactly one of the first four, `within_us` of its start."""
+    """How a program shows that it is ready: exactly one of the first four fields, `within_us` of its start."""
 
     tcp: int | None = None
-    """Somebody in its namespace listens on this port."""
+    """A process in its namespace listens on this TCP port."""
     udp: int | None = None
-    """A socket in its namespace has this port."""
+    """A socket in its namespace is bound to this UDP port."""
     file: str | None = None
-    """It is there."""
+    """This file exists."""
     log: str | None = None
-    """A line of its log contains this."""
+    """A line of its log contains this text."""
     within_us: Count
 
 
 class ProgramFile(Record):
-    """A file that is written before the program starts: a text, or the trial's `input/INPUT`."""
+    """A file that the agent writes before the program starts: a text, or the trial's `input/INPUT`."""
 
     path: str
     text: str | None = None
@@ -36,19 +36,19 @@ class ProgramFile(Record):
 
 
 class Stop(Record):
-    """How a program is stopped that is still there at `at_us`, or at the end of the trial."""
+    """How the agent stops a program that still runs at `at_us`, or at the end of the trial."""
 
     at_us: Micros | None = None
     signal: Count
     grace_us: Count
-    """What is there that long after the signal is killed."""
+    """The agent kills what still runs this long after the signal."""
 
 
 class Program(Record):
-    """A program of the host, run in a node as root of a root directory that nothing can change.
+    """A program of the host that runs in a node, as root, with a read-only root directory.
 
-    What it writes to its standard output and error goes to `programs/NAME.log` of the trial's folder. It starts
-    `start_us` after the last of `after` is ready (those with `ready`) or has ended (others).
+    Its standard output and error go to `programs/NAME.log` of the trial's folder. It starts `start_us` after
+    the last program of `after` is ready (those with `ready`) or has ended (others).
     """
 
     name: str
@@ -58,17 +58,17 @@ class Program(Record):
     start_us: Micros
     after: tuple[str, ...] = ()
     directory: str = "/"
-    """Made if it is not there."""
+    """The working directory; the agent creates it if needed."""
     files: tuple[ProgramFile, ...] = ()
     collect: tuple[str, ...] = ()
-    """Copied to `programs/NAME/` of the trial's folder when the trial has ended."""
+    """The agent copies these files to `programs/NAME/` of the trial's folder when the trial has ended."""
     ready: Ready | None = None
     awaited: bool = False
-    """The trial goes on until it has ended by itself."""
+    """The trial continues until this program ends by itself."""
     stop: Stop = Stop(signal=9, grace_us=1)
     exit_code: int | None = None
-    """What it has to end with when it ends by itself; None: anything."""
+    """The exit code that the program must have if it ends by itself; None: any."""
     transport: Literal["tcp", "mptcp"] = "tcp"
-    """What the sockets are for which programs in its namespace ask TCP."""
+    """The transport of sockets for which programs in its namespace request TCP."""
     result: Literal["iperf3"] | None = None
-    """What its log is read as, for the table `program_figures`."""
+    """The format of its log, for the table `program_figures`."""

@@ -1,4 +1,4 @@
-"""What all records of the plan have in common."""
+"""The base record and the number types of the plan."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Record(BaseModel):
-    """A closed, immutable record: unknown fields are refused, nothing is coerced."""
+    """A closed, immutable record: it refuses unknown fields and converts nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

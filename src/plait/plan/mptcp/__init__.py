@@ -1,1 +1,1 @@
-"""The path manager's endpoints and limits, and the subflows that follow from them. Routes are in `routes`."""
+"""MPTCP endpoints, limits and subflows, and what events change about them."""

@@ -1,4 +1,4 @@
-"""Events of hosts: endpoints that come, go and change, limits, kernel settings; what holds after each of them. Pure."""
+"""Events of hosts: added, removed and changed endpoints, limits, kernel settings; and the state after each event."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OF_MPTCP = ("endpoint_add", "endpoint_change", "endpoint_remove", "limits_set")
 
 @dataclass(frozen=True)
 class HostEvent:
-    """One event of a host, with what is done to its kernel."""
+    """One event of a host, with the action on its kernel."""
 
     at: int
     """In ns of the trial."""
@@ -55,18 +55,18 @@ class HostEvent:
     action: Action
     where: Where
     endpoint: HostEndpoint | None = None
-    """The endpoint that comes."""
+    """The endpoint that the event adds."""
 
 
 class States:
-    """What the endpoints and limits of all hosts are at first, and after each event."""
+    """The endpoints and limits of all hosts at the start, and after each event."""
 
     def __init__(self, topology: Topology, first: Endpoints) -> None:
         self._topology = topology
         self._happenings = host_happenings(topology.scenario.events)
         self._used = {host: {endpoint.id for endpoint in endpoints} for host, endpoints in first.items()}
         self.endpoints: list[Endpoints] = [first]
-        """After each event; the first are those of the beginning."""
+        """After each event; the first entry is the start."""
         self._done: list[tuple[HostEndpoint | None, Action | None]] = []
         for happening in self._happenings:
             now = self.endpoints[-1]
@@ -79,7 +79,7 @@ class States:
             self.endpoints.append(now)
 
     def limits(self, first: Limits) -> list[Limits]:
-        """The limits at first and after each event."""
+        """Return the limits at the start and after each event."""
         limits = [first]
         for happening in self._happenings:
             now = limits[-1]
@@ -93,7 +93,7 @@ class States:
         return limits
 
     def events(self, first: Limits) -> Iterator[HostEvent]:
-        """All events in the order of their times, with what each does."""
+        """Yield all events in the order of their times, with their actions."""
         for happening, (endpoint, done), now in zip(
             self._happenings, self._done, self.limits(first)[1:], strict=True
         ):
@@ -104,7 +104,7 @@ class States:
             elif isinstance(happening.detail, tuple):
                 name, value = happening.detail
                 action = SetSysctl(netns=happening.host, path=sysctls.path(name), value=value)
-            assert action is not None  # endpoints have theirs
+            assert action is not None  # events of endpoints have one
             yield HostEvent(
                 happening.at,
                 _NAMES[happening.what],
@@ -118,7 +118,7 @@ class States:
     def _take(
         self, happening: HostHappening, endpoints: list[HostEndpoint]
     ) -> tuple[list[HostEndpoint], HostEndpoint | None, Action]:
-        """The endpoints after it, the one that has come, and what is done."""
+        """Return the endpoints after the event, the added endpoint, and the action."""
         if isinstance(happening.detail, EndpointSpec):
             return self._add(happening, happening.detail, endpoints)
         if isinstance(happening.detail, EndpointChange):
@@ -181,7 +181,10 @@ class States:
 
 
 def given(topology: Topology, host: str) -> list[HostEndpoint]:
-    """The endpoints that a scenario gives a host at first. Raises ScenarioError where the kernel would refuse them."""
+    """Return the endpoints that a scenario gives a host at the start.
+
+    Raise ScenarioError if the kernel would refuse them.
+    """
     specs = topology.scenario.mptcp.endpoints[host]
     here: list[Where] = [("mptcp", "endpoints", host, i) for i in range(len(specs))]
     endpoints = [_host_endpoint(topology, host, spec, where) for spec, where in zip(specs, here, strict=True)]
@@ -190,7 +193,10 @@ def given(topology: Topology, host: str) -> list[HostEndpoint]:
 
 
 def changed_ports(topology: Topology, host: str) -> set[Port]:
-    """The interfaces of a host whose endpoints events change: one with the initial subflow needs an endpoint, too."""
+    """Return the interfaces of a host whose endpoints events change.
+
+    The interface of the initial subflow then needs an endpoint, too.
+    """
     ports: set[Port] = set()
     for happening in host_happenings(topology.scenario.events):
         if happening.host == host and isinstance(happening.detail, EndpointChange):
@@ -203,7 +209,7 @@ def changed_ports(topology: Topology, host: str) -> set[Port]:
 
 
 def numbered(endpoints: list[HostEndpoint]) -> list[HostEndpoint]:
-    """The endpoints, each with an id."""
+    """Return the endpoints, each with an id."""
     used = {endpoint.id for endpoint in endpoints if endpoint.id is not None}
     free = (number for number in range(1, 256) if number not in used)
     return [
@@ -212,7 +218,7 @@ def numbered(endpoints: list[HostEndpoint]) -> list[HostEndpoint]:
 
 
 def planned(endpoint: HostEndpoint) -> Endpoint:
-    """An endpoint as the plan has it."""
+    """Return an endpoint as a record of the plan."""
     assert endpoint.id is not None  # all are numbered
     flags = endpoint.flags
     return Endpoint(address=str(endpoint.port.ip), id=endpoint.id, flags=flags, port=endpoint.listen)  # type: ignore[arg-type]
@@ -224,7 +230,7 @@ def _host_endpoint(topology: Topology, host: str, spec: EndpointSpec, where: Whe
 
 
 def _port(topology: Topology, host: str, name: str, where: Where) -> Port:
-    """The interface of a host on a link, or with an address."""
+    """Return the interface of a host on a link, or with an address."""
     for port in topology.ports[host]:
         if _is_at(port, name):
             return port
@@ -248,7 +254,10 @@ def _is_at(port: Port, name: str) -> bool:
 def _refuse_clashes(
     topology: Topology, host: str, endpoints: list[HostEndpoint], places: list[Where]
 ) -> None:
-    """The kernel takes an address once (with several ports, once each), an id once, and eight endpoints."""
+    """Refuse what the kernel refuses.
+
+    It takes each pair of address and port once, each id once, and at most eight endpoints.
+    """
     seen: set[object] = set()
     for endpoint, where in zip(endpoints, places, strict=True):
         key = (endpoint.port, endpoint.listen)
@@ -271,7 +280,7 @@ def _refuse_clashes(
 
 
 def _text(happening: HostHappening, action: Action) -> str:
-    """`phone: endpoint 10.0.1.1 is backup`, in words for marks in figures."""
+    """Return the label of the event's mark in figures: `phone: endpoint 10.0.1.1: backup`."""
     match action:
         case AddEndpoint(endpoint=endpoint):
             words = f"endpoint {endpoint.address} comes ({', '.join(endpoint.flags)})"

@@ -1,4 +1,4 @@
-"""Which subflows of a flow will not come up, and why: what the path manager would open if it were let. Pure."""
+"""Predict which subflows of a flow will not be established, and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Reason(StrEnum):
-    """Why a subflow does not come up, or an endpoint does nothing."""
+    """Why a subflow is not established, or an endpoint has no effect."""
 
     SUBFLOW_LIMIT = "subflow-limit"
     ADD_ADDR_LIMIT = "add-addr-limit"
@@ -31,20 +31,20 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class MissingSubflow:
-    """Something that will be missing, and the setting that is to blame."""
+    """A subflow that will be missing, and the setting that causes it."""
 
     reason: Reason
     host: str
-    """Whose setting it is."""
+    """The host that has this setting."""
     address: str | None
-    """Of the endpoint, or of the interface that has none."""
+    """The address of the endpoint, or of the interface without one."""
     where: tuple[str | int, ...]
-    """The field of the scenario that says so, or would."""
+    """The field of the scenario that has the setting, or could have it."""
     figures: Mapping[str, int] = field(default_factory=dict)
 
 
 def absent(manager: PathManager, entry: Entry, entries: Collection[Entry]) -> list[MissingSubflow]:
-    """What an MPTCP entry of the traffic will lack; `entries` are all those of MPTCP."""
+    """Return what an MPTCP entry of the traffic will lack; `entries` are all MPTCP entries."""
     initial = entry.initial
     wrong = list(_on_the_wrong_side(manager, initial, entries))
     left_out = [
@@ -77,7 +77,7 @@ def _limits(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSu
 def _limit_below(
     manager: PathManager, host: str, reason: Reason, needed: Callable[[PathManagerState], int]
 ) -> Iterator[MissingSubflow]:
-    """A limit of a host that is lower than what is needed, at the time when most is."""
+    """Yield a limit of a host that is lower than the need, at the time of the greatest need."""
     place = int(reason is Reason.ADD_ADDR_LIMIT)
     field = ("subflows", "add_addr_accepted")[place]
     moments = [(needed(state), state.limits[host][place]) for state in manager.undisturbed(host)]
@@ -89,7 +89,7 @@ def _limit_below(
 
 
 def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Reason], ...]:
-    """Host, place in a pair, the flags by which a subflow comes from or to it, and what it lacks without."""
+    """Return for each side: host, index in a pair, the flags that make a subflow there, the reason without them."""
     return (
         (initial.client, 0, {"subflow", "fullmesh"}, Reason.NO_ENDPOINT),
         (initial.server, 1, {"signal"}, Reason.NO_SIGNAL),
@@ -97,7 +97,7 @@ def _sides(initial: InitialSubflow) -> tuple[tuple[str, int, set[str], Reason], 
 
 
 def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
-    """Endpoints that were given, and of which no attempt can arrive."""
+    """Yield given endpoints from which no attempt can arrive."""
     attempts = manager.attempts(initial, len(manager.announced(initial)))
     for host, side, flags, _ in _sides(initial):
         for where, endpoint in manager.given(host) or ():
@@ -108,9 +108,9 @@ def _without_route(manager: PathManager, initial: InitialSubflow) -> Iterator[Mi
 
 
 def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iterator[MissingSubflow]:
-    """Endpoints that come in the course of a connection: the kernel connects them to its first address only.
+    """Yield endpoints that events add: the kernel connects them to the peer's first address only.
 
-    Announcements that have arrived by then are not used again, except with `fullmesh` those that a subflow uses.
+    It does not use earlier announcements again; with `fullmesh` it uses those that already have a subflow.
     """
     for event in manager.events:
         endpoint = event.endpoint
@@ -123,7 +123,7 @@ def _behind_announcements(manager: PathManager, initial: InitialSubflow) -> Iter
 
 
 def _without_endpoint(manager: PathManager, entry: Entry) -> Iterator[MissingSubflow]:
-    """Interfaces without an endpoint where endpoints are given, although some links are reached through them alone."""
+    """Yield interfaces without an endpoint on hosts with given endpoints, if only they reach some links."""
     initial = entry.initial
     every = manager.wanted(initial, len(manager.announced(initial)))
     crossed = {name for pair in every for name in manager.crossed(pair)}
@@ -140,9 +140,11 @@ def _without_endpoint(manager: PathManager, entry: Entry) -> Iterator[MissingSub
 def _on_the_wrong_side(
     manager: PathManager, initial: InitialSubflow, entries: Collection[Entry]
 ) -> Iterator[MissingSubflow]:
-    """A host that only listens opens no subflow that arrives; one that only connects announces to nobody's use.
+    """Yield endpoints without effect on their side.
 
-    The kernel tries both all the same: the other side has no listener on the port that it would be.
+    A host that only accepts connections opens no subflow that arrives, and no peer uses the announcements of a
+    host that only connects. The kernel tries both nevertheless: the peer has no listener on the port in
+    question.
     """
     connect = {entry.initial.client for entry in entries}
     listen = {entry.initial.server for entry in entries}

@@ -1,7 +1,7 @@
-"""MPTCP endpoints and limits of all hosts, from the beginning of a trial to its end. Pure.
+"""MPTCP endpoints and limits of all hosts, from the start of a trial to its end.
 
-What follows from those of one moment is in `moment.py`, how events change them in `host_events.py`. With
-`subflows_per_path` the agent is the path manager: it opens the same pairs, several times each.
+`pm_state.py` derives the subflows of one state, `host_events.py` the states after events. With `subflows_per_path`
+the agent is the path manager: it opens the same pairs, several times each.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PathManager:
         self._states = [PathManagerState(routing, endpoints, most) for endpoints in states.endpoints]
         limits = {host: self._limit(host, flows) for host in hosts}
         self.events: list[HostEvent] = list(states.events(limits))
-        """What happens to hosts, in the order of time."""
+        """The events of hosts, in the order of time."""
         self._states = [
             PathManagerState(routing, endpoints, now)
             for endpoints, now in zip(states.endpoints, states.limits(limits), strict=True)
@@ -51,11 +51,11 @@ class PathManager:
 
     @property
     def is_agent(self) -> bool:
-        """Whether the agent opens subflows, because the kernel's path manager opens one for each pair at most."""
+        """Return whether the agent opens subflows: the kernel's path manager opens at most one for each pair."""
         return self._settings.subflows_per_path > 1
 
     def plan(self) -> list[Mptcp]:
-        """What to set in each host that has endpoints, or to which a limit other than none applies."""
+        """Return the settings of each host that has endpoints or a limit above zero."""
         if self.is_agent:
             return []
         first = self._states[0]
@@ -71,47 +71,50 @@ class PathManager:
         ]
 
     def pairs(self, initial: InitialSubflow) -> list[Pair]:
-        """The pairs of interfaces that a flow's subflows take at some time, the initial one first."""
+        """Return the pairs of interfaces that a flow's subflows use at some time, the initial one first."""
         return list(dict.fromkeys(pair for state in self._states for pair in state.pairs(initial)))
 
     def wanted(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
-        """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
+        """Return the pairs without a limit on subflows, and with this many accepted announcements."""
         pairs = (pair for state in self._states for pair in state.wanted(initial, accepted))
         return list(dict.fromkeys(pairs))
 
     def attempts(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
-        """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
+        """Return the pairs of one family that the client tries beside the initial one, usable or not."""
         pairs = (pair for state in self._states for pair in state.attempts(initial, accepted))
         return list(dict.fromkeys(pairs))
 
     def announced(self, initial: InitialSubflow) -> list[Port]:
-        """The addresses that the server announces at some time."""
+        """Return the addresses that the server announces at some time."""
         return list(dict.fromkeys(port for state in self._states for port in state.announced(initial)))
 
     def undisturbed(self, host: str) -> list[PathManagerState]:
-        """The moments until an event sets the limits of a host: whoever does that knows what they are for."""
+        """Return the states until an event sets the limits of a host: later limits are a deliberate choice."""
         first = self._states[0].limits[host]
         others = (i for i, state in enumerate(self._states) if state.limits[host] != first)
         return self._states[: next(others, None)]
 
     def is_backup(self, initial: InitialSubflow, pair: Pair) -> bool:
-        """Whether the subflow between them is for times when there is no other, whenever it is there."""
+        """Return whether the subflow between them is a backup whenever it exists."""
         there = [state for state in self._states if pair in state.pairs(initial)] or self._states[:1]
         return all(state.is_backup(initial, pair) for state in there)
 
     def given(self, host: str) -> list[tuple[tuple[str | int, ...], HostEndpoint]] | None:
-        """The endpoints that the scenario gives a host, now or later, each with its place; None: they are derived."""
+        """Return the endpoints that the scenario gives a host, now or later, each with its field.
+
+        None: plait derives them.
+        """
         if host not in self._settings.endpoints:
             return None
         here = (("mptcp", "endpoints", host, i) for i in range(len(self._settings.endpoints[host])))
         return [*zip(here, self._states[0].endpoints[host], strict=True), *self._added(host)]
 
     def settings(self) -> list[SetSysctl]:
-        """The kernel settings that change."""
+        """Return the kernel settings that change."""
         return [event.action for event in self.events if isinstance(event.action, SetSysctl)]
 
     def joins(self, initial: InitialSubflow) -> tuple[Join, ...]:
-        """What the agent opens for a flow beside the initial subflow; nothing when the kernel does it."""
+        """Return what the agent opens for a flow beside the initial subflow; nothing if the kernel does it."""
         if not self.is_agent:
             return ()
         pairs, each = self.pairs(initial), self._settings.subflows_per_path
@@ -134,16 +137,16 @@ class PathManager:
         )
 
     def usable(self, pair: Pair) -> bool:
-        """Whether packets arrive, both ways."""
+        """Return whether packets arrive in both directions."""
         return self._states[0].usable(pair)
 
     def crossed(self, pair: Pair) -> set[str]:
-        """The directions of links that packets take on the way there; none when they do not arrive."""
+        """Return the link directions on the way there; none if packets do not arrive."""
         ways = self._routing.reach.round_trip(*pair)
         return {port.out for port in ways[0]} if ways is not None else set()
 
     def _added(self, host: str) -> list[tuple[tuple[str | int, ...], HostEndpoint]]:
-        """The endpoints that come later."""
+        """Return the endpoints that events add."""
         return [
             (event.where, event.endpoint)
             for event in self.events
@@ -151,7 +154,7 @@ class PathManager:
         ]
 
     def _endpoints_of(self, host: str, flows: list[InitialSubflow]) -> list[HostEndpoint]:
-        """The endpoints of a host: as given, or derived from its part in the flows."""
+        """Return the endpoints of a host: as given, or derived from its part in the flows."""
         if host in self._settings.endpoints:
             return host_events.given(self._topology, host)
         flags: dict[Port, set[str]] = {}
@@ -178,7 +181,7 @@ class PathManager:
         ]
 
     def _limit(self, host: str, flows: list[InitialSubflow]) -> tuple[int, int]:
-        """(subflows, add_addr_accepted): as given, or enough for all paths of the host's flows, at any time."""
+        """Return (subflows, add_addr_accepted): as given, or enough for all paths of the host's flows at any time."""
         given = self._settings.limits.get(host)
         mine = [initial for initial in flows if host in (initial.client, initial.server)]
         subflows = max(

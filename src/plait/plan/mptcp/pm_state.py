@@ -1,10 +1,11 @@
-"""What the kernel's path manager makes of the endpoints and limits that hold at one moment. Pure.
+"""The subflows that the kernel's path manager derives from the endpoints and limits of one time.
 
 The in-kernel path manager of the connecting side opens, beside the initial subflow from c0 to s0:
 - from each of its `subflow` endpoints to s0 (to every known address with `fullmesh`);
-- to each address that the other side announces (`signal`): from its `fullmesh` endpoints, or else from the
+- to each address that the other side announces (`signal`): from its `fullmesh` endpoints, otherwise from the
   address that the main table chooses.
-A pair that cannot be routed fails at once and uses up no limit.
+
+A pair without a route fails at once and does not count towards a limit.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 MAX_ENDPOINTS = 8
 MAX_SUBFLOWS = 8
-"""In addition to the initial one."""
+"""In addition to the initial subflow."""
 
 
 @dataclass(frozen=True)
 class InitialSubflow:
-    """Who connects to whom, and over which pair of interfaces first."""
+    """The client, the server, and the pair of interfaces of the initial subflow."""
 
     client: str
     server: str
@@ -53,18 +54,18 @@ class PathManagerState:
     """(subflows, add_addr_accepted)."""
 
     def pairs(self, initial: InitialSubflow) -> list[Pair]:
-        """The pairs of interfaces that a flow's subflows take, the initial one first."""
+        """Return the pairs of interfaces that a flow's subflows use, the initial one first."""
         subflows, accepted = self.limits[initial.client]
         subflows = min(subflows, self.limits[initial.server][0])
         return self.wanted(initial, accepted)[: 1 + subflows]
 
     def wanted(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
-        """The pairs that would come up with as many subflows as there are, and so many announcements accepted."""
+        """Return the pairs without a limit on subflows, and with this many accepted announcements."""
         pairs = [initial.pair, *filter(self.usable, self.attempts(initial, accepted))]
         return list(dict.fromkeys(pairs))
 
     def attempts(self, initial: InitialSubflow, accepted: int) -> list[Pair]:
-        """The pairs of one family that the client tries beside the initial one, whether they are usable or not."""
+        """Return the pairs of one family that the client tries beside the initial one, usable or not."""
         mesh = [endpoint.port for endpoint in self.endpoints[initial.client] if "fullmesh" in endpoint.flags]
         plain = [
             endpoint.port
@@ -79,9 +80,9 @@ class PathManagerState:
         return [pair for pair in tried if pair[0].ip.version == pair[1].ip.version]
 
     def announced(self, initial: InitialSubflow) -> list[Port]:
-        """The addresses that the server announces and to which there is no subflow from the beginning."""
+        """Return the addresses that the server announces, except that of the initial subflow."""
         s0 = initial.pair[1]
-        # a socket that began over IPv4 knows nothing else; one that began over IPv6 takes subflows of both
+        # an IPv4 socket accepts subflows of IPv4 only, an IPv6 socket those of both families
         families = (4,) if s0.ip.version == 4 else (4, 6)
         return [
             endpoint.port
@@ -90,9 +91,10 @@ class PathManagerState:
         ]
 
     def unanswered_subflows(self, initial: InitialSubflow) -> int:
-        """So many subflows the server opens at most, which nothing answers: they use up its limit until then.
+        """Return how many subflows the server opens at most that no host answers.
 
-        A host that is only connected to opens none, unless it is given endpoints for that.
+        They use up its limit until they fail. A host that only accepts connections opens none, unless the
+        scenario gives it endpoints for that.
         """
         c0 = initial.pair[0]
         connecting = [
@@ -108,7 +110,7 @@ class PathManagerState:
         return sum(self.usable((port, c0)) for port in connecting) + len(announced)
 
     def is_backup(self, initial: InitialSubflow, pair: Pair) -> bool:
-        """Whether either end wants the subflow between them for times when there is no other."""
+        """Return whether either end declares the subflow between them a backup."""
         return any(
             endpoint.port is port and "backup" in endpoint.flags
             for host, port in zip((initial.client, initial.server), pair, strict=True)
@@ -116,5 +118,5 @@ class PathManagerState:
         )
 
     def usable(self, pair: Pair) -> bool:
-        """Whether packets arrive, both ways."""
+        """Return whether packets arrive in both directions."""
         return self.routing.reach.round_trip(*pair) is not None

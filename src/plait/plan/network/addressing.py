@@ -1,9 +1,9 @@
-"""An address for every port of a host or router: as given, the rest derived. Pure.
+"""The address of every port of a host or router: as the scenario gives it, otherwise derived.
 
-Derived subnets are 10.0.0.0/24, 10.0.1.0/24, .. and fd00::/64, fd00:1::/64, .., one for each segment in the order of
-the links; a segment with more ports gets a shorter prefix. Within a segment hosts come first, then routers, each in
-the order of their declaration, and get .1, .2, .. If one port of a segment has a given address, its subnet is the
-given one's.
+Derived subnets are 10.0.0.0/24, 10.0.1.0/24, .. and fd00::/64, fd00:1::/64, .., one for each segment in the order
+of the links; a segment with more ports gets a shorter prefix. Within a segment hosts come first, then routers, each
+in the order of their declaration, with .1, .2, .. If the scenario gives an address to one port of a segment, the
+segment has the subnet of that address.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     AnyAddress = IPv4Address | IPv6Address
 
 _SPACES = {4: ("10.0.0.0/8", 8, 8), 6: ("fd00::/16", 96, 64)}
-"""By family: what derived subnets are taken from, the bits of the distance of two, and the bits of a host's part."""
+"""By family: the range of derived subnets, the bits between two subnets, and the bits of the host part."""
 
 
 def assign(topology: Topology) -> dict[Segment, AnyNetwork]:
-    """Gives every port of a host or router its address; returns each segment's subnet. Raises ScenarioError.
+    """Give every port of a host or router its address; return each segment's subnet. Raise ScenarioError.
 
-    A segment has the families of its given addresses; without any, those that the network says. A dual network
-    has both everywhere.
+    A segment has the families of its given addresses; without any, those of the network. A dual network has
+    both families everywhere.
     """
     network = topology.scenario.network
     order = {node: i for i, node in enumerate((*network.hosts, *network.routers))}
@@ -58,14 +58,14 @@ def _families(topology: Topology, segment: Segment) -> list[int]:
 
 
 def _given(topology: Topology, port: Port) -> list[IPv4Interface | IPv6Interface]:
-    """The addresses that the scenario gives to a port, of all families."""
+    """Return the addresses that the scenario gives to a port, of all families."""
     network = topology.scenario.network
     node = network.hosts.get(port.node) or network.routers[port.node]
     return [ip_interface(text) for text in node.addresses.get(port.link.key, ())]
 
 
 def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
-    """Gives ports the addresses that the scenario gives them; returns the subnets that follow."""
+    """Give ports the addresses of the scenario; return the subnets that follow."""
     mistakes: list[Found] = []
     subnets: dict[Segment, AnyNetwork] = {}
     for segment in topology.segments:
@@ -87,14 +87,14 @@ def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
 
 
 def _field(topology: Topology, port: Port) -> tuple[str | int, ...]:
-    """The field of the scenario where the port's address is, or would be, given."""
+    """Return the field of the scenario for the port's address."""
     network = topology.scenario.network
     kind = "hosts" if port.node in network.hosts else "routers"
     return ("network", kind, port.node, "addresses", port.link.key)
 
 
 def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
-    """Subnets for the segments without one, that overlap none of the given."""
+    """Add subnets for the segments without one; they overlap no given subnet."""
     for version, (name, apart, host_bits) in _SPACES.items():
         space = ip_network(name)
         taken = sorted(
@@ -117,7 +117,10 @@ def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
 
 
 def _free(address: int, size: int, taken: list[tuple[int, int]]) -> int:
-    """The first multiple of `size` from `at` on, with as much room before what is taken; forgets what lies behind."""
+    """Return the first multiple of `size` from `address` on with enough room before the next taken range.
+
+    Remove the ranges before it from `taken`.
+    """
     address = -(-address // size) * size
     while taken and taken[0][0] < address + size:
         _, last = taken.pop(0)
@@ -127,7 +130,7 @@ def _free(address: int, size: int, taken: list[tuple[int, int]]) -> int:
 
 
 def _fill(topology: Topology, subnet: AnyNetwork, ports: list[Port]) -> None:
-    """Derived addresses for the ports that have none, in order, past those that are taken."""
+    """Give the ports without an address the next free addresses, in order."""
     taken = {int(port.address.ip) for port in ports if port.address is not None}
     start = int(subnet.network_address)
     last = int(subnet.broadcast_address)
@@ -153,7 +156,7 @@ def _interface(subnet: AnyNetwork, number: int) -> IPv4Interface | IPv6Interface
 
 
 def _refuse_clashes(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> None:
-    """No address twice, no two segments with overlapping subnets."""
+    """Refuse an address that occurs twice, and segments with overlapping subnets."""
     mistakes: list[Found] = []
     seen: dict[AnyAddress, Port] = {}
     for segment in topology.segments:

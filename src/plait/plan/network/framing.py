@@ -1,4 +1,4 @@
-"""How long frames and segments of a plan are, from the MTUs of its interfaces. Pure."""
+"""The lengths of frames and segments of a plan, from the MTUs of its interfaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def longest_frames(plan: Plan) -> dict[str, int]:
 def full_segment(plan: Plan, flow: Flow, *, transport: str) -> tuple[int, int]:
     """Return the payload bytes and the frame bytes of a full segment of `flow`, sent by `transport` ("tcp", "mptcp").
 
-    The least MTU of the plan's interfaces counts: a route over the others is no shorter in headers.
+    The lowest MTU of the plan's interfaces counts: a route over the others has headers of the same length.
     """
     mtu = min((veth.mtu for veth in plan.network.veths), default=DEFAULT_MTU)
     headers = (IPV6_HEADER if ":" in flow.server.address else IPV4_HEADER) + TCP_HEADER
@@ -43,7 +43,7 @@ def full_segment(plan: Plan, flow: Flow, *, transport: str) -> tuple[int, int]:
 
 
 def _timestamps(plan: Plan, flow: Flow) -> bool:
-    """Return whether both hosts of `flow` use TCP time stamps, the kernel's default."""
+    """Return whether both hosts of `flow` use TCP timestamps, the kernel's default."""
     for namespace in plan.network.namespaces:
         if namespace.name in (flow.client.netns, flow.server.netns):
             for key, value in namespace.sysctls:

@@ -1,9 +1,9 @@
-"""Names of interfaces: for people where they fit, and mapped where the kernel's 15 characters are too few. Pure.
+"""Names of interfaces, shortened where they exceed the kernel's 15 characters.
 
-Interfaces of node `h1` are `h1-eth0`, `h1-eth1`, .. in the order of its links. Where that would be too long, all
-interfaces of the node share a shortened name: `a-very-long-name` with two of them has `a-very-lon-eth0` and
-`a-very-lon-eth1`. No two nodes share one, so that an interface's name tells its node, in a capture as in a table: of
-several nodes that would be shortened alike the second gets `a-very-l_2-eth0`.
+Interfaces of node `h1` are `h1-eth0`, `h1-eth1`, .. in the order of its links. Where that is too long, all
+interfaces of the node have a shortened name: `a-very-long-name` with two of them has `a-very-lon-eth0` and
+`a-very-lon-eth1`. No two nodes have the same short name, so that an interface's name identifies its node in a
+capture as in a table: of several nodes with the same first characters, the second one gets `a-very-l_2-eth0`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 IFNAME_MAX = 15
-"""Characters (IFNAMSIZ of linux/if.h, without the end)."""
+"""Characters (IFNAMSIZ of linux/if.h, without the terminator)."""
 
 
 def ifname(stem: str, index: int) -> str:
-    """`h1-eth0`."""
+    """Return an interface's name, such as `h1-eth0`."""
     return f"{stem}-eth{index}"
 
 
 def stems(interfaces: Mapping[str, int]) -> dict[str, str]:
-    """What the names of each node's interfaces begin with; `interfaces` is the number of them by node."""
+    """Return the prefix of the interface names of each node; `interfaces` is the number of them by node."""
     room = {node: IFNAME_MAX - len(ifname("", max(count - 1, 0))) for node, count in interfaces.items()}
     chosen = {node: node for node, most in room.items() if len(node) <= most}
     taken = set(chosen)
@@ -37,7 +37,7 @@ def stems(interfaces: Mapping[str, int]) -> dict[str, str]:
 
 
 def _shortened(node: str, most: int, taken: set[str]) -> str:
-    """The first characters of a name, with a number where another node has these."""
+    """Return the first characters of a name, with a number if another node has the same ones."""
     stem, number = node[:most], 1
     while stem in taken:
         number += 1
@@ -47,7 +47,7 @@ def _shortened(node: str, most: int, taken: set[str]) -> str:
 
 
 def mapped(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """The interfaces of the nodes whose names are too long for them, by node."""
+    """Return, by node, the interfaces of the nodes whose names are too long."""
     renamed: dict[str, list[str]] = {
         space.name: [] for space in plan.network.namespaces if space.role != "wire"
     }
@@ -58,7 +58,7 @@ def mapped(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def renamed_interfaces(plan: Plan) -> list[str]:
-    """A line for each node whose interfaces have another name than its own."""
+    """Return a line for each node whose interface names differ from its own name."""
     return [
         f"the interfaces of {node} are called {', '.join(names[:4])}{', ..' if len(names) > 4 else ''}: Linux allows "
         f"{IFNAME_MAX} characters"

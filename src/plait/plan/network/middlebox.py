@@ -1,4 +1,4 @@
-"""Middleboxes as rules of nftables in `wire`, where a link without one has a redirection; also as commands. Pure."""
+"""Middleboxes as nftables rules in `wire`, in place of a link's redirect, and as shell commands."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SEGMENTS = {
     "ack": "tcp flags & syn == 0 meta length < 100",
     "data": "tcp flags & syn == 0 meta length >= 100",
 }
-"""For nft, which has no word for payload: what is short is taken for none."""
+"""For nft, which has no expression for the payload: short segments count as segments without one."""
 
 
 def middleboxes(link: TopologyLink) -> Iterator[Middlebox]:
-    """One for each direction in which the link has one."""
+    """Yield a middlebox for each direction in which the link has one."""
     box = link.spec.middlebox
     for port, name in zip(link.ports, ("forward", "backward"), strict=True):
         if box is not None and box.direction in ("both", name):
@@ -39,7 +39,7 @@ def middleboxes(link: TopologyLink) -> Iterator[Middlebox]:
 
 
 def commands(network: Network) -> Iterator[str]:
-    """What a person would type to have the same."""
+    """Yield shell commands that create the same middleboxes."""
     for box in network.middleboxes:
         run = f"ip netns exec {quote(box.netns)} nft"
         chain = f"netdev plait {box.source}"

@@ -1,7 +1,7 @@
 """The records of a network: interfaces, links and segments, with their names and addresses.
 
-A segment is what one subnet covers: links joined by switches, or a single link between two hosts or routers.
-Interfaces are named as `ifnames` says, in the order of a node's links. `topology` builds all of it.
+A segment is what one subnet covers: links that switches join, or a single link between two hosts or routers.
+`ifnames` names interfaces, in the order of a node's links. `topology` builds all of it.
 """
 
 from __future__ import annotations
@@ -24,77 +24,77 @@ WIRE = "wire"
 
 
 class SwitchedPaths(Protocol):
-    """The ways of frames between switches that forward by the plan's own flows (see `openflow`)."""
+    """The paths of frames between switches that forward by the plan's own flows (see `openflow`)."""
 
     def towards(self, goal: str) -> dict[str, list[Port]]:
-        """Return, by switch, its ports of the least cost towards the switch `goal`."""
+        """Return, by switch, its ports of the lowest cost towards the switch `goal`."""
 
     def way(self, source: Port, target: Port) -> list[Port]:
-        """Return the ports left by a frame, where the first of equally good ones is taken at each switch."""
+        """Return the ports that a frame leaves by, with the first of equal-cost ports at each switch."""
 
     def every(self, source: Port, target: Port) -> list[Port]:
-        """Return all ports that a frame may leave on its way."""
+        """Return all ports that a frame may leave by."""
 
 
 @dataclass(eq=False)
 class Port:
     """An interface of a node, one end of a link, in one address family.
 
-    Where a segment has two families, its hosts and routers have two ports for an interface, each on a segment of
-    its own: packets of one family never meet those of the other, whatever links they share.
+    If a segment has two families, its hosts and routers have two ports for an interface, each on a segment of
+    its own: packets of one family never reach those of the other, even on shared links.
     """
 
     node: str
     index: int
-    """Of the node's interfaces, from 0."""
+    """Among the node's interfaces, from 0."""
     link: TopologyLink
     segment: Segment
     at_a: bool
-    """Whether this is the end of the first node in the link's name."""
+    """Whether this end is at the first node of the link's name."""
     address: IPv4Interface | IPv6Interface | None = None
     """None at a switch."""
     stem: str = ""
-    """What the names of the node's interfaces begin with."""
+    """The prefix of the names of the node's interfaces."""
 
     @property
     def ifname(self) -> str:
-        """`h1-eth0`; see `ifnames` for names that are too long."""
+        """Return the interface's name, `h1-eth0`; `ifnames` shortens long ones."""
         return ifnames.ifname(self.stem, self.index)
 
     @property
     def ip(self) -> IPv4Address | IPv6Address:
-        """The address without its prefix, of a host's or router's port."""
-        assert self.address is not None  # plan.addressing gave one to each
+        """Return the address without its prefix, of a host's or router's port."""
+        assert self.address is not None  # plan.network.addressing set it
         return self.address.ip
 
     @property
     def far(self) -> Port:
-        """The other end of the link."""
+        """Return the other end of the link."""
         return self.link.ends(self.segment)[1 if self.at_a else 0]
 
     @property
     def conditions(self) -> Conditions:
-        """Those of the link direction that leaves the node here."""
+        """Return the conditions of the link direction that leaves the node here."""
         return self.link.spec.conditions(forward=self.at_a)
 
     @property
     def mac(self) -> str:
-        """Locally administered, from the link's number and the end: nothing random, nothing shared."""
+        """Return a locally administered address, from the link's number and the end: unique and never random."""
         return mac(0, self.link.index * 2 + (0 if self.at_a else 1))
 
     @property
     def wire_mac(self) -> str:
-        """Of the veth's other end, in the namespace `wire`."""
+        """Return the address of the veth's other end, in the namespace `wire`."""
         return mac(1, self.link.index * 2 + (0 if self.at_a else 1))
 
     @property
     def wire_ifname(self) -> str:
-        """`w0a`: the veth's other end, in the namespace `wire`."""
+        """Return the name of the veth's other end in the namespace `wire`, `w0a`."""
         return f"w{self.link.index}{'a' if self.at_a else 'b'}"
 
     @property
     def out(self) -> str:
-        """The name of the link direction that leaves the node here."""
+        """Return the name of the link direction that leaves the node here."""
         return self.link.name.direction(forward=self.at_a)
 
 
@@ -107,16 +107,16 @@ class TopologyLink:
     name: LinkName
     spec: LinkSpec
     ports: list[Port] = field(default_factory=list)
-    """The two ends; in the first family, where there are two."""
+    """The two ends; in the first family if there are two."""
     second: list[Port] = field(default_factory=list)
-    """The two ends in the second family; a switch's port is the same in both."""
+    """The two ends in the second family; a switch has the same port in both."""
 
     def ends(self, segment: Segment) -> list[Port]:
-        """The two ends in the family of a segment."""
+        """Return the two ends in the family of a segment."""
         return self.second if segment.second else self.ports
 
     def delay_ns(self, *, forward: bool) -> int:
-        """One-way delay of a direction."""
+        """Return the one-way delay of a direction."""
         return int(self.spec.conditions(forward=forward).delay or 0)
 
 
@@ -126,19 +126,19 @@ class Segment:
 
     wires: list[TopologyLink] = field(default_factory=list)
     depth: dict[str, int] = field(default_factory=dict)
-    """Of each switch in the tree; the first one is the root."""
+    """Of each switch in the tree; the first switch is the root."""
     up: dict[str, Port] = field(default_factory=dict)
     """The port of each switch that leads towards the root."""
     second: bool = False
     """Whether this is the second family of its links."""
     version: int = 4
-    """The address family; plan.addressing decides."""
+    """The address family; `plan.network.addressing` sets it."""
     fabric: SwitchedPaths | None = None
-    """How frames pass where a switch forwards by the plan's own flows; else they climb the tree."""
+    """How frames pass if a switch forwards by the plan's own flows; otherwise they follow the tree."""
 
     @property
     def ports(self) -> list[Port]:
-        """The ports of hosts and routers, in no particular order."""
+        """Return the ports of hosts and routers, in no particular order."""
         return [port for link in self.wires for port in link.ends(self) if port.node not in self.depth]
 
 
@@ -149,12 +149,12 @@ class Topology:
     scenario: Scenario
     wires: list[TopologyLink]
     ports: dict[str, list[Port]]
-    """By node, in the order of its links; ports of a second family follow."""
+    """By node, in the order of its links, then those of a second family."""
     segments: list[Segment]
-    """In the order of their first links; those of a second family follow."""
+    """In the order of their first links, then those of a second family."""
 
     def translating_ports(self) -> set[Port]:
-        """Return the ports at which routers translate the addresses of what leaves (IPv4)."""
+        """Return the ports at which routers translate the addresses of outgoing packets (IPv4)."""
         return {
             port
             for router, options in self.scenario.network.routers.items()
@@ -164,5 +164,5 @@ class Topology:
 
 
 def mac(kind: int, number: int) -> str:
-    """A locally administered unicast address."""
+    """Return a locally administered unicast address."""
     return f"02:70:{kind:02x}:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"

@@ -1,10 +1,10 @@
-"""Switches that forward by the plan's own flows: which ports lead to whom, and the flows that say so. Pure.
+"""Switches that forward by the plan's own flows: their shortest paths and their flow tables.
 
-Frames take the shortest ways between switches, by the network's metric, and all that are equally good, so that
-cycles and parallel links are used rather than refused. Where several ports are equally good, a flow computes a hash of
-addresses and ports with a basis that the trial gives to each switch, and sends the packet round once more; the hash's
-last bits then choose the port, as the `select` groups of OpenFlow do. What is for everybody (ARP, neighbour
-discovery) follows a spanning tree.
+Frames take the shortest paths between switches, by the network's metric, and use all equal-cost ones, so that
+cycles and parallel links are allowed. Where several ports have equal cost, a flow computes a hash of addresses and
+ports with a basis that the trial gives to each switch, and recirculates the packet; the low bits of the hash then
+choose the port, like the `select` groups of OpenFlow. Broadcast and multicast frames (ARP, neighbour discovery)
+follow a spanning tree.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 BRIDGE = "br0"
 FOR_GROUPS = "01:00:00:00:00:00/01:00:00:00:00:00"
-"""Broadcast and multicast: the first bit of the address that is sent first."""
+"""Broadcast and multicast: the first transmitted bit of the address is set."""
 _BUCKETS = 64
-"""For a number of ports that is no power of two; the most used one gets at most a sixteenth too much of 9 ports."""
+"""For a number of ports that is not a power of two; of 9 ports, the most used one gets at most a sixteenth too much."""
 
 
 class Fabric:
-    """The shortest ways between the switches of one segment."""
+    """The shortest paths between the switches of one segment."""
 
     def __init__(self, ports: dict[str, list[Port]], metric: str) -> None:
         self._ports = ports
@@ -35,7 +35,7 @@ class Fabric:
         self._towards: dict[str, dict[str, list[Port]]] = {}
 
     def towards(self, goal: str) -> dict[str, list[Port]]:
-        """By switch: its ports of the least cost towards the switch `goal`, in their order; none at `goal`."""
+        """Return, by switch, its ports of the lowest cost towards the switch `goal`, in their order; none at `goal`."""
         cached = self._towards.get(goal)
         if cached is not None:
             return cached
@@ -63,7 +63,7 @@ class Fabric:
         return best
 
     def way(self, source: Port, target: Port) -> list[Port]:
-        """The ports left by a frame, where the first of equally good ones is taken at each switch."""
+        """Return the ports that a frame leaves by, with the first of equal-cost ports at each switch."""
         at, goal = source.far.node, target.far.node
         ports = [source]
         while at != goal:
@@ -72,7 +72,7 @@ class Fabric:
         return [*ports, target.far]
 
     def every(self, source: Port, target: Port) -> list[Port]:
-        """All ports that a frame may leave on its way."""
+        """Return all ports that a frame may leave by."""
         goal = target.far.node
         leaving: dict[Port, None] = {source: None}
         waiting, seen = [source.far.node], set[str]()
@@ -92,7 +92,7 @@ class Fabric:
 
 
 def datapaths(topology: Topology) -> Iterator[Datapath]:
-    """The OpenFlow switches, in the order of their declaration; flows that hash have no basis yet."""
+    """Yield the OpenFlow switches in the order of their declaration; flows that hash have no basis yet."""
     for switch, options in topology.scenario.network.switches.items():
         if options.openflow is None:
             continue
@@ -140,7 +140,10 @@ def _buckets(names: tuple[str, ...], group: int) -> Iterator[FlowRule]:
 
 
 def _in_tree(port: Port, segment: Segment) -> bool:
-    """Whether a switch's port is on the spanning tree: towards the root, away from it, or to no switch at all."""
+    """Return whether a switch's port is on the spanning tree.
+
+    Such a port leads towards the root, away from it, or to a node that is no switch.
+    """
     far = port.far
     return (
         far.node not in segment.depth or segment.up.get(port.node) is port or segment.up.get(far.node) is far
@@ -148,7 +151,7 @@ def _in_tree(port: Port, segment: Segment) -> bool:
 
 
 def reseeded(datapath: Datapath, seed: int) -> Datapath:
-    """The datapath, with this seed as the basis of its hashes."""
+    """Return the datapath with this seed as the basis of its hashes."""
     basis = {"hash_basis": seed % 2**32}
     rules = (rule if rule.hash_basis is None else rule.model_copy(update=basis) for rule in datapath.rules)
     return datapath.model_copy(update={"rules": tuple(rules)})

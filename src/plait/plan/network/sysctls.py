@@ -1,6 +1,6 @@
-"""Kernel settings that every plan pins, so that no result depends on a machine's memory or distribution. Pure.
+"""Kernel settings that every plan sets, so that no result depends on a machine's memory or distribution.
 
-The values are Linux 6.12's defaults on a machine with ample memory, except where a reason is given.
+The values are Linux 6.12's defaults on a machine with ample memory, except where a comment gives a reason.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ DEFAULT_BUFFER_MAX = 212_992
 CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 SCHEDULER = "net/mptcp/scheduler"
 HASH_SEED = "net/ipv4/fib_multipath_hash_seed"
-"""Of both families. Without it, all routers of one kernel would have one seed, and choose alike."""
+"""For both families. Without it, all routers of one kernel would share a seed and make the same choices."""
 _DERIVED = "derived"
-"""Stands where a seed follows from the trial's."""
+"""A placeholder for a seed that follows from the trial's."""
 _HASH_BY_FIELDS, _FIVE_TUPLE = 3, 0b110111
-"""Policy 1 would take the hash that the sending socket left on the packet, where a real router sees only headers."""
+"""Policy 1 would use the hash that the sending socket left on the packet, while a real router sees only headers."""
 ALLOWED_CONGESTION_CONTROL = "net/ipv4/tcp_allowed_congestion_control"
 
 
 def path(name: str) -> str:
-    """A sysctl's path below /proc/sys; `net.ipv4.tcp_sack` and `net/ipv4/tcp_sack` mean the same."""
+    """Return a sysctl's path below /proc/sys; `net.ipv4.tcp_sack` and `net/ipv4/tcp_sack` are the same."""
     return name if "/" in name else name.replace(".", "/")
 
 
@@ -42,7 +42,10 @@ def of_kernel(
     *,
     tcp_mem: str | None = None,
 ) -> tuple[Setting, ...]:
-    """Settings that exist once for all namespaces: as much as these namespaces, flows and later settings need."""
+    """Return the settings that exist once for all namespaces.
+
+    Their values suffice for these namespaces, flows and later settings.
+    """
     pages = memory_mib * 2**20 // _PAGE
     flows = list(flows)
     asked = [
@@ -56,16 +59,16 @@ def of_kernel(
     used |= {flow.socket.congestion_control for flow in flows if flow.socket.congestion_control is not None}
     used |= {setting.value for setting in later if setting.path == CONGESTION_CONTROL}
     return (
-        # TCP's memory is bounded by the trial's own (which is ample), not by a default for its kernel's size
+        # the trial's memory (which is ample) bounds TCP's memory, not the kernel's default
         ("net/ipv4/tcp_mem", tcp_mem or f"{pages // 4} {pages * 3 // 8} {pages // 2}"),
-        # the default, or as much as a flow asks for: otherwise the kernel would cut its request silently
+        # the default, or the largest request of a flow: otherwise the kernel would reduce it silently
         ("net/core/rmem_max", str(largest)),
         ("net/core/wmem_max", str(largest)),
-        # a namespace may only use what is allowed here
+        # a namespace may use only these
         (ALLOWED_CONGESTION_CONTROL, " ".join(sorted(used | {"reno"}))),
-        # packets between namespaces wait here; dropping them would be a loss that no link asked for
+        # packets between namespaces wait here; a drop would be a loss that no link has
         ("net/core/netdev_max_backlog", "1000000"),
-        # neighbour entries are shared by all namespaces; the defaults would forget those of large networks
+        # all namespaces share the neighbour table; the defaults would evict entries of large networks
         ("net/ipv4/neigh/default/gc_thresh1", "16384"),
         ("net/ipv4/neigh/default/gc_thresh2", "32768"),
         ("net/ipv4/neigh/default/gc_thresh3", "65536"),
@@ -73,22 +76,22 @@ def of_kernel(
 
 
 def tcp_memory(machine_bytes: int) -> str:
-    """`tcp_mem` as Linux sets it on a machine with so much memory (net/ipv4/tcp.c, tcp_init_mem), in pages."""
+    """Return `tcp_mem` in pages as Linux sets it on a machine with this memory (net/ipv4/tcp.c, tcp_init_mem)."""
     limit = max(machine_bytes // _PAGE // 16, 128)
     least = limit // 4 * 3
     return f"{least} {limit} {2 * least}"
 
 
 def of_node(scenario: Scenario, role: str, *, ipv6: bool) -> list[Setting]:
-    """Settings of one namespace, without a host's own."""
+    """Return the settings of one namespace, without those of a single host."""
     settings = list(_ipv6(on=ipv6 and role in ("host", "router")))
     if role in ("host", "router"):
         settings += [
             ("net/ipv4/ip_forward", str(int(role == "router"))),
-            # with several interfaces a packet may arrive where the main table would not send its answer
+            # with several interfaces a packet may arrive on one that the main table would not use for the answer
             ("net/ipv4/conf/all/rp_filter", "0"),
             ("net/ipv4/conf/default/rp_filter", "0"),
-            # an interface answers for, and asks with, its own address only, so that a path stays a path
+            # an interface answers ARP for its own address only, and asks with it, so that each path stays separate
             ("net/ipv4/conf/all/arp_ignore", "1"),
             ("net/ipv4/conf/all/arp_announce", "2"),
         ]
@@ -102,13 +105,16 @@ def of_node(scenario: Scenario, role: str, *, ipv6: bool) -> list[Setting]:
 
 
 def of_host(host: Host) -> list[Setting]:
-    """What a host has of its own in place of what all have."""
+    """Return the settings that a host has in place of the common ones."""
     settings = ((SCHEDULER, host.scheduler), (CONGESTION_CONTROL, host.congestion_control))
     return [(name, value) for name, value in settings if value is not None]
 
 
 def _ipv6(*, on: bool) -> tuple[Setting, ...]:
-    """Off where unused: its solicitations and reports would be on the links. On: without waiting for duplicates."""
+    """Return the settings of IPv6: off if unused, because its solicitations and reports would load the links.
+
+    If on, addresses are usable at once, without duplicate address detection.
+    """
     if not on:
         return (("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1"))
     names = ("accept_dad", "dad_transmits", "accept_ra", "autoconf", "router_solicitations")
@@ -116,7 +122,7 @@ def _ipv6(*, on: bool) -> tuple[Setting, ...]:
 
 
 def _spreading(*, ipv6: bool) -> list[Setting]:
-    """ECMP by a hash of addresses, protocol and ports, with a seed for each router and trial; see `reseeded`."""
+    """Return ECMP by a hash of addresses, protocol and ports, with a seed for each router and trial (`reseeded`)."""
     families = ("ipv4", "ipv6") if ipv6 else ("ipv4",)
     return [
         *((f"net/{family}/fib_multipath_hash_policy", str(_HASH_BY_FIELDS)) for family in families),
@@ -126,7 +132,10 @@ def _spreading(*, ipv6: bool) -> list[Setting]:
 
 
 def reseeded(namespace: Namespace, seed: int) -> Namespace:
-    """The namespace, with this seed for its choice among equally good routes if it makes one and none is given."""
+    """Return the namespace with this seed for its choice among equal-cost routes.
+
+    A namespace that makes no such choice, or has a given seed, stays as it is.
+    """
     settings = dict(namespace.sysctls)
     if settings.get(HASH_SEED) != _DERIVED:
         return namespace
@@ -141,7 +150,7 @@ def _tcp(scenario: Scenario) -> list[Setting]:
         ("net/ipv4/tcp_rmem", f"4096 {min(131072, receive)} {receive}"),
         ("net/ipv4/tcp_wmem", f"4096 {min(16384, send)} {send}"),
         (CONGESTION_CONTROL, tcp.congestion_control),
-        # a flow must not start from what an earlier flow to the same host has learned
+        # a flow must not start with the metrics of an earlier flow to the same host
         ("net/ipv4/tcp_no_metrics_save", "1"),
         ("net/mptcp/enabled", "1"),
         (SCHEDULER, scenario.mptcp.scheduler),
@@ -151,12 +160,12 @@ def _tcp(scenario: Scenario) -> list[Setting]:
 
 
 def _path_manager(scenario: Scenario) -> list[Setting]:
-    """1: in user space, which is the agent."""
+    """Return the type of the path manager; 1: in user space, which is the agent."""
     return [("net/mptcp/pm_type", "1")] if scenario.mptcp.subflows_per_path > 1 else []
 
 
 def _cap(scenario: Scenario) -> list[Setting]:
-    """The settings of the scheduler `capped`, where they are given."""
+    """Return the settings of the scheduler `capped`, if the scenario gives them."""
     cap = scenario.mptcp.capped
     if cap is None:
         return []
@@ -168,10 +177,10 @@ def _cap(scenario: Scenario) -> list[Setting]:
 
 
 def merged(*groups: list[Setting]) -> tuple[Setting, ...]:
-    """The groups in order; a later value of a setting replaces an earlier one in its place."""
+    """Return the groups in order; a later value of a setting replaces an earlier one in its place."""
     return tuple({name: value for group in groups for name, value in group}.items())
 
 
 def given(sysctls: dict[str, str]) -> list[Setting]:
-    """Settings as a scenario gives them, as paths."""
+    """Return the settings that a scenario gives, with paths as names."""
     return [(path(name), value) for name, value in sysctls.items()]

@@ -1,7 +1,7 @@
-"""The network as kernel devices: interfaces, segments and the frames' way through switches. Pure.
+"""The network as kernel devices: interfaces, segments, and the paths of frames through switches.
 
-Switches have no spanning tree, so a segment must be a tree, and a cycle is refused here; except among switches that
-forward by the plan's own flows (`openflow`).
+Switches run no spanning tree protocol, so a segment must be a tree, and plait refuses a cycle; except among
+switches that forward by the plan's own flows (`openflow`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BRIDGE_PORTS_MAX = 1023
 
 
 def build(scenario: Scenario) -> Topology:
-    """The topology of a scenario. Raises ScenarioError for cycles of switches and nodes without links."""
+    """Return the topology of a scenario. Raise ScenarioError for cycles of switches and nodes without links."""
     network = scenario.network
     nodes = {**network.hosts, **network.switches, **network.routers}
     names = [read_link_name(key, nodes) for key in network.links]
@@ -54,7 +54,7 @@ def build(scenario: Scenario) -> Topology:
 
 
 def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
-    """The segment of each link, as the number of its first link. Refuses cycles of switches."""
+    """Return the segment of each link, as the number of its first link. Refuse cycles of switches."""
     switches = scenario.network.switches
     parent = {switch: switch for switch in switches}
 
@@ -64,7 +64,7 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
             switch = parent[switch]
         return switch
 
-    # between switches with flows of the plan's own a cycle is a choice of ways; with any other on it, an endless one
+    # a cycle among switches with the plan's own flows is a choice of paths; with any other switch, an endless loop
     multipath = {switch for switch, options in switches.items() if options.openflow == "multipath"}
     for name in names:
         if name.a in multipath and name.b in multipath:
@@ -91,7 +91,7 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
 
 
 def _refuse_isolated_nodes(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
-    """Refuses nodes without links: they are a slip, or would be unreachable."""
+    """Refuse nodes without links: they are a mistake, or unreachable."""
     mistakes = [
         (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
         for kind in ("hosts", "switches", "routers")
@@ -103,7 +103,10 @@ def _refuse_isolated_nodes(scenario: Scenario, ports: dict[str, list[Port]]) -> 
 
 
 def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
-    """Refuses bridges of more ports than Linux numbers (BR_MAX_PORTS of net/bridge/br_private.h; 0 is none)."""
+    """Refuse bridges with more ports than Linux supports.
+
+    The limit is BR_MAX_PORTS of net/bridge/br_private.h; number 0 means no port.
+    """
     mistakes = []
     for switch, options in scenario.network.switches.items():
         links = len(ports[switch])
@@ -118,7 +121,7 @@ def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> N
 
 
 def _name_interfaces(ports: dict[str, list[Port]]) -> None:
-    """Gives the interfaces of every node their names."""
+    """Give the interfaces of every node their names."""
     stems = ifnames.stems({node: len(of_node) for node, of_node in ports.items()})
     for node, of_node in ports.items():
         for port in of_node:
@@ -126,7 +129,7 @@ def _name_interfaces(ports: dict[str, list[Port]]) -> None:
 
 
 def _build_tree(segment: Segment, ports: dict[str, list[Port]], switches: set[str]) -> None:
-    """Hangs the segment's switches below the first one, so that the way between two ports is found by climbing."""
+    """Attach the segment's switches below the first one, so that a climb finds the path between two ports."""
     start = next((port.node for link in segment.wires for port in link.ports if port.node in switches), None)
     if start is None:
         return
@@ -142,7 +145,7 @@ def _build_tree(segment: Segment, ports: dict[str, list[Port]], switches: set[st
 
 
 def _refuse_mixed_mtus(scenario: Scenario, segments: object) -> None:
-    """Refuses a segment of several MTUs: a bridge silently drops what is too large for a port."""
+    """Refuse a segment with several MTUs: a bridge silently drops frames that are too large for a port."""
     mistakes = []
     for segment in segments:  # type: ignore[attr-defined]
         first = segment.wires[0]
@@ -158,7 +161,7 @@ def _refuse_mixed_mtus(scenario: Scenario, segments: object) -> None:
 
 
 def way(source: Port, target: Port) -> list[Port]:
-    """The ports through which a frame leaves the nodes on its way from `source` to `target` of one segment."""
+    """Return the ports by which a frame leaves the nodes on its way from `source` to `target` of one segment."""
     if source.far is target:
         return [source]
     segment = source.segment
@@ -179,18 +182,18 @@ def way(source: Port, target: Port) -> list[Port]:
 
 
 def every_way(source: Port, target: Port) -> list[Port]:
-    """All ports that a frame may leave on its way from `source` to `target` of one segment, whatever is chosen."""
+    """Return all ports that a frame may leave by from `source` to `target` of one segment, for every choice."""
     fabric = source.segment.fabric
     return way(source, target) if fabric is None or source.far is target else fabric.every(source, target)
 
 
 def delay_ns(ports: list[Port]) -> int:
-    """The sum of the one-way delays of the links that are left through these ports."""
+    """Return the sum of the one-way delays of the links behind these ports."""
     return sum(port.link.delay_ns(forward=port.at_a) for port in ports)
 
 
 def add_second_family(topology: Topology, segment: Segment) -> Segment:
-    """Gives a segment's hosts and routers ports in a second family; returns the segment of those."""
+    """Give a segment's hosts and routers ports in a second family; return the segment of those."""
     twin = Segment(segment.wires, segment.depth, segment.up, second=True, fabric=segment.fabric)
     for link in segment.wires:
         for port in link.ports:

@@ -1,1 +1,1 @@
-"""Routing tables and rules, and the paths that follow from them. Subflows are in `mptcp`."""
+"""Routing tables and rules, and the paths that follow from them. `plait.plan.mptcp` holds the subflows."""

@@ -1,8 +1,8 @@
-"""Paths that a scenario names, node by node, as the ports that packets leave.
+"""Paths that a scenario names, node by node, as the ports by which packets leave.
 
-A path of a flow is a list of nodes from `from` to `to`, where the name of a link may stand between two nodes that
-several links join. It fixes the pair of addresses, and the way of all packets between the two. Answers take the same
-links back. The rules that keep packets on it are in `path_rules`.
+A path of a flow is a list of nodes from `from` to `to`; between two nodes that several links join, it may name a
+link. The path determines the pair of addresses, and the route of all packets between the two. Answers take the same
+links back. `path_rules` holds the rules that keep packets on the path.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     Where = tuple[str | int, ...]
     Hops = list[list[Port]]
-    """The ports left, from one host or router to the next."""
+    """The ports by which a packet leaves, from one host or router to the next."""
 
 MAX_PINS = 400
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One direction of a path: all packets between two addresses leave through these ports."""
+    """One direction of a path: all packets between two addresses leave by these ports."""
 
     source: Port
     target: Port
@@ -36,12 +36,12 @@ class Pin:
 
     @property
     def ports(self) -> list[Port]:
-        """The ports left, one after the other."""
+        """Return the ports in the order of the path."""
         return [port for hop in self.hops for port in hop]
 
 
 class _WrongPathError(Exception):
-    """A path that cannot be taken, in words."""
+    """A path that is not possible, with the reason as its text."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class ExplicitPaths:
     """Every path that a flow of the scenario names."""
 
     pins: dict[tuple[Port, Port], Pin]
-    """By the ports whose addresses they are for."""
+    """By the ports that have the two addresses."""
     named: dict[tuple[int, int], list[tuple[Port, Port]]]
-    """The pairs of addresses, one of each family, of a path by its entry of the traffic and its place there."""
+    """The pairs of addresses, one of each family, of a path, by its traffic entry and its index there."""
 
 
 def explicit_paths(topology: Topology) -> ExplicitPaths:
-    """Return every path that a flow names. Raises ScenarioError for those that cannot be taken."""
+    """Return every path that a flow names. Raise ScenarioError for impossible ones."""
     paths = ExplicitPaths({}, {})
     mistakes = []
     for i, entry in enumerate(topology.scenario.traffic):
@@ -90,7 +90,7 @@ def _add(paths: ExplicitPaths, pin: Pin) -> None:
 def _both_ways(
     topology: Topology, names: list[str], ends: tuple[str, str], *, client_sends: bool
 ) -> Iterator[Pin]:
-    """The pins of a path, forth and back, in every family that all its links have."""
+    """Yield the pins of a path, in both directions, in every family that all its links have."""
     leaving = _leaving(topology, names, ends)
     if not client_sends:
         leaving = [port.far for port in reversed(leaving)]
@@ -112,7 +112,7 @@ def _both_ways(
 
 
 def _leaving(topology: Topology, names: list[str], ends: tuple[str, str]) -> list[Port]:
-    """The ports that a packet leaves along a path."""
+    """Return the ports by which a packet leaves along a path."""
     network = topology.scenario.network
     nodes = [(place, name) for place, name in enumerate(names) if name in topology.ports]
     for place, name in enumerate(names):
@@ -141,7 +141,7 @@ def _leaving(topology: Topology, names: list[str], ends: tuple[str, str]) -> lis
 
 
 def twin(topology: Topology, port: Port, version: int) -> Port | None:
-    """The port of the same interface in a family; a switch's port is the same in all."""
+    """Return the port of the same interface in a family; a switch has the same port in all families."""
     if port.address is None:
         return port
     same = (p for p in topology.ports[port.node] if p.link is port.link and p.segment.version == version)
@@ -149,7 +149,7 @@ def twin(topology: Topology, port: Port, version: int) -> Port | None:
 
 
 def _hops(topology: Topology, ports: list[Port]) -> tuple[tuple[Port, ...], ...]:
-    """The ports, split where a host or router sends; refuses ways that switches do not take."""
+    """Return the ports, split at each host or router that sends; refuse paths that switches do not take."""
     hops: list[list[Port]] = []
     for port in ports:
         if port.address is not None:

@@ -1,7 +1,7 @@
 """The rules that keep the packets of a pair of addresses on the path that the scenario names for them.
 
-At every node that would send them elsewhere, or might, a rule for this pair of addresses looks up a table that holds
-the next hop alone.
+At every node that would, or might, send them elsewhere, a rule for this pair of addresses looks up a table that
+holds only the next hop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WIDTH = {4: 32, 6: 128}
 
 
 def path_rules(reach: Reach, topology: Topology) -> tuple[list[Route], list[Rule]]:
-    """The routes and rules of all pins, at the nodes that would, or might, do otherwise."""
+    """Return the routes and rules of all pins, at the nodes that would, or might, forward otherwise."""
     routes: list[Route] = []
     rules: list[Rule] = []
     for pin in reach.explicit.pins.values():
@@ -50,7 +50,7 @@ def path_rules(reach: Reach, topology: Topology) -> tuple[list[Route], list[Rule
 
 
 def _follows_pin(reach: Reach, topology: Topology, pin: Pin, port: Port, following: Port | None) -> bool:
-    """Whether a node sends packets of a pin as the pin says without being told."""
+    """Return whether a node sends packets of a pin as the pin demands without a rule."""
     target = pin.target.segment
     nearby = reach.attached(port.node, target)
     if port is pin.source and nearby is not None and nearby is not port:

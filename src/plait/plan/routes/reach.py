@@ -1,11 +1,11 @@
-"""Which way packets take: the costs between routers, the best gates out of a node, and walks. Pure.
+"""Which paths packets take: the costs between routers, the best gates out of a node, and walks.
 
 Routers forward by the network's metric: the least sum of link delays, then the fewest hops; or the fewest hops,
-then the least delay. With `ecmp` a router has every gate of the least cost, and spreads connections over them.
-Each hop adds at least one to one part of the cost, so that following best gates never leads in a circle.
+then the least delay. With `ecmp` a router uses every gate of the least cost, and spreads connections over them.
+Each hop adds at least one to one part of the cost, so that a sequence of best gates never forms a loop.
 
-A router with address translation tells nobody outside what lies inside: nothing there has a way in, except for the
-answers to what came out, which are sent to the router's own outside address.
+A router with address translation does not announce its inside networks: no packet enters from outside, except for
+answers to packets that left, which go to the router's own outside address.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from plait.plan.routes.explicit_paths import ExplicitPaths
 
     Gate = tuple[Port, Port]
-    """A way out of a node: its own port, and the port of the next router."""
+    """A next hop of a node: its own port, and the port of the next router."""
 
 Cost = tuple[int, int]
-"""(sum of delays in ns, hops), or (hops, sum of delays in ns; 0 with ECMP, where it does not count)."""
+"""(sum of delays in ns, hops), or (hops, sum of delays in ns); with ECMP the sum is 0, because it does not count."""
 
 _Goal = tuple[frozenset[tuple[str, bool]], int]
 """Routers, whether each hides the goal from its outside, and the address family."""
 _Costs = dict[str, tuple[Cost, bool]]
-"""The cost from each router, and whether it hides this way from its outside."""
+"""The cost from each router, and whether it hides this path from its outside."""
 
 
 class Reach:
-    """The ways between the hosts and routers of a topology."""
+    """The paths between the hosts and routers of a topology."""
 
     def __init__(self, topology: Topology, explicit: ExplicitPaths) -> None:
         self._topology = topology
@@ -67,19 +67,19 @@ class Reach:
         self._gates: dict[tuple[str, _Goal], list[Gate]] = {}
 
     def reaches(self, router: str, target: Segment) -> bool:
-        """Whether there is a way from a router to a segment."""
+        """Return whether there is a path from a router to a segment."""
         return router in self._cost(self._goal(target))
 
     def neighbours(self, router: str, version: int) -> list[str]:
-        """The routers next to a router in a family; one that is next to it twice stands here twice."""
+        """Return the adjacent routers in a family; a router with two links to this one occurs twice."""
         return [before.node for before, _, _ in self._before[router, version]]
 
     def leads_out(self, ports: list[Port]) -> bool:
-        """Whether a router can be reached through any of these ports of a node."""
+        """Return whether any of these ports of a node leads to a router."""
         return any(self._steps_from(port) for port in ports)
 
     def gates(self, ports: list[Port], target: Segment) -> list[Gate]:
-        """The best gates out of a node through these ports of it; with ECMP all of the least cost, else one."""
+        """Return the best gates out of a node through these ports: with ECMP all of the least cost, otherwise one."""
         goal = self._goal(target)
         whole = len(ports) == len(self._topology.ports[ports[0].node])
         cached = self._gates.get((ports[0].node, goal)) if whole else None
@@ -92,27 +92,27 @@ class Reach:
         return best
 
     def gate(self, ports: list[Port], target: Segment) -> Gate | None:
-        """The first of the best gates; None when there is no way."""
+        """Return the first of the best gates; None: there is no path."""
         return next(iter(self.gates(ports, target)), None)
 
     def static(self, ports: list[Port], target: Port) -> Gate | None:
-        """The way out of a node that a given route says, if one covers the target; only through these ports."""
+        """Return the gate of a given route that covers the target and uses one of these ports, if there is one."""
         given = self.statics.get(ports[0].node, ())
         return next((s.gate for s in given if s.gate[0] in ports and target.ip in s.to), None)
 
     def towards(self, ports: list[Port], target: Port) -> list[Gate]:
-        """The ways out of a node towards an address: the given one, or else the best; empty when there is none."""
+        """Return the gates of a node towards an address: the given one, otherwise the best; empty if there is none."""
         given = self.static(ports, target)
         return [given] if given is not None else self.gates(ports, target.segment)
 
     def attached(self, node: str, segment: Segment) -> Port | None:
-        """The first port of a node on a segment."""
+        """Return the first port of a node on a segment."""
         return next((port for port in self._topology.ports[node] if port.segment is segment), None)
 
     def walk(self, source: Port, target: Port) -> list[Port] | None:
-        """The ports left by a packet from the address of `source` to that of `target`; None when it cannot arrive.
+        """Return the ports left by a packet from the address of `source` to that of `target`; None: it cannot arrive.
 
-        With ECMP it is one of the ways: the one that takes the first gate at each router.
+        With ECMP it is one of the paths: the one with the first gate at each router.
         """
         if (source, target) in self.explicit.pins:
             return self.explicit.pins[source, target].ports
@@ -125,7 +125,7 @@ class Reach:
         return None if onwards is None else way(*gates[0]) + onwards
 
     def _onwards(self, router: str, target: Port) -> list[Port] | None:
-        """The rest of a walk, from a router on; None where given routes lead nowhere. Refuses those that circle."""
+        """Return the rest of a walk, from a router on; None: given routes lead nowhere. Refuse loops."""
         ports: list[Port] = []
         passed = [router]
         while (nearby := self.attached(router, target.segment)) is None:
@@ -142,14 +142,14 @@ class Reach:
     def _refuse_circle(self, routers: list[str], target: Port) -> NoReturn:
         given = (s for router in routers for s in self.statics.get(router, ()) if target.ip in s.to)
         static = next(given, None)
-        assert static is not None  # without given routes each hop is nearer than the one before
+        assert static is not None  # without given routes each hop is nearer to the target
         message = (
             f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; let one of them lead on"
         )
         raise error_at(self._topology.scenario, [(static.where, message)])
 
     def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:
-        """The ports left by packets from client to server, and by the answers; None when either cannot arrive."""
+        """Return the ports left by packets from client to server, and by the answers; None: either cannot arrive."""
         there = self.walk(client, server)
         if there is None:
             return None
@@ -165,7 +165,7 @@ class Reach:
         return None if last is None else (there, back + last)
 
     def spread(self, source: Port, target: Port) -> list[Port]:
-        """Every port that a packet may leave on its way, whatever ECMP chooses; in the order of the hops."""
+        """Return every port by which a packet may leave on its way, for every choice of ECMP, in the order of hops."""
         if (source, target) in self.explicit.pins:
             return self.explicit.pins[source, target].ports
         if source.segment is target.segment:
@@ -187,7 +187,7 @@ class Reach:
         return list(leaving)
 
     def main_source(self, host: str, target: Port) -> Port | None:
-        """The interface whose address the kernel takes for a socket of `host` that is bound to none."""
+        """Return the interface whose address the kernel chooses for an unbound socket of `host`."""
         nearby = self.attached(host, target.segment)
         if nearby is not None:
             return nearby
@@ -201,7 +201,7 @@ class Reach:
         return (1, 0 if self.ecmp else delay)
 
     def _steps_from(self, port: Port) -> list[tuple[Port, Cost]]:
-        """The routers' ports that a port reaches over its own segment, and what each costs."""
+        """Return the routers' ports that a port reaches over its own segment, and the cost of each."""
         steps = self._steps.get(port)
         if steps is None:
             gates = self.gates_of.get(port.segment, ())
@@ -210,14 +210,14 @@ class Reach:
         return steps
 
     def _routers_before(self, router: str, version: int) -> Iterator[tuple[Port, Port, Cost]]:
-        """The ports of the routers next to a router, its own port that they meet, and what the step costs."""
+        """Yield the ports of the adjacent routers, the router's own port that they reach, and the cost of the hop."""
         for port in self._topology.ports[router]:
             for before in self.gates_of[port.segment]:
                 if before.node != router and port.segment.version == version:
                     yield before, port, self._step(before, port)
 
     def _hides(self, port: Port) -> bool:
-        """Whether a way that leaves a router through this port of it is hidden from the router's outside."""
+        """Return whether a router hides a path that leaves through this port from its outside."""
         return port.node in self._nats and port not in self.outside
 
     def _goal(self, target: Segment) -> _Goal:
@@ -240,7 +240,7 @@ class Reach:
         return best if self.ecmp else best[:1]
 
     def _cost(self, goal: _Goal) -> _Costs:
-        """The cost from each router to the nearest of these routers in a family (Dijkstra from them outwards)."""
+        """Return the cost from each router to the nearest of these routers in a family (Dijkstra's algorithm)."""
         cached = self._costs.get(goal)
         if cached is not None:
             return cached

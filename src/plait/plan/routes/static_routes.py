@@ -1,7 +1,7 @@
-"""Routes that the scenario gives to nodes, in place of what would be derived for the destinations they cover. Pure.
+"""Routes that the scenario gives to nodes, in place of derived routes for the destinations that they cover.
 
-A given route is checked here: its destination exists or is a prefix, and its next hop is a router next to the node. The
-costs between routers do not know of given routes, as with static routes beside a routing protocol.
+This module checks a given route: its destination exists or is a prefix, and its next hop is a router next to the
+node. The costs between routers ignore given routes, like static routes beside a routing protocol.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Static:
-    """One given route of a node: where to, and through which of the node's ports to which router's."""
+    """One given route of a node: its destination, the node's port, and the port of the next router."""
 
     to: AnyNetwork
     gate: Gate
@@ -35,11 +35,11 @@ class Static:
 
 
 class _WrongRouteError(Exception):
-    """A route that cannot be: the field, and what is wrong."""
+    """An impossible route: the field, and the reason."""
 
 
 def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str, list[Static]]:
-    """The given routes by node, the longest prefixes first. Raises ScenarioError for those that cannot be."""
+    """Return the given routes by node, the longest prefixes first. Raise ScenarioError for impossible ones."""
     network = topology.scenario.network
     mistakes: list[tuple[tuple[str | int, ...], str]] = []
     routes: dict[str, list[Static]] = {}
@@ -104,7 +104,7 @@ def _destinations(topology: Topology, node: str, text: str) -> list[AnyNetwork]:
 
 
 def _gates(topology: Topology, gates_of: dict[Segment, list[Port]], node: str, via: str) -> list[Gate]:
-    """The ways to the next hop that a route names: a router, a link, or an address of a router."""
+    """Return the gates to the next hop that a route names: a router, a link, or an address of a router."""
     network = topology.scenario.network
     near = [
         (port, gate)

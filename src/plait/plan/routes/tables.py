@@ -1,10 +1,9 @@
-"""Routes and rules: the main tables, and a source-routed table for each interface of a host. Pure.
+"""Routes and rules: the main tables, and a source-routed table for each interface of a host.
 
-Hosts do not forward; routers do, as `reach` says. Every interface of a
-host has a table of its own (1001, 1002, ..) that a rule chooses by the packet's source address, so that a
-subflow leaves by the interface whose address it has. Such a table ends in a default route, or in an
-`unreachable` one where no router stands on the segment: without it the lookup would fall through to the main
-table, and the packet would leave by another interface.
+Hosts do not forward; routers do, as `reach` describes. Every interface of a host has its own table (1001, 1002,
+..), and a rule selects it by the packet's source address, so that a subflow leaves by the interface that has its
+address. Such a table ends in a default route, or in an `unreachable` one if the segment has no router: otherwise
+the lookup would fall through to the main table, and the packet would leave by another interface.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ class Routing:
         self._subnets = subnets
         network = topology.scenario.network
         self.reach = Reach(topology, explicit_paths(topology))
-        # where packets may be sent to: hosts, and the routers that answers to translated packets are sent to
+        # possible destinations: hosts, and the routers that receive the answers to translated packets
         ends = {port.segment for host in network.hosts for port in topology.ports[host]}
         ends |= {port.segment for port in self.reach.outside}
         self._ends = [segment for segment in topology.segments if segment in ends]
         self._everywhere = self._routers_to_everywhere()
 
     def routes(self) -> tuple[list[Route], list[Rule]]:
-        """Everything that is not a connected route of the main table, host by host, then router by router."""
+        """Return everything beyond the connected routes of the main table, host by host, then router by router."""
         network = self._topology.scenario.network
         expected = len(self.reach.routers) * len(self._ends)
         if expected > MAX_ROUTES:
@@ -83,10 +82,10 @@ class Routing:
             raise error_at(self._topology.scenario, [(("network", "routers"), message)])
 
     def _own_table(self, port: Port) -> list[Route]:
-        """The table of one interface: its subnet, what routers lead to, and an end.
+        """Return the table of one interface: its subnet, the subnets behind routers, and an end.
 
-        A default route only where everything can be reached through it: otherwise an attempt at a pair of
-        addresses that no path joins would take a place among the subflows until a router has refused it.
+        The table has a default route only if it reaches everything: otherwise an attempt at a pair of
+        addresses without a path would take a place among the subflows until a router refuses it.
         """
         table = FIRST_TABLE + port.index
         version = port.segment.version
@@ -113,7 +112,7 @@ class Routing:
         return routes
 
     def _main_table(self, node: str, *, shorten: bool) -> list[Route]:
-        """What the kernel does not add by itself, family by family."""
+        """Return the routes that the kernel does not add by itself, family by family."""
         families: dict[int, list[Port]] = {}
         for port in self._topology.ports[node]:
             families.setdefault(port.segment.version, []).append(port)
@@ -134,7 +133,7 @@ class Routing:
         return (self._shortened(remote, MAIN_TABLE, None) if remote else []) + given
 
     def _routers_to_everywhere(self) -> set[tuple[str, int]]:
-        """(router, family) from which every host of the family can be reached."""
+        """Return the (router, family) pairs from which every host of the family is reachable."""
         if self.reach.outside:
             return {
                 (router, version)
@@ -156,7 +155,7 @@ class Routing:
         return everywhere
 
     def _islands(self, version: int) -> dict[str, int]:
-        """A number for each router that is the same where packets of a family pass between them."""
+        """Return a number for each router; routers have the same number if packets of the family pass between them."""
         island: dict[str, int] = {}
         for number, first in enumerate(self.reach.routers):
             waiting = [first]
@@ -168,7 +167,7 @@ class Routing:
         return island
 
     def _only_way(self, ports: list[Port], version: int) -> Gate | None:
-        """The one way out of a node, when there is only one and it leads everywhere: no need to look further."""
+        """Return the only gate of a node, if there is just one and it leads everywhere: a shortcut."""
         if len(ports) != 1 or len(gates := self.reach.gates_of.get(ports[0].segment, [])) != 1:
             return None
         if gates[0] in self.reach.outside:
@@ -176,7 +175,7 @@ class Routing:
         return (ports[0], gates[0]) if (gates[0].node, version) in self._everywhere else None
 
     def _others(self, ports: list[Port], version: int) -> list[Segment]:
-        """The segments of a family where somebody may be sent to, that no port here is on and no given route covers."""
+        """Return the destination segments of a family that no port here is on and no given route covers."""
         attached = {port.segment for port in ports}
         others = [s for s in self._ends if s not in attached and s.version == version]
         return [s for s in others if not self._is_given(ports, s)] if self._has_given(ports) else others
@@ -185,18 +184,18 @@ class Routing:
         return any(s.gate[0] in ports for s in self.reach.statics.get(ports[0].node, ()))
 
     def _remote(self, ports: list[Port], segments: list[Segment]) -> list[tuple[Segment, Gate]]:
-        """The segments that can be reached through these ports of a node, and the best gate to each."""
+        """Return the segments that are reachable through these ports of a node, and the best gate to each."""
         gates = ((segment, self.reach.gate(ports, segment)) for segment in segments)
         return [(segment, gate) for segment, gate in gates if gate is not None]
 
     def _is_given(self, ports: list[Port], segment: Segment) -> bool:
-        """Whether a given route through these ports of a node covers a whole segment."""
+        """Return whether a given route through these ports of a node covers a whole segment."""
         subnet = self._subnets[segment]
         given = (s for s in self.reach.statics.get(ports[0].node, ()) if s.gate[0] in ports)
         return any(subnet.version == s.to.version and subnet.subnet_of(s.to) for s in given)  # type: ignore[arg-type]  # of one version
 
     def _given(self, ports: list[Port], table: int, source: str | None) -> list[Route]:
-        """The given routes through these ports of a node; of several to one destination the first."""
+        """Return the given routes through these ports of a node; of several to one destination, the first."""
         first: dict[str, Route] = {}
         for static in self.reach.statics.get(ports[0].node, ()):
             port, gate = static.gate
@@ -206,9 +205,10 @@ class Routing:
         return list(first.values())
 
     def _joined(self, ports: list[Port], segments: list[Segment]) -> list[Route]:
-        """A router's routes to segments: neighbouring subnets that are reached alike share one.
+        """Return a router's routes to segments; adjacent subnets with the same gates share a route.
 
-        They cover exactly these subnets, unlike a default route: a packet to nobody ends at the first router.
+        The routes cover exactly these subnets, unlike a default route: a packet to an unused address ends
+        at the first router.
         """
         alike: dict[tuple[Gate, ...], list[AnyNetwork]] = {}
         for segment in segments:
@@ -217,7 +217,7 @@ class Routing:
         return [_towards(gates, str(to)) for gates, subnets in alike.items() for to in _collapsed(subnets)]
 
     def _shortened(self, remote: list[tuple[Segment, Gate]], table: int, source: str | None) -> list[Route]:
-        """A default route through the gate that is used most, after the exceptions. All of one family."""
+        """Return a default route through the most used gate, after the exceptions. All are of one family."""
         usual = Counter(gate for _, gate in remote).most_common(1)[0][0]
         chosen = [(str(self._subnets[segment]), gate) for segment, gate in remote if gate != usual]
         chosen.append((_DEFAULT[remote[0][0].version], usual))
@@ -225,12 +225,12 @@ class Routing:
 
 
 def _collapsed(subnets: list[AnyNetwork]) -> Iterator[AnyNetwork]:
-    """The fewest prefixes that cover subnets of one version, and nothing else."""
+    """Return the fewest prefixes that cover exactly these subnets of one version."""
     return collapse_addresses(subnets)  # type: ignore[type-var]  # of one version
 
 
 def _towards(gates: tuple[Gate, ...], to: str) -> Route:
-    """A router's route through its best gate, or over all of them that are equally good."""
+    """Return a router's route through its best gate, or over all equal-cost gates."""
     (port, gate), *others = gates
     if not others:
         return _route(port, to, via=str(gate.ip))
@@ -239,7 +239,7 @@ def _towards(gates: tuple[Gate, ...], to: str) -> Route:
 
 
 def _single(port: Port) -> str:
-    """The port's address as a prefix of one address."""
+    """Return the port's address as a prefix of one address."""
     return f"{port.ip}/{port.ip.max_prefixlen}"
 
 

@@ -1,1 +1,1 @@
-"""A plan as a shell script of iproute2 commands. Nothing here runs them."""
+"""The plan as commands that a person can run by hand, or read."""

@@ -1,4 +1,4 @@
-"""One command of a shell script. Pure."""
+"""Format one command of a shell script."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from shlex import quote
 
 
 def command_in(netns: str, tool: str, *words: object) -> str:
-    """A command of `ip`, `bridge` or `tc` in a namespace."""
+    """Return a command of `ip`, `bridge` or `tc` in a namespace."""
     return " ".join([tool, "-n", quote(netns), *(quote(str(word)) for word in words)])

@@ -1,4 +1,4 @@
-"""Flows of Open vSwitch in the words of `ovs-dpctl`: for the shell export, and as the agent reports them. Pure."""
+"""Flows of Open vSwitch in the syntax of `ovs-dpctl`, for the shell export and as the agent reports them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def flow(datapath: Datapath, rule: FlowRule) -> tuple[str, str]:
-    """What a flow matches, and its actions; ports by their numbers."""
+    """Return the match of a flow and its actions; ports appear as numbers."""
     numbers = {port: number for number, port in enumerate(datapath.ports, start=1)}
     matched = [f"recirc_id({_hex(rule.recirculation)})"]
     if rule.in_port is not None:

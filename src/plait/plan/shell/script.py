@@ -1,7 +1,7 @@
-"""The plan as commands of iproute2 that a person can run by hand, as root, on any host. Pure.
+"""The plan as iproute2 commands that a person can run by hand, as root, on any host.
 
-It makes the same objects as an engine does from the same plan. Two things differ by necessity: settings that a
-kernel keeps once for all namespaces are only shown (they would change the host), and a `tc` without netem's
+The script makes the same objects as an engine does. Two differences are unavoidable: the script only shows the
+settings that a kernel has once for all namespaces, because they would change the host; and a `tc` without netem's
 `seed` argument cannot set it.
 """
 
@@ -49,7 +49,7 @@ fi
 
 
 def to_shell(plan: Plan) -> str:
-    """A shell script: the network, its removal when called with `clean`, and example traffic as comments."""
+    """Return a shell script: the network, its removal with the argument `clean`, and example traffic as comments."""
     parts = [
         (
             (
@@ -125,7 +125,7 @@ def _veth(veth: Veth) -> Iterator[str]:
 
 
 def _end(end: VethEnd) -> Iterator[str]:
-    # one skb is one frame: no segmentation offload, neither for what is sent nor for what arrives
+    # one skb is one frame: no segmentation offload when sending or receiving
     name = quote(end.ifname)
     yield f"ip netns exec {quote(end.netns)} ethtool -K {name} tso off gso off gro off"
     for address in end.addresses:
@@ -243,7 +243,7 @@ def _action(action: Action) -> Iterator[str]:
 
 
 def device_commands(action: SetDevice) -> Iterator[str]:
-    """The commands that take an interface down, or bring it up with what it needs."""
+    """Yield the commands that set an interface down, or up with its addresses and routes."""
     device = ("dev", action.ifname)
     yield command_in(action.netns, "ip", "link", "set", *device, "up" if action.up else "down")
     for address in action.addresses:

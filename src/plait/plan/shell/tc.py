@@ -1,8 +1,8 @@
-"""What links do to packets, as commands of tc. Pure.
+"""The conditions of links as commands of tc.
 
-Three things differ from what the agent makes: a `tc` without netem's `seed` argument cannot set it, tc computes by
-itself how red's average decays while the queue is empty, and no tc knows plait_red
-and plait_trace: there the script fails.
+Three things differ from the agent's qdiscs: a `tc` without netem's `seed` argument cannot set it, tc computes by
+itself how red's average decays while the queue is empty, and no tc supports plait_red and plait_trace: there the
+script fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IN_ORDER_RATE = "8000tbit"
 
 
 def conditions(network: Network) -> Iterator[str]:
-    """The commands that shape all links of a network."""
+    """Yield the commands that shape all links of a network."""
     for ifb in network.ifbs:
         yield command_in(ifb.netns, "ip", "link", "add", ifb.ifname, "address", ifb.mac, "type", "ifb")
         yield command_in(ifb.netns, "ip", "link", "set", ifb.ifname, "up")
@@ -48,7 +48,7 @@ def _redirects(network: Network) -> Iterator[str]:
 
 
 def _distributions(network: Network) -> Iterator[str]:
-    """Tc reads a distribution from a file, which is made here."""
+    """Yield commands that write the files from which tc reads distributions."""
     if network.distributions:
         yield "TC_LIB_DIR=$(mktemp -d); export TC_LIB_DIR"
     for distribution in network.distributions:
@@ -63,7 +63,7 @@ def _lines(values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def qdisc_command(verb: str, qdisc: Qdisc) -> Iterator[str]:
-    """The command that adds or changes a qdisc."""
+    """Yield the command that adds or changes a qdisc."""
     options = qdisc.options
     if isinstance(options, (PlaitRed, PlaitTrace)):
         kind = f"the qdisc {options.kind}, which is in plait's kernel and no tc knows"
@@ -133,7 +133,7 @@ _AVERAGE_PACKET = 1000
 
 
 def _red(options: Red) -> tuple[object, ...]:
-    """Tc takes the weight of the average as the burst of packets that it lets pass."""
+    """Return the arguments of red; tc takes the averaging weight as the size of a burst that may pass."""
     size = ("limit", options.limit_bytes, "min", options.min_bytes, "max", options.max_bytes)
     weight = ("avpkt", _AVERAGE_PACKET, "burst", _burst(options.weight_log, options.min_bytes))
     ecn = ("ecn",) if options.ecn else ()
@@ -141,7 +141,7 @@ def _red(options: Red) -> tuple[object, ...]:
 
 
 def _burst(weight_log: int, min_bytes: int) -> int:
-    """The least burst from which tc computes this weight (or a larger one, where it computes no such).
+    """Return the least burst from which tc computes this weight, or a larger one if no burst gives it.
 
     iproute2's tc_red.c: the least n with burst + 1 - min / avpkt <= (1 - (1 - 2^-n)^burst) * 2^n.
     """

@@ -1,7 +1,7 @@
-"""The traffic of a plan as commands that come near to it, for the shell form: comments, to be run by hand. Pure.
+"""Comments with commands that approximate the traffic of a plan, to run by hand.
 
-Programs that everybody has: iperf3, run under mptcpize for MPTCP, and netperf for requests. What they cannot do
-is said beside them.
+They use common programs: iperf3 (under mptcpize for MPTCP), and netperf for requests. The comments also name what
+these programs cannot do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def traffic(flows: Sequence[Flow]) -> Iterator[str]:
-    """Comment lines for every flow."""
+    """Yield comment lines for every flow."""
     for flow in flows:
         yield f"# {flow.name}, {_when(flow, flows)}{', in the background' if flow.background else ''}:"
         if flow.connection is not None:
@@ -31,7 +31,7 @@ def traffic(flows: Sequence[Flow]) -> Iterator[str]:
 
 
 def programs(plan: Plan) -> Iterator[str]:
-    """Comment lines for every program."""
+    """Yield comment lines for every program."""
     for program in plan.programs:
         waits = f" after {', '.join(program.after)}" if program.after else ""
         yield f"# program {program.name}, at {program.start_us / 1e6:g} s{waits}, in {program.directory}:"
@@ -139,7 +139,7 @@ def _gap(gap: Gap) -> str:
 
 
 def _unsupported_options(flow: Flow) -> Iterator[str]:
-    """Socket options for which those programs have no argument."""
+    """Yield the socket options for which those programs have no argument."""
     options = flow.socket
     given = [
         f"{name} {value}"

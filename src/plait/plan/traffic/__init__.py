@@ -1,1 +1,1 @@
-"""Flows, programs and monitors of a plan, and what the links allow flows. Subflows are in `mptcp`."""
+"""Flows, programs and monitors of a plan, and what the links allow flows. `plait.plan.mptcp` holds the subflows."""

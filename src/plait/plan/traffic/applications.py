@@ -1,4 +1,4 @@
-"""From an entry of the traffic to what a flow's application does, and about how long that takes. Pure."""
+"""The application of a flow, from an entry of the traffic, and an estimate of its duration."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 ON_OFF_MESSAGE_BYTES = 1000
 PATIENCE_US = 60_000_000
-"""Beyond what an application should take, before the trial is ended."""
+"""Added to the expected duration of an application before the trial ends."""
 _UNLIMITED_BPS = 10_000_000_000
 
 
 def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed: int) -> plan.Application:
-    """What the flow of `slot` does when it starts then; `first` is the flow that is part 0 of the same."""
+    """Return the application of the flow of `slot` with this start; `first` is the flow that is part 0 of the same."""
     spec = scenario.traffic[slot.entry].flow
     match spec:
         case traffic.BulkSpec():
@@ -54,9 +54,9 @@ def application(scenario: Scenario, slot: Slot, first: int, start_us: int, seed:
 
 
 def _count(spec: traffic.Lasting, interval_ns: int, start_us: int) -> int:
-    """How many messages begin within the duration."""
+    """Return the number of messages that begin within the duration."""
     lasts = spec.duration_us(start_us)
-    assert lasts is not None  # only bulk may be without
+    assert lasts is not None  # only a bulk flow may have none
     return -(-lasts * 1000 // interval_ns)
 
 
@@ -107,7 +107,7 @@ def _gap(gap: PauseLength) -> plan.Gap:
 
 
 def messages(flow: Flow) -> int:
-    """How many messages the flow has at most; of a closed loop for a time, as many as its base RTT allows."""
+    """Return the maximum number of messages of the flow; a timed closed loop has as many as its base RTT allows."""
     match flow.application:
         case plan.Stream(count=count) | plan.Udp(count=count):
             return count
@@ -126,7 +126,7 @@ def messages(flow: Flow) -> int:
 
 
 def length_us(flow: Flow, flows: Sequence[Flow]) -> int:
-    """How long the flow may take before it is given up, in us: what it should take, and ample time for delays."""
+    """Return the longest duration of the flow in us: the expected one, and ample time for delays."""
     rate = (flow.ideal_rate_bps or _UNLIMITED_BPS) / 10
     match flow.application:
         case plan.Bulk(duration_us=lasts):
@@ -151,4 +151,4 @@ def length_us(flow: Flow, flows: Sequence[Flow]) -> int:
         case plan.PageConnection(page=page):
             return length_us(flows[page], flows)
         case plan.Connection():
-            return 0  # never planned
+            return 0  # no plan contains it

@@ -1,4 +1,4 @@
-"""Which flows the entries of the traffic become: copies side by side, turns one after the other, parts of one. Pure."""
+"""The flows of the entries of the traffic: parallel copies, consecutive turns, and parts of one flow."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slot:
-    """The place of one flow of the plan in the traffic."""
+    """The position of one flow of the plan in the traffic."""
 
     entry: int
     copy: int
-    """Which of the flows side by side, from 0."""
+    """The index among parallel flows, from 0."""
     turn: int
-    """Which repetition, from 0."""
+    """The index of the repetition, from 0."""
     part: int
-    """0; from 1 on, what belongs to it: the other direction of its connection, further connections of its page."""
+    """0; from 1 on, related flows: the other direction of its connection, or further connections of its page."""
     name: str
     user: str | None
 
 
 def slots(scenario: Scenario) -> Iterator[Slot]:
-    """The flows in the order of the plan, where their place is their number."""
+    """Yield the slots in the order of the plan; the position of a flow is its id."""
     users = 0
     for index, traffic in enumerate(scenario.traffic):
         spec = traffic.flow
@@ -46,12 +46,12 @@ def slots(scenario: Scenario) -> Iterator[Slot]:
 
 
 def copies(spec: FlowSpec) -> int:
-    """How many flows, or users, side by side."""
+    """Return the number of parallel flows, or users."""
     return spec.count if spec.users is None else spec.users
 
 
 def parts(spec: FlowSpec) -> int:
-    """How many flows of the plan make one of the entry's."""
+    """Return the number of flows of the plan for one flow of the entry."""
     if isinstance(spec, PageSpec):
         return max(1, min(spec.connections, len(spec.objects) - 1))
     both = (
@@ -63,12 +63,12 @@ def parts(spec: FlowSpec) -> int:
 
 
 def total(scenario: Scenario) -> int:
-    """How many flows there are."""
+    """Return the number of flows."""
     return sum(copies(entry.flow) * entry.flow.repeat * parts(entry.flow) for entry in scenario.traffic)
 
 
 def transport_of(scenario: Scenario, slot: Slot) -> str:
-    """The transport of a flow: its own, the one whose turn it is, or the scenario's."""
+    """Return the transport of a flow: its own, the one of its turn, or the scenario's."""
     spec = scenario.traffic[slot.entry].flow
     if not isinstance(spec, ConnectionSpec):
         return "udp"

@@ -1,4 +1,4 @@
-"""The flows of a plan: their sides, paths, seeds' start offsets and what the links allow them. Pure."""
+"""The flows of a plan: their sides, paths, start offsets from the seed, and the rate that the links allow them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ FIRST_PORT = 5001
 MAX_FLOWS = 1024
 MAX_PAIRS = 65_536
 DRAIN_US = 100_000
-"""How much longer than the longest way a UDP packet is waited for."""
+"""The wait for a UDP packet beyond its longest possible delay."""
 
 
 class Entry:
-    """One entry of the traffic, with what follows from it before the path manager is known."""
+    """One entry of the traffic, with what follows from it before the path manager exists."""
 
     def __init__(self, index: int, traffic: Traffic, topology: Topology, routing: Routing) -> None:
         self.index = index
@@ -58,21 +58,21 @@ class Entry:
 
     @property
     def uses_mptcp(self) -> bool:
-        """Whether any of its flows is over MPTCP."""
+        """Return whether any of its flows uses MPTCP."""
         if not isinstance(self.spec, ConnectionSpec):
             return False
         return "mptcp" in [transport or self.scenario.transport for transport in self.spec.transports]
 
     def carried(self, slot: Slot) -> bool:
-        """Whether the flow of `slot` is the second direction of another flow's connection."""
+        """Return whether the flow of `slot` is the second direction of another flow's connection."""
         return slot.part > 0 and not isinstance(self.spec, PageSpec)
 
     def sender_of(self, slot: Slot) -> SideName:
-        """The side that sends in the flow of `slot`."""
+        """Return the side that sends in the flow of `slot`."""
         return other_side(self.sender) if self.carried(slot) else self.sender
 
     def _refuse_too_many_pairs(self, topology: Topology, client: str, server: str) -> None:
-        """Refuses ends of so many interfaces that looking at every pair of them would take minutes."""
+        """Refuse two hosts with so many interfaces that a look at every pair would take minutes."""
         many = len(topology.ports[client]), len(topology.ports[server])
         if prod(many) > MAX_PAIRS:
             message = (
@@ -82,7 +82,7 @@ class Entry:
             raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), message)])
 
     def _initial(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
-        """The pair of the initial subflow: the first that can be used, and that fits `via`, `bind` and `connect`."""
+        """Return the pair of the initial subflow: the first usable one that satisfies `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.kind)
         if not self.usable:
             message = _translated(topology, routing, client, server, self.kind) or (
@@ -102,14 +102,14 @@ class Entry:
         return fitting[0]
 
     def _on_paths(self, routing: Routing) -> list[Pair]:
-        """The pairs that the first of the flow's paths joins; all, without paths."""
+        """Return the pairs that the first of the flow's paths joins; all pairs if there are no paths."""
         if not self.spec.paths:
             return self.usable
         return [pair for pair in self.usable if pair in routing.reach.explicit.named[self.index, 0]]
 
 
 def _translated(topology: Topology, routing: Routing, client: str, server: str, kind: str) -> str | None:
-    """What to say of a client that only translation keeps from its server; None where that is not the reason."""
+    """Return an error message for a client that only address translation separates from its server, or None."""
     opposite = usable_pairs(topology, routing, server, client)
     ways = (port for pair in opposite for port in directed("client", pair, routing)[0])
     routers = list(dict.fromkeys(port.node for port in ways if port in routing.reach.outside))
@@ -149,10 +149,10 @@ def _has_address(port: Port, address: str) -> bool:
 
 
 def usable_pairs(topology: Topology, routing: Routing, client: str, server: str) -> list[Pair]:
-    """All pairs of a client's and a server's interface between which packets arrive, both ways; IPv6 first.
+    """Return all pairs of a client's and a server's interface that exchange packets; IPv6 first.
 
-    That is the order in which applications try the addresses of a name (RFC 6724); and only a connection that
-    began over IPv6 may have subflows over both families.
+    Applications try the addresses of a name in this order (RFC 6724), and only a connection that began over
+    IPv6 may have subflows over both families.
     """
     pairs = [
         (c, s)
@@ -163,7 +163,7 @@ def usable_pairs(topology: Topology, routing: Routing, client: str, server: str)
 
 
 def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: PathManager) -> Iterator[Flow]:
-    """The flows, in the order of the traffic and before the seed has its part in them."""
+    """Yield the flows in the order of the traffic, before the seed affects them."""
     scenario = topology.scenario
     first = 0
     before: dict[int, tuple[int, ...]] = {}
@@ -214,12 +214,12 @@ def flows(entries: list[Entry], topology: Topology, routing: Routing, manager: P
 
 
 def other_side(side: SideName) -> SideName:
-    """The other side of a flow."""
+    """Return the other side of a flow."""
     return "client" if side == "server" else "server"
 
 
 def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
-    """When a flow starts without its jitter, from zero or from the end of what it follows."""
+    """Return the start of a flow without its jitter, from zero or from the end of the flow before it."""
     spec = scenario.traffic[slot.entry].flow
     if slot.turn:
         return spec.gap.us
@@ -227,7 +227,7 @@ def nominal_start_us(scenario: Scenario, slot: Slot) -> int:
 
 
 def _preceding_flows(scenario: Scenario, entry: Entry, names: dict[str, list[int]]) -> tuple[int, ...]:
-    """The flows that an entry follows."""
+    """Return the flows that an entry follows."""
     if entry.spec.after is None:
         return ()
     numbers = names.get(entry.spec.after)
@@ -238,7 +238,7 @@ def _preceding_flows(scenario: Scenario, entry: Entry, names: dict[str, list[int
 
 
 def _register_names(scenario: Scenario, slot: Slot, number: int, names: dict[str, list[int]]) -> None:
-    """Notes the names by which others can follow this flow: its own, and its entry's."""
+    """Record the names by which other flows can refer to this flow: its own, and its entry's."""
     traffic = scenario.traffic[slot.entry]
     if slot.name in names:
         message = f"there is a flow '{slot.name}' above already; give this entry another name"
@@ -276,7 +276,10 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
 
 
 def _options_refused_by_mptcp(entry: Entry) -> list[tuple[str, str]]:
-    """net/mptcp/sockopt.c: TCP_MAXSEG is not among what it sets; IP_TOS is, IPV6_TCLASS is not."""
+    """Return the options that MPTCP sockets refuse.
+
+    net/mptcp/sockopt.c sets IP_TOS, but neither TCP_MAXSEG nor IPV6_TCLASS.
+    """
     refused = [("mss", "TCP_MAXSEG")]
     if entry.initial.pair[0].ip.version == 6:
         refused.append(("dscp", "IPV6_TCLASS"))
@@ -284,7 +287,7 @@ def _options_refused_by_mptcp(entry: Entry) -> list[tuple[str, str]]:
 
 
 def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topology) -> int:
-    """How long the last packet can be on its way: all delays, and all queues full before it."""
+    """Return how long the last packet can take: all delays, and all queues full before it."""
     forward, _ = directed(sender, entry.initial.pair, routing)
     longest = DRAIN_US
     for port in forward:
@@ -300,7 +303,7 @@ def _drain_us(entry: Entry, sender: SideName, routing: Routing, topology: Topolo
 
 
 def _queue_us(conditions: Conditions, mtu: int) -> int:
-    """The time that a full queue takes to pass, or as long as the patience lasts where it is a multiple of others."""
+    """Return the time that a full queue takes to drain; for a multiple of the BDP, one second and 100 frames."""
     queue, rate = conditions.queue, conditions.rate
     assert rate is not None
     if queue is None or queue.unit == "bdp":
@@ -310,7 +313,7 @@ def _queue_us(conditions: Conditions, mtu: int) -> int:
 
 
 class Ways:
-    """Paths and ideal rates of the flows of an entry, each computed once."""
+    """The paths and ideal rates of the flows of an entry, each computed once."""
 
     def __init__(self, topology: Topology, routing: Routing, manager: PathManager) -> None:
         self._topology, self._routing, self._manager = topology, routing, manager
@@ -319,7 +322,7 @@ class Ways:
     def paths_and_ideal(
         self, entry: Entry, transport: str, sender: SideName
     ) -> tuple[tuple[Path, ...], int | None]:
-        """The paths of a flow of an entry, and what the links allow it in bit/s (None: no limit)."""
+        """Return the paths of a flow of an entry, and the rate that the links allow it in bit/s (None: no limit)."""
         key = (entry.index, transport, sender)
         if key not in self._computed:
             pairs = self._manager.pairs(entry.initial) if transport == "mptcp" else [entry.initial.pair]
@@ -332,16 +335,16 @@ class Ways:
 
 
 def directed(sender: SideName, pair: Pair, routing: Routing) -> tuple[list[Port], list[Port]]:
-    """The ports left on the way from the sending to the receiving side, and back."""
+    """Return the ports left on the way from the sending to the receiving side, and back."""
     client, server = pair
     ways = routing.reach.round_trip(client, server)
-    assert ways is not None  # only usable pairs come here
+    assert ways is not None  # the caller passes usable pairs only
     there, back = ways
     return (back, there) if sender == "server" else (there, back)
 
 
 def paths_of(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: Routing) -> tuple[Path, ...]:
-    """The paths between pairs of addresses, as data take them from the sender."""
+    """Return the paths between pairs of addresses, in the direction of the data."""
     out: list[Path] = []
     taken: set[str] = set()
     for pair in pairs:
@@ -365,25 +368,25 @@ def paths_of(sender: SideName, pairs: list[Pair], backups: list[Pair], routing: 
 
 
 def _others(every: list[Port], one_way: list[Port]) -> tuple[str, ...]:
-    """The link directions beside those of one way."""
+    """Return the link directions beside those of one way."""
     return tuple(dict.fromkeys(port.out for port in every if port not in one_way))
 
 
 def spread(pair: Pair, routing: Routing) -> list[Port]:
-    """The ports that a packet may leave between a pair of interfaces, forth and back, whatever ECMP chooses."""
+    """Return the ports by which a packet may leave between two interfaces, both ways, for every choice of ECMP."""
     if not routing.reach.spreads:
         return []
     return [*routing.reach.spread(*pair), *routing.reach.spread(pair[1], pair[0])]
 
 
 def _path_name(ports: list[Port]) -> str:
-    """`h1-s1-h2`; the numbers of parallel links follow, `h1-h2#2`."""
+    """Return a path's name, `h1-s1-h2`; the numbers of parallel links follow, `h1-h2#2`."""
     nodes = "-".join([ports[0].node, *(port.far.node for port in ports)])
     return nodes + "".join(port.link.name.suffix for port in ports)
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """The name, or with a number where several pairs of addresses cross the same links."""
+    """Return the name, with a number if several pairs of addresses cross the same links."""
     number, unique = 1, name
     while unique in taken:
         number += 1
@@ -393,10 +396,10 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def ideal_bps(sender: SideName, pairs: list[Pair], routing: Routing, topology: Topology) -> int | None:
-    """The maximum flow through the links of the paths, in bit/s.
+    """Return the maximum flow through the links of the paths, in bit/s.
 
-    None when nothing limits it, or when a token bucket does: what it allows depends on what was sent before. Of the
-    links that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
+    None if nothing limits it, or if a token bucket does: its allowance depends on earlier traffic. Of the links
+    that ECMP may choose from, one subflow crosses one way, and several may cross all of them.
     """
     ports = {port.out: port for pair in pairs for port in directed(sender, pair, routing)[0]}
     if len(pairs) > 1 and routing.reach.spreads:

@@ -1,4 +1,4 @@
-"""Maximum flow (Edmonds and Karp 1972): what a set of paths can carry together, shared links counted once. Pure."""
+"""Maximum flow (Edmonds and Karp 1972): what a set of paths can carry together, with shared links counted once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Arc = tuple[str, str]
 
 
 def maximum_flow(capacities: Mapping[Arc, float], source: str, sink: str) -> float:
-    """The greatest flow from `source` to `sink` over arcs with these capacities; `inf` when nothing limits it."""
+    """Return the greatest flow from `source` to `sink` over arcs with these capacities; `inf` if nothing limits it."""
     residual: dict[str, dict[str, float]] = {source: {}, sink: {}}
     for (a, b), capacity in capacities.items():
         residual.setdefault(a, {})[b] = residual.get(a, {}).get(b, 0) + capacity
@@ -33,7 +33,7 @@ def maximum_flow(capacities: Mapping[Arc, float], source: str, sink: str) -> flo
 
 
 def _shortest(residual: Mapping[str, Mapping[str, float]], source: str, sink: str) -> list[str]:
-    """A path with the fewest arcs that has room left; empty when there is none."""
+    """Return a path with the fewest arcs among those with residual capacity; empty if there is none."""
     before: dict[str, str] = {source: source}
     waiting = deque([source])
     while waiting:

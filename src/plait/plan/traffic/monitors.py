@@ -1,4 +1,4 @@
-"""What a plan measures beyond the tables that every trial has: which interfaces, paths and counters. Pure."""
+"""The optional measurements of a plan: which interfaces, paths and counters."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from plait.scenario.fields.monitors import MonitorsSpec
 
 RING_MIB = 8
-"""Memory that the agent takes for each interface that is captured."""
+"""The agent's memory for each captured interface."""
 
 
 def monitors(net: Topology, flows: Iterable[Flow]) -> Monitors:
-    """The monitors of a plan. Names in the scenario were checked when it was read."""
+    """Return the monitors of a plan. The reader of the scenario has checked the names."""
     asked = net.scenario.monitors
     return Monitors(
         interfaces=_interfaces(asked, net),
@@ -40,7 +40,7 @@ def _interfaces(asked: MonitorsSpec, net: Topology) -> InterfaceMonitor | None:
 
 
 def _probes(asked: MonitorsSpec, flows: Iterable[Flow]) -> Iterator[Probe]:
-    """One probe for each pair of addresses, named after the first path that joins them."""
+    """Yield one probe for each pair of addresses, with the name of the first path between them."""
     if asked.ping is None:
         return
     seen: set[tuple[str, str, str]] = set()
@@ -60,7 +60,7 @@ def _probes(asked: MonitorsSpec, flows: Iterable[Flow]) -> Iterator[Probe]:
 
 
 def _captures(asked: MonitorsSpec, net: Topology) -> Iterator[Capture]:
-    """One capture for each interface, in the order of the scenario."""
+    """Yield one capture for each interface, in the order of the scenario."""
     if asked.capture is None:
         return
     seen: set[Port] = set()
@@ -77,7 +77,7 @@ def _captures(asked: MonitorsSpec, net: Topology) -> Iterator[Capture]:
 
 
 def _ports(name: str, net: Topology) -> list[Port]:
-    """The interfaces of a node, or the two of a link."""
+    """Return the interfaces of a node, or the two of a link."""
     if name in net.ports:
         return [port for port in net.ports[name] if not port.segment.second]
     return next(link.ports for link in net.wires if link.key == name)

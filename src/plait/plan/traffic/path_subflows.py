@@ -1,4 +1,4 @@
-"""Whether a subflow is opened on every path that a flow names."""
+"""Check that the path manager opens a subflow on every path that a flow names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manager: PathManager) -> None:
-    """Refuses paths on which nothing will be opened. Raises ScenarioError."""
+    """Refuse paths without a subflow. Raise ScenarioError."""
     mistakes = []
     for entry in entries:
         opened = manager.pairs(entry.initial) if entry.uses_mptcp else [entry.initial.pair]

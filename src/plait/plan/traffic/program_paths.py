@@ -1,7 +1,7 @@
-"""What is known beforehand of the connections that programs make: between which hosts, and over which paths. Pure.
+"""The possible connections of programs: between which hosts, and over which paths.
 
-Who will connect to whom, and to which address, only the programs know. So each host in which a program runs may
-connect to each other one, beginning on any pair of addresses: every interface gets the endpoint that it needs then.
+Only the programs know which connections they will make. So each host in which a program runs may connect to each
+other one, on any initial pair of addresses: every interface gets the endpoint that it then needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ProgramPairs:
-    """The hosts of a scenario in which programs run, each with each other."""
+    """All ordered pairs of the hosts in which programs run."""
 
     def __init__(self, topology: Topology, routing: Routing) -> None:
         scenario = topology.scenario
@@ -37,7 +37,7 @@ class ProgramPairs:
             (source, target): usable_pairs(topology, routing, source, target)
             for source, target in permutations(self._transports, 2)
         }
-        #: By ordered pairs of hosts, the pairs of their interfaces between which packets arrive.
+        #: By ordered pair of hosts, the usable pairs of their interfaces.
         self.pairs = {hosts: pairs for hosts, pairs in usable.items() if pairs}
 
     def _transport(self, source: str, target: str) -> str:
@@ -45,13 +45,13 @@ class ProgramPairs:
         return "mptcp" if both == {"mptcp"} else "tcp"
 
     def mptcp_initials(self) -> Iterator[InitialSubflow]:
-        """Every way in which an MPTCP connection between them can begin."""
+        """Yield every initial subflow that an MPTCP connection between them can have."""
         for (source, target), pairs in self.pairs.items():
             if self._transport(source, target) == "mptcp":
                 yield from (InitialSubflow(source, target, pair) for pair in pairs)
 
     def peers(self) -> Iterator[Peers]:
-        """The paths from each of them to each other one."""
+        """Yield the paths from each host to each other one."""
         for (source, target), pairs in self.pairs.items():
             yield Peers(
                 source=source,

@@ -1,4 +1,4 @@
-"""The programs of a plan. Pure."""
+"""The programs of a plan."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from plait.scenario.fields import programs as asked
 
 SYSTEM_CALL_NS = 1000
-"""Virtual time that a system call takes where programs run: one that polls without sleeping would stop the clock."""
+"""Virtual time of a system call in trials with programs; a program that polls without sleep would stop the clock."""
 ENVIRONMENT = {
     "HOME": "/root",
     "LANG": "C.UTF-8",
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
-"""Of every program, whoever runs plait."""
+"""The environment of every program, whoever runs plait."""
 PRIVATE = ("/tmp", "/run", "/var/tmp", "/mnt")  # noqa: S108 - names of the guest's folders, not files of this machine
-"""Folders that a guest has for itself, empty, in place of this machine's (`PRIVATE` of agent/src/program/root.rs)."""
+"""Empty folders of the guest in place of this machine's (`PRIVATE` of agent/src/program/root.rs)."""
 PATIENCE_US = 600_000_000
-"""How long a program may take that the trial waits for, unless the scenario has an `until`."""
+"""The time limit of a program that the trial waits for, unless the scenario has an `until`."""
 MEMORY_MIB, MEMORY_MIB_EACH = 256, 96
 """For the files that programs read and write, and for each program. Memory costs nothing until it is used."""
 
 
 def programs(scenario: Scenario) -> tuple[Program, ...]:
-    """The programs, with the same environment on every machine."""
+    """Return the programs, with the same environment on every machine."""
     return tuple(_program(scenario, spec, number) for number, spec in enumerate(scenario.programs))
 
 
@@ -89,7 +89,10 @@ def _ready(directory: str, spec: asked.ReadySpec | None) -> Ready | None:
 
 
 def host_names(net: Topology) -> tuple[HostName, ...]:
-    """Names for programs, if there are any: `h1`, its first address, and `h1-eth0`, `h1-eth1`, .., each its own."""
+    """Return names for programs, if there are any.
+
+    `h1` is its first address; `h1-eth0`, `h1-eth1`, .. have one address each.
+    """
     scenario = net.scenario
     if not scenario.programs:
         return ()
@@ -103,20 +106,20 @@ def host_names(net: Topology) -> tuple[HostName, ...]:
 
 
 def memory_mib(scenario: Scenario) -> int:
-    """What programs need beside what flows and nodes do, also those at a prompt, unless the scenario says."""
+    """Return the memory for programs beyond that of flows and nodes, also for those at a prompt."""
     if not scenario.programs and not scenario.pause:
         return 0
     return MEMORY_MIB + MEMORY_MIB_EACH * len(scenario.programs)
 
 
 def end_us(scenario: Scenario) -> int:
-    """When the last program that the trial waits for has had its time."""
+    """Return the time limit of the last program that the trial waits for."""
     awaited = [program for program in scenario.programs if program.until == "exit"]
     return max((program.at.us + PATIENCE_US for program in awaited), default=0)
 
 
 def system_call_ns(scenario: Scenario) -> int:
-    """The virtual cost of a system call."""
+    """Return the virtual cost of a system call."""
     if scenario.system_call is not None:
         return int(scenario.system_call)
     return SYSTEM_CALL_NS if scenario.programs else 0

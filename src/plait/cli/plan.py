@@ -42,7 +42,7 @@ def command(
     cases = {entry.name: entry for entry in expand(loaded)}
     name = case if case is not None else next(iter(cases))
     if name not in cases:
-        hint = nearest(name, cases) or f"it has: {', '.join(cases)}"[:2000]
+        hint = nearest(name, cases) or "omit --case for the first one"
         raise RequestError(f"--case {name}: the scenario has no such case; {hint}")
     planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
     plan = with_modules(planned, additions.modules_by_name())

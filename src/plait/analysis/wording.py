@@ -6,7 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from plait.analysis.model import CaseSummary
+    from plait.analysis.rows import CaseRows
 
 MISSING = "\N{EN DASH}"
 """Stands for what was not measured."""
@@ -106,6 +109,13 @@ def case_label(name: str, settings: Mapping[str, Any]) -> str:
         for key, value in settings.items()
     ]
     return ", ".join(parts) or name
+
+
+def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
+    """Return a label for each case by name: short where that is unique."""
+    short = {case.name: case_label(case.name, case.settings) for case in cases}
+    taken = list(short.values())
+    return {name: label if taken.count(label) == 1 else name for name, label in short.items()}
 
 
 def short_name(setting: str, parts: int = 1) -> str:

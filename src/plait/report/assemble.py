@@ -11,9 +11,7 @@ from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
-from plait.report.figures.csv_data import figure_data
-from plait.report.figures.draw import case_figures
-from plait.report.figures.files import static_figures
+from plait.report.figures.files import case_figures, figure_data, static_figures
 from plait.report.figures.selection import wanted
 from plait.report.page.page import page
 from plait.report.render.paper import PAGE_MM
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.analysis.model import Summary
-    from plait.report.figures.selection import Wanted
+    from plait.report.figures.kind import Wanted
     from plait.report.render.render import Drawing
     from plait.report.representatives import Representative
     from plait.results.read import StudyData

@@ -8,8 +8,7 @@ from plait.analysis.compare.factors import main_factor, other_settings
 from plait.analysis.metrics.catalogue import COMPARED, heading_of, mean, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import show
-from plait.analysis.wording import case_label, change, number_word, significant
-from plait.report.figures.cases import labels
+from plait.analysis.wording import case_label, change, labels, number_word, significant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

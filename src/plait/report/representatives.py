@@ -15,10 +15,10 @@ from plait.analysis.metrics.ideal import ideal_goodput_bps
 from plait.analysis.metrics.programs import with_connections, without_control
 from plait.analysis.metrics.trial import GREEDY
 from plait.analysis.series import TrialSeries, trial_series
+from plait.analysis.wording import labels
 from plait.dataset.trial import read_trial, trial_folder
 from plait.explain import explain_trial
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.report.figures.cases import labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,7 @@ from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import TOLD
 from plait.analysis.values import show, span, with_interval
-from plait.analysis.wording import MISSING, change, significant
-from plait.report.figures.cases import labels
+from plait.analysis.wording import MISSING, change, labels, significant
 from plait.report.headline import matched
 
 if TYPE_CHECKING:

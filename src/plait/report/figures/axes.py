@@ -83,6 +83,11 @@ def factors(cases: Sequence[HasSettings]) -> list[Factor]:
     return [replace(one, parts=_parts(one, found)) for one in found]
 
 
+def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | None:
+    """Return the factor of a setting; None for a setting that does not vary."""
+    return next((factor for factor in factors(cases) if factor.setting == setting), None)
+
+
 def steps(cases: Sequence[HasSettings]) -> list[Factor]:
     """Return the factors that are numbers with enough steps for an axis; most steps first, the compared one last."""
     compared = main_factor(cases)

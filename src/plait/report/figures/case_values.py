@@ -6,19 +6,21 @@ Where a study varies the transport, that is MPTCP over TCP; else, of MPTCP alone
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of
 from plait.analysis.wording import case_label, significant
 from plait.report.figures.axes import Factor, factors, label_without
+from plait.report.figures.kind import number
 from plait.report.headline import matched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import Summary
+    from plait.report.figures.kind import Content, TableRows
 
 
 @dataclass(frozen=True)
@@ -73,3 +75,32 @@ def _means(summary: Summary, metric: str) -> dict[str, float]:
         if stats is not None and stats.mean is not None:
             found[case.name] = stats.mean
     return found
+
+
+def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
+    """Return what stands at each case: the value, and the case's settings."""
+    settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
+    rows: list[list[Any]] = [["case", *settings, f"{metric}_ratio" if cells.compared else metric]]
+    for case in summary.cases:
+        if case.name in cells.values:
+            value = cells.values[case.name][0] * cells.divisor
+            rows.append([case.name, *(case.settings.get(name, "") for name in settings), number(value)])
+    return rows
+
+
+def trials_table(content: Content, metric: str, most: int | None = None) -> TableRows:
+    """Return every trial's value of each case, then its mean with the 95 % interval; of the first `most` cases."""
+    settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
+    rows: list[list[Any]] = [["case", *settings, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]]
+    for case, found in zip(content.rows[:most], content.cases[:most], strict=True):
+        head = [case.name, *(case.settings.get(name, "") for name in settings)]
+        rows += [
+            [*head, "trial", row.index, row.seed, number(value), "", ""]
+            for row in case.rows
+            if (value := row.metrics.get(metric)) is not None
+        ]
+        stats = found.metrics.get(metric)
+        if stats is not None and stats.mean is not None:
+            low, high = stats.ci95 or (None, None)
+            rows.append([*head, "mean", "", "", number(stats.mean), number(low), number(high)])
+    return rows

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics.catalogue import title_of
+from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
-from plait.analysis.wording import case_label
+from plait.analysis.wording import labels
+from plait.report.figures.case_values import trials_table
+from plait.report.figures.kind import FigureKind, Wanted
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -20,8 +23,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import CaseSummary
     from plait.analysis.published import Published
     from plait.analysis.rows import CaseRows
-
-Spec = dict[str, Any]
+    from plait.report.figures.kind import Content, Spec, TableRows
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ROW = 46
@@ -53,11 +55,44 @@ class _Look:
         return case_token(self.picks[case])
 
 
-def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
-    """Return a label for each case by name: short where that is unique."""
-    short = {case.name: case_label(case.name, case.settings) for case in cases}
-    taken = list(short.values())
-    return {name: label if taken.count(label) == 1 else name for name, label in short.items()}
+class Cases(FigureKind):
+    """A row for each case; every study has it, of each metric."""
+
+    name = "cases"
+
+    def selected(self, content: Content) -> list[Wanted]:
+        """Return one figure of each metric."""
+        return [Wanted(file, self.name, metric) for file, metric in content.measured()]
+
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+        """Return one panel; diamonds mark what was published."""
+        published = content.published if is_of_goodput(wanted.metric) else None
+        spec = cases_spec(content.rows, content.cases, wanted.metric, published)
+        return [spec] if spec is not None else []
+
+    def table(self, wanted: Wanted, content: Content) -> TableRows:
+        """Return every trial's value, and the means."""
+        return trials_table(content, wanted.metric, MOST_CASES)
+
+    def note(self, wanted: Wanted, content: Content) -> str:
+        """Return what the marks mean that the figure has."""
+        metrics = [case.metrics.get(wanted.metric) for case in content.cases]
+        note = "Each dot is a trial, the upright mark the mean"
+        if any(stats is not None and stats.ci95 is not None for stats in metrics):
+            note += ", the bar its 95 % interval"
+        if any(stats is not None and stats.n >= BOX for stats in metrics):
+            note += "; the box behind them reaches from quartile to quartile, with the median in it"
+        ideals = [case.metrics.get("ideal_goodput_bps") for case in content.cases]
+        if wanted.metric == "goodput_bps" and any(stats is not None and stats.n for stats in ideals):
+            note += "; the thin grey line is what the links allow"
+        if content.published.source and is_of_goodput(wanted.metric):
+            note += f"; diamonds are the published figures ({content.published.source})"
+        if len(content.cases) > MOST_CASES:
+            note += f"; the first {MOST_CASES} of {len(content.cases)} cases"
+        return f"{note}."
+
+
+CASES = Cases()
 
 
 def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
@@ -100,20 +135,9 @@ def cases_spec(
     return {
         "$schema": SCHEMA,
         "width": 520,
-        "height": (ROW if len(order) <= FEW_CASES else DENSE_ROW) * len(order),
+        "height": height_of(order),
         "encoding": {
-            "y": {
-                "type": "nominal",
-                "sort": order,
-                "scale": {"domain": order},
-                "axis": {
-                    "title": None,
-                    "labelLimit": 220,
-                    "labelColor": "@ink",
-                    "labelFontSize": 12,
-                    "grid": False,
-                },
-            },
+            "y": case_axis(order, label_limit=220, grid=False),
             "x": {
                 "type": "quantitative",
                 "scale": {"domain": [0, largest / divisor * 1.04], "nice": False},
@@ -129,6 +153,27 @@ def cases_spec(
             *([_published_layer(others, look)] if others else []),
         ],
     }
+
+
+def case_axis(order: Sequence[str], *, label_limit: int, grid: bool) -> Spec:
+    """Return the vertical axis with a row for each case, by label."""
+    return {
+        "type": "nominal",
+        "sort": list(order),
+        "scale": {"domain": list(order)},
+        "axis": {
+            "title": None,
+            "labelLimit": label_limit,
+            "labelColor": "@ink",
+            "labelFontSize": 12,
+            "grid": grid,
+        },
+    }
+
+
+def height_of(order: Sequence[str]) -> int:
+    """Return the height of a figure with a row for each case."""
+    return (ROW if len(order) <= FEW_CASES else DENSE_ROW) * len(order)
 
 
 def _published_layer(others: dict[str, float], look: _Look) -> Spec:

@@ -5,38 +5,65 @@ A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
 from plait.report.figures.ecdf import steps_spec
+from plait.report.figures.kind import FigureKind, Wanted, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.report.figures.kind import Content, Spec, TableRows
     from plait.report.representatives import Representative
-
-Spec = dict[str, Any]
 
 TITLES = {
     "message_delay": "Message delay",
     "request_latency": "Request latency",
     "udp_delay": "UDP delay",
 }
-FIGURES = {name: f"{name.replace('_', '-')}-distribution" for name in TITLES}
-"""By what is distributed, the name of the figure's file."""
 MOST = 6
 """More cases than colours cannot be told apart."""
 
 
-def delay_figures(shown: Sequence[Representative]) -> dict[str, Spec]:
-    """Return a figure for each kind of delay that was measured, by the name of its file."""
-    found = {}
-    for name, file in FIGURES.items():
-        having = [one for one in shown if name in one.distributions][:MOST]
-        if having:
-            found[file] = _spec(name, having)
-    return found
+class Delays(FigureKind):
+    """A line for each case; a study has it whose messages were recorded."""
+
+    name = "delays"
+
+    def selected(self, content: Content) -> list[Wanted]:
+        """Return a figure of each kind of delay that was measured."""
+        return [
+            Wanted(f"{delay.replace('_', '-')}-distribution", self.name, delay)
+            for delay in TITLES
+            if _having(delay, content)
+        ]
+
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+        """Return one panel."""
+        having = _having(wanted.metric, content)
+        return [_spec(wanted.metric, having)] if having else []
+
+    def table(self, wanted: Wanted, content: Content) -> TableRows:
+        """Return the points of every line."""
+        rows: TableRows = [["case", "trial", f"{wanted.metric}_us", "share"]]
+        for one in _having(wanted.metric, content):
+            points = one.distributions[wanted.metric]
+            rows += [[one.case, one.index, number(us), number(share)] for us, share in points]
+        return rows
+
+    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - one note serves all delays
+        """Return what a line means."""
+        note = "For each delay, the share of the messages that took at most so long, in the median trial of each case."
+        return note + (f" The first {MOST} cases." if len(content.shown) > MOST else "")
+
+
+DELAYS = Delays()
+
+
+def _having(delay: str, content: Content) -> list[Representative]:
+    return [one for one in content.shown if delay in one.distributions][:MOST]
 
 
 def _spec(name: str, shown: Sequence[Representative]) -> Spec:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
-from plait.report.figures.cases import DENSE_ROW, FEW_CASES, MOST_CASES, ROW, SCHEMA, labels
+from plait.analysis.wording import labels
+from plait.report.figures.cases import MOST_CASES, SCHEMA, case_axis, height_of
+from plait.report.figures.kind import FigureKind, Wanted, number
 from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
@@ -18,13 +20,49 @@ if TYPE_CHECKING:
     from plait.analysis.model import CaseSummary
     from plait.analysis.published import Published
     from plait.analysis.rows import CaseRows
+    from plait.report.figures.kind import Content, Spec, TableRows
 
-Spec = dict[str, Any]
 Values = list[dict[str, Any]]
 
 FIGURE = "goodput-by-group"
 APART = 0.36
 """How far from the middle of its row the first and the last group stand, in rows."""
+
+
+class Groups(FigureKind):
+    """A row for each case with each group of flows; a study has it whose flows form groups."""
+
+    name = "groups"
+
+    def selected(self, content: Content) -> list[Wanted]:
+        """Return the one figure of all groups."""
+        return [Wanted(FIGURE, self.name, "goodput_bps")] if groups_of(content.cases) else []
+
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:  # noqa: ARG002 - it has one metric
+        """Return one panel."""
+        spec = group_spec(content.rows, content.cases, content.published)
+        return [spec] if spec is not None else []
+
+    def table(self, wanted: Wanted, content: Content) -> TableRows:  # noqa: ARG002 - it has one metric
+        """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
+        settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
+        head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
+        given = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
+        rows: TableRows = [head]
+        for one in observations(content.rows, content.cases, content.published):
+            value = [number(one.get(name)) for name in ("goodput_bps", "low", "high")]
+            trial = [one.get(name, "") for name in ("trial", "seed")]
+            rows.append([one["case"], *given[one["case"]], one["group"], one["what"], *trial, *value])
+        return rows
+
+    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it has one metric
+        """Return what the marks mean."""
+        source = content.published.source
+        diamonds = f"; diamonds are the published figures ({source})" if source else ""
+        return f"Each dot is a trial, the upright mark the mean over the flows of a group{diamonds}."
+
+
+GROUPS = Groups()
 
 
 def group_spec(
@@ -49,21 +87,9 @@ def group_spec(
     return {
         "$schema": SCHEMA,
         "width": 520,
-        "height": (ROW if len(order) <= FEW_CASES else DENSE_ROW) * len(order),
+        "height": height_of(order),
         "encoding": {
-            "y": {
-                "field": "label",
-                "type": "nominal",
-                "sort": order,
-                "scale": {"domain": order},
-                "axis": {
-                    "title": None,
-                    "labelLimit": 260,
-                    "labelColor": "@ink",
-                    "labelFontSize": 12,
-                    "grid": True,
-                },
-            },
+            "y": {"field": "label", **case_axis(order, label_limit=260, grid=True)},
             "yOffset": {
                 "field": "place",
                 "type": "quantitative",
@@ -98,8 +124,8 @@ def observations(
     groups = groups_of(summaries)
     names = labels(summaries)
     for case, summary in zip(rows, summaries, strict=True):
-        for number, (group, metric) in enumerate(groups.items()):
-            place = APART * (2 * number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
+        for place_number, (group, metric) in enumerate(groups.items()):
+            place = APART * (2 * place_number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
             one = {"case": case.name, "label": names[case.name], "group": group, "place": place}
             for row in case.rows:
                 if (value := row.metrics.get(metric)) is not None:

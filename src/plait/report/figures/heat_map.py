@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from plait.report.figures.axes import factor_of, factors, steps
+from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.cases import SCHEMA
+from plait.report.figures.kind import FigureKind, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,8 +16,7 @@ if TYPE_CHECKING:
     from plait.analysis.model import Summary
     from plait.report.figures.axes import Factor
     from plait.report.figures.case_values import Cells
-
-Spec = dict[str, Any]
+    from plait.report.figures.kind import Content, Spec, TableRows
 
 MOST_CELLS = 400
 MOST_PANELS = 6
@@ -22,6 +25,67 @@ LABELLED = 150
 """In more cells numbers would not be readable."""
 EVEN = 1.02
 """A ratio nearer to 1 than this is drawn in the middle colour."""
+
+
+class HeatMap(FigureKind):
+    """A cell for each case; a study has it in which two things vary in steps."""
+
+    name = "heat-map"
+
+    def selected(self, content: Content) -> list[Wanted]:
+        """Return a figure of each metric that stands at the points of a grid."""
+        grids = [(file, metric, crossed(content, metric)) for file, metric in content.measured()]
+        return [
+            Wanted(f"{file}-heat-map", self.name, metric, grid[0].setting, grid[1].setting)
+            for file, metric, grid in grids
+            if grid is not None
+        ]
+
+    def completed(self, wanted: Wanted, content: Content) -> Wanted:
+        """Return the figure with both axes."""
+        grid = grid_of(factors(content.rows))
+        if grid is None:
+            return wanted
+        settings = [factor.setting for factor in grid]
+        x = wanted.x or next((setting for setting in settings if setting != wanted.y), None)
+        y = wanted.y or next((setting for setting in settings if setting != x), None)
+        return replace(wanted, x=x, y=y)
+
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+        """Return a panel for each further setting."""
+        x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
+        cells = _cells(wanted, content)
+        if cells is None or x is None or y is None:
+            return []
+        return heat_map(content.summary, cells, x, y)
+
+    def table(self, wanted: Wanted, content: Content) -> TableRows:
+        """Return what stands at each case."""
+        cells = _cells(wanted, content)
+        return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
+
+    def note(self, wanted: Wanted, content: Content) -> str:
+        """Return what a cell means."""
+        cells = _cells(wanted, content)
+        if cells is not None and cells.compared:
+            return "Each cell is the ratio of two means over trials with the same seed: 1 is as much."
+        return "Each cell is the mean over its trials."
+
+
+HEAT_MAP = HeatMap()
+
+
+def _cells(wanted: Wanted, content: Content) -> Cells | None:
+    x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
+    if x is None or y is None:
+        return None
+    return cells_of(content.summary, wanted.metric, (x, y), plain=wanted.plain)
+
+
+def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
+    """Return the two factors of a grid at whose points `metric` was measured; None without such a grid."""
+    grid = grid_of(steps(content.rows))
+    return grid if grid is not None and cells_of(content.summary, metric, grid) is not None else None
 
 
 def grid_of(found: Sequence[Factor]) -> tuple[Factor, Factor] | None:

@@ -5,12 +5,14 @@ A case stands in every panel, each time at what it sets there, so that one sees 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plait.report.figures.axes import factors, steps
-from plait.report.figures.case_values import cells_of
+from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.cases import SCHEMA
-from plait.report.figures.sweep import LOGARITHMIC
+from plait.report.figures.heat_map import crossed
+from plait.report.figures.kind import FigureKind, Wanted
+from plait.report.figures.sweep import LOGARITHMIC, sweep_of
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -20,13 +22,51 @@ if TYPE_CHECKING:
     from plait.analysis.model import Summary
     from plait.report.figures.axes import Factor
     from plait.report.figures.case_values import Cells
-
-Spec = dict[str, Any]
+    from plait.report.figures.kind import Content, Spec, TableRows
 
 MOST_PANELS = 6
 MOST_KINDS = 6
 """More kinds of points cannot be told apart."""
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
+
+
+class Scatter(FigureKind):
+    """Points in a panel for each thing that varies; a study has it whose cases fill a space without forming a grid."""
+
+    name = "scatter"
+
+    def selected(self, content: Content) -> list[Wanted]:
+        """Return a figure of each metric that neither a heat map nor lines show."""
+        if sweep_of(content.rows) is not None or len(axes_of(content.rows)) < 2:
+            return []
+        return [
+            Wanted(f"{file}-scatter", self.name, metric)
+            for file, metric in content.measured()
+            if crossed(content, metric) is None and points_of(content.summary, metric) is not None
+        ]
+
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+        """Return a panel for each thing that varies."""
+        cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
+        return scatter(content.summary, cells, axes_of(content.cases, wanted.x)) if cells is not None else []
+
+    def table(self, wanted: Wanted, content: Content) -> TableRows:
+        """Return what stands at each case."""
+        cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
+        return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
+
+    def note(self, wanted: Wanted, content: Content) -> str:
+        """Return what a point means."""
+        cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
+        if cells is not None and cells.compared:
+            return (
+                "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each "
+                "thing that varies: 1 is as much."
+            )
+        return "Each point is a case, the mean over its trials; it stands in the panel of each thing that varies."
+
+
+SCATTER = Scatter()
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:

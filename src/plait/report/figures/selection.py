@@ -10,30 +10,34 @@ completion times, repeated   their distribution over trials, too
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from plait.analysis.metrics.catalogue import COMPARED, primary_metric
-from plait.report.figures.axes import factors, steps
-from plait.report.figures.case_values import cells_of
-from plait.report.figures.ecdf import distributed
-from plait.report.figures.groups import FIGURE, groups_of
-from plait.report.figures.heat_map import grid_of
-from plait.report.figures.scatter import axes_of, points_of
-from plait.report.figures.sweep import sweep_of
+from plait.report.figures.cases import CASES
+from plait.report.figures.delay import DELAYS
+from plait.report.figures.ecdf import DISTRIBUTION
+from plait.report.figures.groups import GROUPS
+from plait.report.figures.heat_map import HEAT_MAP
+from plait.report.figures.kind import Content, FigureKind, KindName, Wanted
+from plait.report.figures.over_time import OVER_TIME
+from plait.report.figures.scatter import SCATTER
+from plait.report.figures.sweep import LINES, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.model import Summary
-    from plait.analysis.rows import CaseRows
+    from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
-Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups"]
-DISTRIBUTED = ("completion_s", "page_load_s")
-MOST_FACETS = 6
+BY_CASE: tuple[FigureKind, ...] = (GROUPS, HEAT_MAP, LINES, SCATTER, CASES, DISTRIBUTION)
+"""The kinds that follow from what varies, in the order in which figures of one metric stand."""
+OF_TRIALS: tuple[FigureKind, ...] = (DELAYS, OVER_TIME)
+"""The kinds that show single trials; every study has them."""
+KINDS = {kind.name: kind for kind in (*BY_CASE, *OF_TRIALS)}
 
 
 class Asked(BaseModel):
@@ -42,7 +46,7 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: str
-    kind: Kind | None = None
+    kind: KindName | None = None
     metric: str | None = None
     x: str | None = None
     y: str | None = None
@@ -52,42 +56,26 @@ class Asked(BaseModel):
     width: Literal["column", "page"] = "page"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """One figure: the name of its files, and what it shows."""
-
-    name: str
-    kind: Kind
-    metric: str
-    x: str | None = None
-    """The settings along the axes, by their full names."""
-    y: str | None = None
-    facets: str | None = None
-    only: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    caption: str = ""
-    column: bool = False
-    """Its files are as wide as a column of a paper."""
-    plain: bool = False
-    """A heat map of the metric itself, not of its ratio to the case compared with."""
-
-    def shows(self, settings: dict[str, Any]) -> bool:
-        """Return whether a case with these settings is part of it."""
-        return all(str(settings.get(name)) in values for name, values in self.only)
+def content_of(study: StudyData, summary: Summary, shown: Sequence[Representative] = ()) -> Content:
+    """Return what the figures of a study can show."""
+    return Content(study.cases, summary, tuple(shown), study.published)
 
 
 def wanted(study: StudyData, summary: Summary) -> list[Wanted]:
     """Return the figures of cases in the order in which they are shown."""
+    content = content_of(study, summary)
     asked = asked_for(study)
     if asked:
-        return [_resolved(one, study, summary) for one in asked]
-    grouped = groups_of(summary.cases)
-    found = [Wanted(FIGURE, "groups", "goodput_bps")] if grouped else []
-    metrics = [
-        (record.figure, metric) for metric, record in COMPARED.items() if _measured(study.cases, metric)
-    ]
-    for name, metric in sorted(metrics, key=lambda entry: entry[1] != primary_metric(summary)):
-        found += _chosen(name, metric, study.cases, summary)
-    return found
+        return [_resolved(one, content) for one in asked]
+    groups = GROUPS.selected(content)
+    ranks = {metric: rank for rank, (_, metric) in enumerate(content.measured())}
+    others = [figure for kind in BY_CASE if kind is not GROUPS for figure in kind.selected(content)]
+    return [*groups, *sorted(others, key=lambda figure: ranks[figure.metric])]
+
+
+def of_trials(content: Content) -> list[Wanted]:
+    """Return the figures that show single trials."""
+    return [figure for kind in OF_TRIALS for figure in kind.selected(content)]
 
 
 def asked_for(study: StudyData) -> list[Asked]:
@@ -100,65 +88,33 @@ def asked_for(study: StudyData) -> list[Asked]:
         return []  # a later version's figures: those that follow from what varies are right, too
 
 
-def _chosen(name: str, metric: str, cases: Sequence[CaseRows], summary: Summary) -> list[Wanted]:
-    found = []
-    steep = steps(cases)
-    grid = grid_of(steep)
-    if grid is not None and cells_of(summary, metric, grid) is not None:
-        x, y = grid
-        found.append(Wanted(f"{name}-heat-map", "heat-map", metric, x.setting, y.setting))
-        if y.steps <= MOST_FACETS:
-            found.append(Wanted(f"{name}-sweep", "line", metric, x.setting, facets=y.setting))
-    elif (sweep := sweep_of(cases)) is not None:
-        found.append(Wanted(f"{name}-sweep", "line", metric, sweep.setting))
-    elif len(axes_of(cases)) > 1 and points_of(summary, metric) is not None:
-        found.append(Wanted(f"{name}-scatter", "scatter", metric))
-    found.append(Wanted(name, "cases", metric))
-    if metric in DISTRIBUTED and distributed(cases, metric):
-        found.append(Wanted(f"{name}-distribution", "distribution", metric))
-    return found
-
-
-def _resolved(asked: Asked, study: StudyData, summary: Summary) -> Wanted:
+def _resolved(asked: Asked, content: Content) -> Wanted:
     """Return what was asked for with full names, and what it leaves open filled in from what varies."""
-    known = list(dict.fromkeys(key for case in study.cases for key in case.settings))
+    names = list(dict.fromkeys(key for case in content.rows for key in case.settings))
 
     def full(name: str | None) -> str | None:
-        ends = [key for key in known if key == name or key.endswith(f".{name}")]
-        return name if name in known else ends[0] if len(ends) == 1 else None
+        ends = [key for key in names if key == name or key.endswith(f".{name}")]
+        return name if name in names else ends[0] if len(ends) == 1 else None
 
-    only = tuple(
-        (full(name) or name, tuple(str(one) for one in (value if isinstance(value, list) else [value])))
-        for name, value in asked.only.items()
-    )
-    part = Wanted(asked.name, asked.kind or "cases", asked.metric or primary_metric(summary), only=only)
-    cases = [case for case in study.cases if part.shows(case.settings)]
-    x, y, kind = full(asked.x), full(asked.y), asked.kind
-    grid = grid_of(factors(cases))
-    if kind is None:
-        sweeps = sweep_of(cases, x) is not None or asked.facets is not None
-        kind = "heat-map" if y is not None else "line" if sweeps else "cases"
-    if kind == "heat-map" and grid is not None:
-        rest = [one.setting for one in grid]
-        x = x or next((one for one in rest if one != y), None)
-        y = y or next((one for one in rest if one != x), None)
-    elif kind == "line" and x is None:
-        sweep = sweep_of(cases)
-        left = [one.setting for one in steps(cases) if one.setting != full(asked.facets)]
-        x = sweep.setting if sweep is not None and asked.facets is None else next(iter(left), None)
-    return Wanted(
+    figure = Wanted(
         asked.name,
-        kind,
-        asked.metric or ("goodput" if kind == "over-time" else primary_metric(summary)),
-        x,
-        y,
+        asked.kind or "cases",
+        asked.metric or ("goodput" if asked.kind == "over-time" else primary_metric(content.summary)),
+        full(asked.x),
+        full(asked.y),
         full(asked.facets),
-        only,
+        tuple((full(name) or name, _texts(value)) for name, value in asked.only.items()),
         asked.caption,
         column=asked.width == "column",
         plain=asked.metric is not None and asked.metric not in COMPARED,
     )
+    part = content.part(figure)
+    if asked.kind is None:
+        sweeps = sweep_of(part.rows, figure.x) is not None or asked.facets is not None
+        kind: KindName = "heat-map" if figure.y is not None else "line" if sweeps else "cases"
+        figure = replace(figure, kind=kind)
+    return KINDS[figure.kind].completed(figure, part)
 
 
-def _measured(cases: Sequence[CaseRows], metric: str) -> bool:
-    return any(row.metrics.get(metric) is not None for case in cases for row in case.rows)
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(one) for one in (value if isinstance(value, list) else [value]))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
-from plait.report.figures.axes import Factor, factors, label_without, steps
+from plait.report.figures.axes import Factor, factor_of, factors, label_without, steps
+from plait.report.figures.case_values import trials_table
 from plait.report.figures.cases import SCHEMA
+from plait.report.figures.heat_map import crossed
+from plait.report.figures.kind import FigureKind, Wanted
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -16,10 +19,10 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import CaseSummary
     from plait.analysis.rows import CaseRows
-
-Spec = dict[str, Any]
+    from plait.report.figures.kind import Content, Spec, TableRows
 
 MOST_LINES = 6
+MOST_FACETS = 6
 LOGARITHMIC = 30
 """From this ratio of greatest to least value on, the axis is logarithmic."""
 
@@ -46,6 +49,74 @@ class Scale:
     order: tuple[str, ...]
     lowest: float | None = None
     """The least value, where values are so far apart that equal ratios, not equal differences, should look alike."""
+
+
+class Lines(FigureKind):
+    """Lines over one thing; a study has it in which one thing varies in steps, or two in a grid."""
+
+    name = "line"
+
+    def selected(self, content: Content) -> list[Wanted]:
+        """Return a figure of each metric; of a grid with a panel for each step of its shorter side, if they are few."""
+        sweep = sweep_of(content.rows)
+        wanted = []
+        for file, metric in content.measured():
+            grid = crossed(content, metric)
+            name = f"{file}-sweep"
+            if grid is not None and grid[1].steps <= MOST_FACETS:
+                wanted.append(Wanted(name, self.name, metric, grid[0].setting, facets=grid[1].setting))
+            elif grid is None and sweep is not None:
+                wanted.append(Wanted(name, self.name, metric, sweep.setting))
+        return wanted
+
+    def completed(self, wanted: Wanted, content: Content) -> Wanted:
+        """Return the figure with its horizontal axis."""
+        if wanted.x is not None:
+            return wanted
+        sweep = sweep_of(content.rows)
+        if sweep is not None and wanted.facets is None:
+            return replace(wanted, x=sweep.setting)
+        left = [factor.setting for factor in steps(content.rows) if factor.setting != wanted.facets]
+        return replace(wanted, x=next(iter(left), None))
+
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+        """Return one panel; with facets, one for each value of another setting, on the same scales."""
+        facets = factor_of(content.rows, wanted.facets)
+        if facets is None:
+            sweep = sweep_of(content.rows, wanted.x)
+            spec = (
+                sweep_spec(content.rows, content.cases, wanted.metric, sweep) if sweep is not None else None
+            )
+            return [spec] if spec is not None else []
+        groups = []
+        for value in facets.order[:MOST_FACETS]:
+            names = {
+                case.name for case, text in zip(content.rows, facets.texts, strict=True) if text == value
+            }
+            rows = [case for case in content.rows if case.name in names]
+            sweep = sweep_of(rows, wanted.x)
+            if sweep is not None:
+                groups.append((value, rows, [case for case in content.cases if case.name in names], sweep))
+        shared = scale(content.rows, wanted.metric, [sweep for *_, sweep in groups])
+        if shared is None:
+            return []
+        panels = []
+        for value, rows, cases, sweep in groups:
+            spec = sweep_spec(rows, cases, wanted.metric, sweep, shared, width=240)
+            if spec is not None:
+                panels.append({**spec, "title": f"{facets.name} {value} {facets.unit}".rstrip()})
+        return panels
+
+    def table(self, wanted: Wanted, content: Content) -> TableRows:
+        """Return every trial's value, and the means."""
+        return trials_table(content, wanted.metric)
+
+    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it is always the same
+        """Return what the marks mean."""
+        return "Each dot is a trial, lines join the means, upright bars are 95 % intervals."
+
+
+LINES = Lines()
 
 
 def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:

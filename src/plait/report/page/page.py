@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from plait.analysis.gaps import noted, part
-from plait.report.figures.delay import delay_figures
-from plait.report.figures.draw import case_figures
+from plait.report.figures.files import case_figures, delay_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page import case_tables, matrix, sections, split_table
 from plait.report.page.calibration import calibration
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.figures.draw import CaseFigure
+    from plait.report.figures.files import Figure
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
@@ -60,15 +59,13 @@ class Page:
 def page(study: StudyData, summary: Summary, shown: Sequence[Representative], script: str) -> str:
     """Return the whole page; `script` is the JavaScript of the charts' library."""
     cases = part("figures of cases", lambda: case_figures(study, summary, shown), {})
-    delays = part("figures of delays", lambda: delay_figures(shown), {})
+    delays = part("figures of delays", lambda: delay_figures(study, summary, shown), {})
     charts, over_time_figures = part("figures over time", lambda: over_time(shown), ("", {}))
     about = study.about
     makers: dict[str, Callable[[], Markup | str]] = {
         "result": lambda: sections.result(headline(summary, path_counts(summary)), sentences(summary)),
-        "network and cases": lambda: _side_by_side(
-            network(shown), by_case(list(cases.values()), summary, study.published.source), cases
-        ),
-        "delays": lambda: sections.delays(list(delays), len(shown)),
+        "network and cases": lambda: _side_by_side(network(shown), by_case(list(cases.values())), cases),
+        "delays": lambda: sections.delays(list(delays.values())),
         "over time": lambda: charts,
         "table": lambda: case_tables.cases(rows(summary)),
         "matrix": lambda: matrix.section(summary),
@@ -82,7 +79,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
     }
     made = {name: part(f"section {name} of the page", make, "") for name, make in makers.items()}
     made["cautions"] = makers["cautions"]()  # with what the others could not say
-    figures = {name: _fluid(spec) for name, spec in (_specs(cases) | delays | over_time_figures).items()}
+    figures = {name: _fluid(spec) for name, spec in (_specs({**cases, **delays}) | over_time_figures).items()}
     assets = files("plait.report") / "assets"
     view = Page(
         title=about.heading,
@@ -109,7 +106,7 @@ def _fluid(spec: Spec) -> Spec:
 
 
 def _side_by_side(
-    network: Markup | str, by_case: Markup | str, figures: Mapping[str, CaseFigure]
+    network: Markup | str, by_case: Markup | str, figures: Mapping[str, Figure]
 ) -> Markup | str:
     """Return the network and the figures of cases beside each other, or above where those need the whole width."""
     wide = len(figures) > 2 or any(len(figure.panels) > 1 for figure in figures.values())
@@ -118,7 +115,7 @@ def _side_by_side(
     return Markup('<div class="pair">{}{}</div>').format(network, by_case)
 
 
-def _specs(figures: Mapping[str, CaseFigure]) -> dict[str, Spec]:
+def _specs(figures: Mapping[str, Figure]) -> dict[str, Spec]:
     """Return the panels of figures by the names of the places into which they are drawn."""
     return {
         panel_name(name, number): panel

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from plait.analysis.failures import failed_alike
 from plait.analysis.wording import capital, number_word
 from plait.cautions import LOUD
-from plait.report.figures.delay import MOST as MOST_LINES
 from plait.report.page.template import fill
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
     from plait.cautions import Caution
     from plait.dataset.study_file import StudyFile
+    from plait.report.figures.files import Figure
     from plait.report.headline import Phrase
     from plait.results.read import StudyData
 
@@ -124,13 +124,11 @@ def result(phrases: Sequence[Phrase], sentences: Sequence[str]) -> Markup:
     return fill("result", Result(tuple(phrases), tuple(sentences)))
 
 
-def delays(names: Sequence[str], cases: int) -> Markup | str:
+def delays(figures: Sequence[Figure]) -> Markup | str:
     """Return the section with the distributions of delays, when messages were recorded."""
-    if not names:
+    if not figures:
         return ""
-    note = "For each delay, the share of the messages that took at most so long, in the median trial of each case."
-    note += f" The first {MOST_LINES} cases." if cases > MOST_LINES else ""
-    return fill("delays", Delays(note, tuple(names)))
+    return fill("delays", Delays(figures[0].note, tuple(figure.wanted.name for figure in figures)))
 
 
 def cautions(noted: Sequence[Caution]) -> Markup | str:

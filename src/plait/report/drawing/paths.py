@@ -1,0 +1,49 @@
+"""The paths that a drawing of the network colours, and which case it draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.analysis.wording import micros, plain, rate
+from plait.report.drawing.layout import distinct_paths
+from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.network import DrawnPath
+from plait.report.render.theme import PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plait.report.representatives import Representative
+
+
+def most_paths(shown: Sequence[Representative]) -> Representative | None:
+    """Return the representative whose flows use most paths: its drawing shows those of the others too."""
+    return max(shown, key=lambda one: len(distinct_paths(one.plan)), default=None)
+
+
+def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[DrawnPath]:
+    """Return the paths of a plan in the colours that their subflows have in the charts."""
+    by_path = {series.path: series.colour for series in one.series.subflows}
+    several = len(one.plan.flows) > 1
+    found = []
+    for number, (_, path) in enumerate(distinct_paths(one.plan)):
+        # With several flows the colours of the charts tell flows apart, and paths have none of their own.
+        token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
+        facts = [
+            plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
+            f"base RTT {plain(micros(path.base_rtt_us))}",
+        ]
+        found.append(
+            DrawnPath(
+                directions=path.forward,
+                colour=colours[token],
+                label=path.name,
+                facts=", ".join(fact for fact in facts if fact),
+            )
+        )
+    return found
+
+
+def links_differ(shown: Sequence[Representative]) -> bool:
+    """Return whether the links are not the same in all cases: then the drawing is that of one case."""
+    return len({tuple(link_label(link) for link in one.plan.links) for one in shown}) > 1

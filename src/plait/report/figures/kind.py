@@ -1,0 +1,120 @@
+"""What a kind of figure is: when a report has it, its panels, its data as a table, and the note above it.
+
+Each kind is one object in a file of its own; `selection` lists them, and all else iterates over them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from plait.analysis.metrics.catalogue import COMPARED, primary_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import CaseSummary, Summary
+    from plait.analysis.published import Published
+    from plait.analysis.rows import CaseRows
+    from plait.report.representatives import Representative
+
+Spec = dict[str, Any]
+"""A Vega-Lite specification whose colours are tokens, see `plait.report.render.theme`."""
+TableRows = list[list[Any]]
+KindName = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups", "delays"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One figure: the name of its files, and what it shows."""
+
+    name: str
+    kind: KindName
+    metric: str
+    x: str | None = None
+    """The settings along the axes, by their full names."""
+    y: str | None = None
+    facets: str | None = None
+    only: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    caption: str = ""
+    column: bool = False
+    """Its files are as wide as a column of a paper."""
+    plain: bool = False
+    """A heat map of the metric itself, not of its ratio to the case compared with."""
+
+    def shows(self, settings: dict[str, Any]) -> bool:
+        """Return whether a case with these settings is part of it."""
+        return all(str(settings.get(name)) in values for name, values in self.only)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The cases that figures show, and what is known of them."""
+
+    rows: tuple[CaseRows, ...]
+    summary: Summary
+    shown: tuple[Representative, ...]
+    """The trials that stand for their cases in figures over time."""
+    published: Published
+
+    @property
+    def cases(self) -> Sequence[CaseSummary]:
+        """The summaries of the cases."""
+        return self.summary.cases
+
+    def measured(self) -> list[tuple[str, str]]:
+        """Return file name and name of each compared metric that any trial has, the primary metric first."""
+        metrics = [name for name in COMPARED if self.has(name)]
+        primary = primary_metric(self.summary)
+        return [(COMPARED[name].figure, name) for name in sorted(metrics, key=lambda name: name != primary)]
+
+    def has(self, metric: str) -> bool:
+        """Return whether any trial has the metric."""
+        return any(row.metrics.get(metric) is not None for case in self.rows for row in case.rows)
+
+    def part(self, wanted: Wanted) -> Content:
+        """Return the cases that a figure shows."""
+        rows = tuple(case for case in self.rows if wanted.shows(case.settings))
+        names = {case.name for case in rows}
+        cases = tuple(case for case in self.summary.cases if case.name in names)
+        compared = tuple(one for one in self.summary.comparisons if {one.case, one.baseline} <= names)
+        summary = self.summary.model_copy(update={"cases": cases, "comparisons": compared})
+        return Content(rows, summary, tuple(one for one in self.shown if one.case in names), self.published)
+
+
+class FigureKind(ABC):
+    """One kind of figure."""
+
+    name: KindName
+    has_own_colours = False
+    """Each panel has its own key of colours."""
+
+    def selected(self, content: Content) -> list[Wanted]:  # noqa: ARG002 - of a kind that only scenarios ask for
+        """Return the figures of this kind that follow from what varies."""
+        return []
+
+    def completed(self, wanted: Wanted, content: Content) -> Wanted:  # noqa: ARG002 - nothing is left open
+        """Return a figure that a scenario asks for, with what it leaves open filled in from what varies."""
+        return wanted
+
+    def heading(self, wanted: Wanted) -> str:
+        """Return the metric to name above the figure; nothing where its panels have titles."""
+        return wanted.metric
+
+    @abstractmethod
+    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+        """Return the panels, left to right; none when nothing was measured."""
+
+    @abstractmethod
+    def table(self, wanted: Wanted, content: Content) -> TableRows:
+        """Return the data behind the figure in base units, one observation a row, below a row of names."""
+
+    @abstractmethod
+    def note(self, wanted: Wanted, content: Content) -> str:
+        """Return what the marks of the figure mean."""
+
+
+def number(value: float | None) -> str:
+    """Return a number for data with nine digits, more than any of them is known to; nothing when there is none."""
+    return "" if value is None else f"{value:.9g}"

@@ -1,0 +1,289 @@
+"""The charts over time of one trial: goodput stacked by subflow, round-trip time, window, and queues of links.
+
+A figure is a Vega-Lite specification (a JSON value) whose colours are tokens, see `plait.report.render.theme`. Data are
+columns of numbers (`s0`, `s1`, .. one per series), so that no name of the user's is ever part of a formula.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.wording import significant
+from plait.report.render.theme import path_token
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.series import Points, TrialSeries
+
+Spec = dict[str, Any]
+
+HEIGHT = 120
+CLIP = 1.25
+"""Goodput is drawn up to so many times what the links allow."""
+MOST_NAMED = 12
+"""Marks with words in one chart; more would hide what they explain."""
+_SYMBOLS: dict[bool, Spec] = {
+    True: {"symbolType": "square", "symbolStrokeWidth": 0},
+    False: {"symbolType": "stroke"},
+}
+KINDS = ("goodput", "rtt", "cwnd", "queue")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series as it is drawn: its label, colour token, whether it is dashed, and points in the unit shown."""
+
+    label: str
+    colour: str
+    dashed: bool
+    points: Points
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What several charts share, so that they can be compared: the length of the time axis, and units and tops."""
+
+    seconds: float
+    goodput_divisor: float
+    goodput_unit: str
+    tops: dict[str, float]
+    """By kind, the largest value on the axis, in the unit shown."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One case over time: its label, its series, and the goodput that the links allow (None: no limit)."""
+
+    label: str
+    series: TrialSeries
+    ideal_bps: float | None
+
+
+def frame_of(panels: Sequence[Panel]) -> Frame:
+    """Return the frame that holds all panels."""
+    peak = max(
+        [_stack_peak(panel) for panel in panels] + [panel.ideal_bps or 0.0 for panel in panels], default=0.0
+    )
+    divisor, unit = next(
+        ((f, u) for f, u in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")) if peak >= f), (1.0, "bit/s")
+    )
+    tops = {"goodput": peak / divisor}
+    for kind in ("rtt", "cwnd", "queue"):
+        tops[kind] = max(
+            (value for panel in panels for line in lines(panel, kind) for _, value in line.points),
+            default=0.0,
+        )
+    seconds = max((panel.series.duration_s for panel in panels), default=0.0)
+    ideals = [panel.ideal_bps / divisor for panel in panels if panel.ideal_bps is not None]
+    if len(ideals) == len(panels) and ideals:
+        # Data that waited for a lost segment arrive in bursts far above the links' rate: they leave the chart.
+        tops["goodput"] = min(tops["goodput"], CLIP * max(ideals))
+    # Above the stack there is room for the label of what the links allow.
+    room = {kind: top * (1.2 if kind == "goodput" else 1.05) or 1.0 for kind, top in tops.items()}
+    return Frame(seconds, divisor, unit, room)
+
+
+def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
+    """Return the lines of one kind of chart, in the unit in which it is shown."""
+    if kind == "queue":
+        return _queue_lines(panel)
+    scale = {"goodput": 1 / divisor, "rtt": 1e-3, "cwnd": 1.0}[kind]
+    found = []
+    for subflow in panel.series.subflows:
+        points = {"goodput": subflow.goodput_bps, "rtt": subflow.rtt_us, "cwnd": subflow.cwnd_segments}[kind]
+        scaled = tuple((t, value * scale) for t, value in points)
+        found.append(Line(subflow.label, path_token(subflow.colour), False, scaled))
+    return found
+
+
+def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bool = False) -> Spec | None:
+    """Return one chart of one case; None when nothing of that kind was measured."""
+    drawn = [line for line in lines(panel, kind, frame.goodput_divisor) if line.points]
+    if not drawn:
+        return None
+    title = {
+        "goodput": f"Goodput, {frame.goodput_unit}",
+        "rtt": "Round-trip time, ms",
+        "cwnd": "Congestion window, segments",
+        "queue": "Queue, kB",
+    }[kind]
+    layers = [_rule_layer(drawn), _shape_layer(drawn, kind, frame.tops[kind], legend=legend)]
+    if panel.series.marks:
+        layers.append(_marks_layer(panel.series.marks, named=kind == "goodput"))
+    if kind == "goodput" and panel.ideal_bps is not None:
+        layers.append(_ideal_layer(panel.ideal_bps / frame.goodput_divisor, frame))
+    return {
+        "title": title,
+        "width": width,
+        "height": HEIGHT,
+        "data": _data(drawn, panel.series.duration_s if kind == "goodput" else None),
+        "encoding": {
+            "x": {
+                "field": "t",
+                "type": "quantitative",
+                "scale": {"domain": [0, frame.seconds], "nice": False},
+                "axis": {
+                    "title": None,
+                    "tickCount": 6,
+                    "labelExpr": "datum.label + ' s'",
+                    "labelFlush": True,
+                },
+            }
+        },
+        "layer": layers,
+        "resolve": {"scale": {"color": "independent"}},
+    }
+
+
+def _queue_lines(panel: Panel) -> list[Line]:
+    """Return a line per queue, in the colour of its path; a further queue of the same path is dashed."""
+    found: list[Line] = []
+    taken: set[str] = set()
+    for number, queue in enumerate(panel.series.queues):
+        colour = path_token(queue.colour if queue.colour is not None else number)
+        points = tuple((t, value / 1e3) for t, value in queue.queue_bytes)
+        found.append(
+            Line(queue.label.replace("->", " \N{RIGHTWARDS ARROW} "), colour, colour in taken, points)
+        )
+        taken.add(colour)
+    return found
+
+
+def _stack_peak(panel: Panel) -> float:
+    totals: dict[float, float] = {}
+    for subflow in panel.series.subflows:
+        for t, value in subflow.goodput_bps:
+            totals[t] = totals.get(t, 0.0) + value
+    return max(totals.values(), default=0.0)
+
+
+def _data(drawn: Sequence[Line], end_s: float | None) -> Spec:
+    """Return the lines as CSV columns over the union of their times; the last bin is closed by a row at its end."""
+    columns = [dict(line.points) for line in drawn]
+    times = sorted({t for column in columns for t in column})
+    rows = ["t," + ",".join(f"s{number}" for number in range(len(drawn)))]
+    rows += [",".join([_number(t), *(_number(column.get(t)) for column in columns)]) for t in times]
+    if end_s is not None and times:
+        last = [_number(column.get(times[-1])) for column in columns]
+        rows.append(",".join([_number(end_s), *last]))
+    parse = {"t": "number"} | {f"s{number}": "number" for number in range(len(drawn))}
+    return {"values": "\n".join(rows), "format": {"type": "csv", "parse": parse}}
+
+
+def _number(value: float | None) -> str:
+    """Return a number for CSV with no more digits than can be seen; nothing when there is no value."""
+    return "" if value is None else f"{value:.5g}"
+
+
+def _shape_layer(drawn: Sequence[Line], kind: str, top: float, *, legend: bool) -> Spec:
+    """Return the lines, or for goodput the stack of areas."""
+    keys = [f"s{number}" for number in range(len(drawn))]
+    names = json.dumps(dict(zip(keys, [line.label for line in drawn], strict=True)))
+    colour: dict[str, Any] = {
+        "field": "k",
+        "type": "nominal",
+        "sort": keys,
+        "scale": {"domain": keys, "range": [line.colour for line in drawn]},
+        "legend": {"labelExpr": f"({names})[datum.label]"} | _SYMBOLS[kind == "goodput"] if legend else None,
+    }
+    y: dict[str, Any] = {
+        "field": "v",
+        "type": "quantitative",
+        "scale": {"domain": [0, top], "nice": False},
+        "axis": {"title": None, "tickCount": 4, "minExtent": 34},
+    }
+    layer: Spec = {
+        "transform": [{"fold": keys, "as": ["k", "v"]}, {"filter": "isValid(datum.v)"}],
+        "encoding": {"y": y, "color": colour},
+    }
+    if kind == "goodput":
+        layer["mark"] = {"type": "area", "interpolate": "step-after", "opacity": 0.88, "clip": True}
+        y["stack"] = "zero"
+        # The first subflow lies at the bottom.
+        layer["transform"].append({"calculate": "toNumber(slice(datum.k, 1))", "as": "place"})
+        layer["encoding"]["order"] = {"field": "place", "type": "quantitative"}
+    else:
+        layer["mark"] = {"type": "line", "clip": True}
+        layer["encoding"]["strokeDash"] = {
+            "field": "k",
+            "type": "nominal",
+            "scale": {"domain": keys, "range": [[3, 3] if line.dashed else [1, 0] for line in drawn]},
+            "legend": None,
+        }
+    return layer
+
+
+def _rule_layer(drawn: Sequence[Line]) -> Spec:
+    """Return the line under the pointer and its tooltip with the values of all series."""
+    tooltip: list[Spec] = [{"field": "t", "type": "quantitative", "title": "s", "format": ".3~f"}]
+    tooltip += [
+        {"field": f"s{number}", "type": "quantitative", "title": line.label, "format": ".4~r"}
+        for number, line in enumerate(drawn)
+    ]
+    return {
+        "params": [
+            {
+                "name": "at",
+                "select": {
+                    "type": "point",
+                    "fields": ["t"],
+                    "nearest": True,
+                    "on": "pointerover",
+                    "clear": "pointerout",
+                },
+            }
+        ],
+        "mark": {"type": "rule", "color": "@faint", "strokeWidth": 1},
+        "encoding": {
+            "opacity": {"condition": {"param": "at", "empty": False, "value": 1}, "value": 0},
+            "tooltip": tooltip,
+        },
+    }
+
+
+def _marks_layer(marks: Sequence[tuple[float, str]], *, named: bool) -> Spec:
+    """Return a line for each moment at which the network was changed; its words stand along it where there is room."""
+    layers: list[Spec] = [
+        {"mark": {"type": "rule", "strokeDash": [2, 2], "color": "@muted", "strokeWidth": 1}}
+    ]
+    if named and len(marks) <= MOST_NAMED:
+        mark = {"type": "text", "angle": 270, "align": "right", "baseline": "bottom", "dx": -2, "dy": -2}
+        layers.append(
+            {
+                "mark": mark | {"fontSize": 9.5, "color": "@muted", "limit": HEIGHT - 4},
+                "encoding": {"y": {"value": 0}, "text": {"field": "text"}},
+            }
+        )
+    return {
+        "data": {"values": [{"t": t, "text": words} for t, words in marks]},
+        "encoding": {"tooltip": [{"field": "text", "title": "event"}]},
+        "layer": layers,
+    }
+
+
+def _ideal_layer(ideal: float, frame: Frame) -> Spec:
+    """Return the dashed line of what the links allow, with its value."""
+    return {
+        "data": {"values": [{"v": ideal, "t": frame.seconds, "text": f"links allow {significant(ideal)}"}]},
+        "encoding": {"y": {"field": "v", "type": "quantitative"}},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeDash": [4, 3], "color": "@muted", "strokeWidth": 1},
+                "encoding": {"x": None},
+            },
+            {
+                "mark": {
+                    "type": "text",
+                    "align": "right",
+                    "baseline": "bottom",
+                    "dy": -3,
+                    "fontSize": 10.5,
+                    "color": "@muted",
+                },
+                "encoding": {"x": {"field": "t", "type": "quantitative"}, "text": {"field": "text"}},
+            },
+        ],
+    }

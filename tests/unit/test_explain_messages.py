@@ -83,7 +83,7 @@ def test_udp_that_all_arrives_in_time_is_on_time() -> None:
         "udp1 lost none of its 200 packets (960 kbit/s of payload).",
         (
             "Packet delay: median 11.0 ms, 95th percentile 11.0 ms, maximum 11.0 ms, jitter 0 ms; "
-            "an idle network takes 11.0 ms."
+            "an idle network takes at most 11.0 ms."
         ),
         "All packets were on time.",
     )

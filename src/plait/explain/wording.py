@@ -57,7 +57,7 @@ def paths(flow: FlowExplanation) -> list[str]:
 
 
 def _path(account: PathAccount) -> str:
-    if not account.subflows:
+    if not account.subflows or not account.goodput_bps:
         return f"{account.path} carried nothing"
     carried = rate(account.goodput_bps)
     if account.capacity_bps is None:

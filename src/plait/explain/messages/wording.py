@@ -65,7 +65,7 @@ def _delays(delivery: Delivery, noun: str, delay_noun: str) -> str:
     jitter = f", jitter {micros(delivery.jitter_us)}" if delivery.jitter_us is not None else ""
     return (
         f"{delay_noun}: median {micros(delivery.p50_us)}, 95th percentile {micros(delivery.p95_us)}, "
-        f"maximum {micros(delivery.max_us)}{jitter}; an idle network takes {micros(delivery.base_us)}."
+        f"maximum {micros(delivery.max_us)}{jitter}; an idle network takes at most {micros(delivery.base_us)}."
     )
 
 

@@ -1,4 +1,4 @@
-//! The first steps of PID 1: file systems, the clock's grain, the plan; and the last one, power off.
+//! The first steps of PID 1 (file systems, timer slack, the plan) and the last one (power off).
 
 use std::ffi::CStr;
 
@@ -12,12 +12,12 @@ use crate::job::JOB;
 use crate::plan::{self, Plan};
 use crate::sys;
 
-/// Names of the network namespaces.
+/// The folder with the names of the network namespaces.
 const NETNS: &str = "/run/netns";
-/// `fs.nr_open`, the most that the kernel allows unasked.
+/// `fs.nr_open`, the default maximum of the kernel.
 const DESCRIPTORS: u64 = 1 << 20;
 
-/// Prepares the guest: mounts, and sleeps that end on time.
+/// Prepare the guest: mounts, limits, and exact timers.
 pub fn prepare() -> Result<()> {
     if rustix::process::getpid() != rustix::process::Pid::INIT {
         return Err(Error::new("plait-agent runs as PID 1 of a guest; `plait run` boots one"));
@@ -28,35 +28,36 @@ pub fn prepare() -> Result<()> {
     mount_at("tmpfs", "tmpfs", "/run", c"mode=0755")?;
     mount_at("tmpfs", "tmpfs", "/tmp", c"mode=1777")?;
     rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {NETNS}"))?;
-    // Else every namespace is born with a tunnel device of each kind, which nobody asked for.
+    // Otherwise the kernel adds a tunnel device of each kind to every new namespace.
     let tunnels = "/proc/sys/net/core/fb_tunnels_only_for_init_net";
     std::fs::write(tunnels, "2").attempt(|| format!("writing {tunnels}"))?;
-    // A namespace takes four descriptors, and there may be thousands.
+    // A namespace takes four descriptors, and a network may have thousands.
     let descriptors = Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) };
     setrlimit(Resource::Nofile, descriptors).attempt(|| format!("allowing {DESCRIPTORS} open files"))?;
-    // Sleeps of ordinary threads may end 50 us late, to save the power of a real machine.
+    // By default, sleeps of ordinary threads may end 50 us late, which saves power on real
+    // machines.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
         .attempt(|| "setting the timer slack")
 }
 
-/// Mounts the trial's folder, without which there is nothing to do and nobody to tell.
+/// Mount the trial's folder. Without it the agent has no plan and cannot report.
 pub fn mount_job() -> Result<()> {
     mount_at("none", "hostfs", JOB, c"")
 }
 
-/// Mounts a file system of `kind`.
+/// Mount a file system of `kind`.
 pub fn mount_at(source: &str, kind: &str, target: &str, options: &CStr) -> Result<()> {
     mount(source, target, kind, MountFlags::empty(), options)
         .attempt(|| format!("mounting {kind} on {target}"))
 }
 
-/// Reads /job/plan.json. The plan lives as long as the machine.
+/// Read /job/plan.json. The plan lives as long as the machine.
 pub fn read_plan() -> Result<&'static Plan> {
     let json = std::fs::read(format!("{JOB}/plan.json")).attempt(|| "reading plan.json")?;
     Ok(Box::leak(Box::new(plan::parse(&json)?)))
 }
 
-/// Turns the machine off. PID 1 must never return: the kernel would call that a panic.
+/// Power the machine off. PID 1 must never return, because the kernel would panic.
 pub fn power_off() -> ! {
     loop {
         let _ = reboot(RebootCommand::PowerOff);

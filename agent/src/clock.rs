@@ -1,4 +1,5 @@
-//! Virtual time as the agent sees it: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's zero.
+//! Virtual time for the agent: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's
+//! zero.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
@@ -15,14 +16,15 @@ const NS_PER_MS: i64 = 1_000_000;
 static ZERO_NS: OnceLock<i64> = OnceLock::new();
 static REALTIME_ZERO_NS: OnceLock<i64> = OnceLock::new();
 
-/// `CLOCK_MONOTONIC` in ns. Each call costs one system call, and a little virtual time.
+/// Return `CLOCK_MONOTONIC` in ns. Each call costs a system call and a little virtual time.
 pub fn monotonic_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * NS_PER_S + now.tv_nsec
 }
 
-/// Waits until a second has passed since boot: ping takes seconds of none to mean that its clock was never read, and
-/// sends without its interval. In real time that second is not worth a person's while.
+/// Wait until one second after boot: ping treats zero seconds as a clock that it never read, and
+/// then sends without its interval. In real time the agent skips this wait, because it would delay
+/// the user.
 pub fn leave_first_second() -> Result<()> {
     let parameters = std::fs::read_to_string("/proc/cmdline").attempt(|| "reading /proc/cmdline")?;
     if parameters.contains("time-travel=") {
@@ -32,18 +34,19 @@ pub fn leave_first_second() -> Result<()> {
     Ok(())
 }
 
-/// Fixes the trial's zero at the next full millisecond, and returns it in ns of `CLOCK_MONOTONIC`.
+/// Set the trial's zero to a full millisecond, and return it in ns of `CLOCK_MONOTONIC`.
 ///
-/// A full millisecond lies at least one whole millisecond ahead, so that every thread can be asleep by then.
+/// At least one whole millisecond lies before it, so every thread can be asleep by then.
 pub fn set_zero() -> i64 {
     *ZERO_NS.get_or_init(|| (monotonic_ns() / NS_PER_MS + 2) * NS_PER_MS)
 }
 
-/// The trial's zero in ns of `CLOCK_REALTIME`, by which the kernel stamps packets. Nobody sets that clock, so it is
-/// read once; call it early.
+/// Return the trial's zero in ns of `CLOCK_REALTIME`, with which the kernel time-stamps packets. No
+/// program sets that clock, so one reading suffices; call this early.
 pub fn realtime_zero_ns() -> i64 {
     *REALTIME_ZERO_NS.get_or_init(|| {
-        // The two clocks differ by a constant; each read costs the same, so the middle of two is the time of the third.
+        // The two clocks differ by a constant. All readings cost the same, so the midpoint of the
+        // outer two is the time of the inner one.
         let before = monotonic_ns();
         let now = clock_gettime(ClockId::Realtime);
         let after = monotonic_ns();
@@ -52,34 +55,35 @@ pub fn realtime_zero_ns() -> i64 {
     })
 }
 
-/// The time since the trial's zero in whole us; 0 before there is a zero, negative shortly before it.
+/// Return the time since the trial's zero in whole us: 0 before the zero is set, negative shortly
+/// before the zero.
 pub fn trial_us() -> i64 {
     ZERO_NS.get().map_or(0, |zero| (monotonic_ns() - zero).div_euclid(1000))
 }
 
-/// A time in seconds, for messages.
+/// Convert a time to seconds, for messages.
 #[allow(clippy::cast_precision_loss)] // a trial lasts far less than 2^53 us
 pub fn seconds(t_us: i64) -> f64 {
     t_us as f64 / 1e6
 }
 
-/// The time since the trial's zero in ns.
+/// Return the time since the trial's zero in ns.
 pub fn trial_ns() -> i64 {
     ZERO_NS.get().map_or(0, |zero| monotonic_ns() - zero)
 }
 
-/// The absolute time of `t_ns` of the trial, for calls that sleep.
+/// Convert `t_ns` of the trial to an absolute time, for calls that sleep.
 fn deadline(t_ns: i64) -> Timespec {
     let ns = ZERO_NS.get().copied().unwrap_or_default() + t_ns;
     Timespec { tv_sec: ns / NS_PER_S, tv_nsec: ns % NS_PER_S }
 }
 
-/// Sleeps until `t_us` of the trial.
+/// Sleep until `t_us` of the trial.
 pub fn sleep_until(t_us: i64) {
     sleep_until_ns(t_us * 1000);
 }
 
-/// Sleeps until `t_ns` of the trial.
+/// Sleep until `t_ns` of the trial.
 pub fn sleep_until_ns(t_ns: i64) {
     let until = deadline(t_ns);
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR)
@@ -87,7 +91,7 @@ pub fn sleep_until_ns(t_ns: i64) {
     }
 }
 
-/// Something that happens once, at a time, and that threads can wait for.
+/// An event that happens once, at a time, and for which threads can wait.
 #[derive(Debug, Default)]
 pub struct Latch {
     time: Mutex<Option<i64>>,
@@ -95,7 +99,7 @@ pub struct Latch {
 }
 
 impl Latch {
-    /// It has happened, at `t_us`. True: for the first time, which is the one that counts.
+    /// Record the event at `t_us`. Return true the first time, which is the one that counts.
     pub fn set(&self, t_us: i64) -> bool {
         let mut time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
         let first = time.is_none();
@@ -104,12 +108,12 @@ impl Latch {
         first
     }
 
-    /// When it happened; None: it has not yet.
+    /// Return when the event happened; None: not yet.
     pub fn time(&self) -> Option<i64> {
         *self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it has happened; returns when it did.
+    /// Wait for the event, and return when it happened.
     pub fn wait(&self) -> i64 {
         let time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
         let time = self.happened.wait_while(time, |time| time.is_none());
@@ -117,30 +121,32 @@ impl Latch {
     }
 }
 
-/// A bell that threads ring for the main thread, which otherwise sleeps until the next point of its schedule.
+/// A bell that threads ring to wake the main thread, which otherwise sleeps until the next point of
+/// its schedule.
 #[derive(Debug, Default)]
 pub struct Bell(AtomicU32);
 
 impl Bell {
-    /// How often the bell has rung. Read it before looking for work; hand it to [`Bell::wait_until`].
+    /// Return how often the bell has rung. Read this before looking for work, and pass it to
+    /// [`Bell::wait_until`].
     pub fn rings(&self) -> u32 {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Wakes the main thread.
+    /// Wake the main thread.
     pub fn ring(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
-        // A failure to wake means only that nobody sleeps.
+        // A wake-up fails only if no thread sleeps.
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 
-    /// Sleeps until `t_us` of the trial, or until the bell has rung more often than `seen`.
-    /// True: the time has come. False: somebody rang.
+    /// Sleep until `t_us` of the trial, or until the bell has rung more often than `seen`. Return
+    /// true if the time has come, false if the bell rang.
     pub fn wait_until(&self, t_us: i64, seen: u32) -> bool {
         self.wait_until_ns(t_us * 1000, seen)
     }
 
-    /// The same, until `t_ns` of the trial.
+    /// Do the same until `t_ns` of the trial.
     pub fn wait_until_ns(&self, t_ns: i64, seen: u32) -> bool {
         let until = deadline(t_ns);
         loop {

@@ -1,4 +1,4 @@
-//! The agent's one error: what was attempted, on what, and the kernel's own words for why it failed.
+//! The agent's only error type: the attempted operation, its object, and the kernel's reason.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use rustix::io::Errno;
 /// A result whose failure is an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure, said once and completely: `adding netem 1: to e0 in wire: EINVAL (Invalid argument): ...`.
+/// A complete error message: `adding netem 1: to e0 in wire: EINVAL (Invalid argument): ...`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(String);
 
 impl Error {
-    /// A failure that no system call reported.
+    /// Create an error that no system call reported.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
-    /// `attempt` failed because of `cause`.
+    /// Create the error that `attempt` failed because of `cause`.
     pub fn because(attempt: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self(format!("{attempt}: {cause}"))
     }
@@ -31,9 +31,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Adds the attempt to an error on its way up.
+/// Adds the attempt to an error that a caller passes up.
 pub trait Attempt<T> {
-    /// Turns a failure into an [`Error`] that begins with what was attempted.
+    /// Convert a failure into an [`Error`] that begins with the attempted operation.
     fn attempt<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T>;
 }
 
@@ -58,7 +58,7 @@ impl<T> Attempt<T> for Result<T> {
     }
 }
 
-/// `ECONNREFUSED (Connection refused)`.
+/// Format `ECONNREFUSED (Connection refused)`.
 pub fn describe(errno: Errno) -> String {
     let text = std::io::Error::from(errno).to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn describe(errno: Errno) -> String {
 
 macro_rules! errno_names {
     ($($name:ident)+) => {
-        /// The symbol of an error number, for those that networking and file calls return.
+        /// Return the symbol of an error number that networking or file calls return.
         fn name(errno: Errno) -> Option<&'static str> {
             match errno.raw_os_error() {
                 $(libc::$name => Some(stringify!($name)),)+

@@ -1,5 +1,5 @@
-//! What this kernel has, for whoever wants to know before a plan is made: algorithms, sysctls, and which of some
-//! settings it refuses. A guest is booted for this alone.
+//! An inventory of the kernel, taken before the engine makes a plan: its algorithms, its sysctls,
+//! and which of given settings it refuses. The engine boots a guest only for this.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -12,14 +12,14 @@ use crate::error::{Attempt, Error, Result};
 use crate::job::JOB;
 use crate::sys;
 
-/// The question, in the job's folder; a trial has none.
+/// The request, in the job's folder; a trial has none.
 const REQUEST: &str = "inventory-request.json";
 const ANSWER: &str = "inventory.json";
 const ROOT: &str = "/proc/sys";
-/// Only names below this folder are told.
+/// The inventory covers only names below this folder.
 const PART: &str = "net";
 
-/// Settings to try, one after the other, in a namespace made for that.
+/// Settings to try, one after the other, in a namespace of their own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -30,16 +30,16 @@ struct Request {
 struct Inventory {
     congestion_controls: Vec<String>,
     schedulers: Vec<String>,
-    /// Of a new namespace.
+    /// The sysctls of a new namespace.
     sysctls: BTreeMap<String, Sysctl>,
-    /// Those that only the first namespace has, because there is one value for all.
+    /// The sysctls that only the first namespace has, because one value holds for all.
     shared_sysctls: BTreeMap<String, Sysctl>,
     refused: Vec<Refusal>,
 }
 
 #[derive(Debug, Serialize)]
 struct Sysctl {
-    /// None: it cannot be read.
+    /// None: the agent cannot read the value.
     value: Option<String>,
     writable: bool,
 }
@@ -51,12 +51,12 @@ struct Refusal {
     why: String,
 }
 
-/// Whether this guest was booted to be asked.
+/// Whether the host booted this guest for an inventory.
 pub fn is_asked_for() -> bool {
     Path::new(JOB).join(REQUEST).exists()
 }
 
-/// Answers.
+/// Take the inventory and write it.
 pub fn answer() -> Result<()> {
     let json = std::fs::read(format!("{JOB}/{REQUEST}")).attempt(|| format!("reading {REQUEST}"))?;
     let request: Request =
@@ -88,7 +88,7 @@ fn refusal((path, value): &(String, String)) -> Option<Refusal> {
     Some(Refusal { path: path.clone(), value: value.clone(), why })
 }
 
-/// All sysctls below [`PART`] that the calling thread's namespace shows.
+/// Return all sysctls below [`PART`] that the calling thread's namespace has.
 fn sysctls() -> Result<BTreeMap<String, Sysctl>> {
     let mut found = BTreeMap::new();
     collect(&Path::new(ROOT).join(PART), PART, &mut found)?;

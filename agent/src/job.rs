@@ -8,7 +8,7 @@ use crate::plan;
 /// The trial's folder on the host, as the guest sees it.
 pub const JOB: &str = "/job";
 
-/// Where the engine has put the file.
+/// Return the path at which the engine has put an input file.
 pub fn input_path(file: &plan::File) -> Result<PathBuf> {
     if file.name.is_empty() || file.name.contains('/') || matches!(file.name.as_str(), "." | "..") {
         return Err(Error::new(format!("{:?} cannot be the name of an input file", file.name)));

@@ -1,5 +1,5 @@
-//! The agent as MPTCP path manager: it opens the subflows that the plan lists for a flow, where `net.mptcp.pm_type`
-//! is 1. The kernel's own path manager opens at most one for each pair of addresses.
+//! The agent as MPTCP path manager: with `net.mptcp.pm_type` set to 1 it opens the subflows that
+//! the plan lists for a flow. The kernel's path manager opens at most one per pair of addresses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::traffic::Traffic;
 /// `MPTCP_PM_ADDR_FLAG_BACKUP` of `linux/mptcp.h`.
 const BACKUP: u32 = 4;
 
-/// A way to ask each client's kernel for subflows, and who needs which.
+/// The sockets that ask the clients' kernels for subflows, and the flows that need some.
 pub struct Joiner {
     family: u16,
     sockets: BTreeMap<&'static str, Socket>,
@@ -24,7 +24,7 @@ pub struct Joiner {
 }
 
 impl Joiner {
-    /// Opens a socket for each client whose flows list joins; none where nobody's do.
+    /// Open a socket for each client with a flow that lists joins; none if no flow does.
     pub fn new(traffic: &Traffic, network: &Applied, family: u16) -> Result<Self> {
         let mut sockets = BTreeMap::new();
         let mut flows = BTreeMap::new();
@@ -42,9 +42,11 @@ impl Joiner {
         Ok(Self { family, sockets, flows })
     }
 
-    /// The connection `token` of `node` to `server` is established: opens its flow's subflows, one after the other.
+    /// Open the flow's subflows, one after the other, after the connection `token` of `node` to
+    /// `server` is established.
     ///
-    /// One that the kernel refuses becomes an event of its own (`join_failed`), and the console hears why.
+    /// If the kernel refuses a subflow, the agent records an event (`join_failed`) and writes the
+    /// reason to the console.
     pub fn established(
         &mut self,
         node: &'static str,

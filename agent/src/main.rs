@@ -1,5 +1,5 @@
-//! PID 1 of plait's guest: it boots, makes the network of the plan, runs its traffic, samples it, writes the
-//! tables, and turns the machine off, whatever happens on the way.
+//! PID 1 of plait's guest. It boots, builds the network of the plan, runs and samples its traffic,
+//! writes the tables, and always powers the machine off.
 
 mod apply;
 mod boot;
@@ -25,7 +25,8 @@ use plan::PauseAt;
 use status::enter_phase;
 
 fn main() {
-    // A panic in any thread ends the trial with its words; nothing is unwound, PID 1 has nobody to unwind to.
+    // A panic in any thread ends the trial and reports its message. Nothing unwinds, because PID 1
+    // has no caller.
     std::panic::set_hook(Box::new(|panic| {
         status::write(Some(&format!("the agent panicked: {panic}")));
         boot::power_off();
@@ -39,7 +40,7 @@ fn main() {
     boot::power_off();
 }
 
-/// From the plan to complete tables; or only what the kernel has, when that was asked.
+/// Run the trial of the plan, a session, or an inventory.
 fn run() -> error::Result<()> {
     enter_phase("plan");
     status::reserve()?;
@@ -54,14 +55,14 @@ fn run() -> error::Result<()> {
     }
     let mut tables = trial::Tables::create(plan)?;
     let outcome = run_trial(plan, &mut tables);
-    // Also what a failed trial has measured is completed, as far as it can be written.
+    // Complete the tables of a failed trial as well, as far as possible.
     let finished = tables.finish();
     let (network, mut pauses) = outcome?;
     finished?;
     pauses.hold(PauseAt::After, &network)
 }
 
-/// Returns what stands when the trial is over: its network, and the pauses that are to come.
+/// Run the trial. Return its network, which still exists, and the pauses that remain.
 fn run_trial(
     plan: &'static plan::Plan,
     tables: &mut trial::Tables,

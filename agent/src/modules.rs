@@ -1,4 +1,4 @@
-//! Kernel modules with schedulers and congestion controls that somebody added (`plait kernel add`).
+//! Kernel modules with schedulers and congestion controls that the user added (`plait kernel add`).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::plan::Module;
 const SCHEDULERS: &str = "/proc/sys/net/mptcp/available_schedulers";
 const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// What modules have brought, by the names under which it can be chosen.
+/// The names of what modules added to the kernel.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Brought {
     schedulers: BTreeSet<String>,
@@ -33,7 +33,7 @@ impl Brought {
     }
 }
 
-/// Loads the modules, and returns what the kernel offers with them that it did not offer before.
+/// Load the modules, and return what they added to the kernel's offers.
 pub fn load(modules: &[Module]) -> Result<Brought> {
     if modules.is_empty() {
         return Ok(Brought::default());

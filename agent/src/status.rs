@@ -1,4 +1,5 @@
-//! What the host learns while the trial runs and when it ends: `progress`, `status.json`, the console.
+//! What the agent reports to the host during and after the trial: `progress`, `status.json`, the
+//! console.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,7 +14,7 @@ use crate::job::JOB;
 use crate::modules::Brought;
 
 const US_PER_S: i64 = 1_000_000;
-/// What status.json is called until it is complete, and how much room is kept for it.
+/// The name of status.json until it is complete, and the space reserved for it.
 const UNFINISHED: &str = "status.json.new";
 const RESERVED_BYTES: usize = 2048;
 
@@ -32,27 +33,27 @@ struct Status<'a> {
     brought: Brought,
 }
 
-/// What the agent is at: boot, plan, modules, network, traffic, run, write, done.
+/// Return the agent's phase: boot, plan, modules, network, traffic, run, write, done.
 pub fn phase() -> &'static str {
     *PHASE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The agent goes on to the next phase.
+/// Enter the next phase.
 pub fn enter_phase(phase: &'static str) {
     *PHASE.lock().unwrap_or_else(PoisonError::into_inner) = phase;
 }
 
-/// The trial's zero lay so many ns after the guest's boot.
+/// Record when the trial's zero was, in ns after the guest's boot.
 pub fn booted(zero_ns: i64) {
     BOOT_US.store(zero_ns / 1000, Ordering::Relaxed);
 }
 
-/// What the plan's modules have brought.
+/// Record what the plan's modules added.
 pub fn brought(names: Brought) {
     *BROUGHT.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
 }
 
-/// Writes status.json by rename, once; a host that sees it sees all of it. Called last.
+/// Write status.json once, atomically. The agent calls this last.
 pub fn write(error: Option<&str>) {
     if WRITTEN.swap(true, Ordering::SeqCst) {
         return;
@@ -74,7 +75,7 @@ pub fn write(error: Option<&str>) {
     }
 }
 
-/// Takes the room for status.json while there is some, so that a full disk can still be told.
+/// Reserve space for status.json, so that the agent can still report a full disk.
 pub fn reserve() -> Result<()> {
     std::fs::write(format!("{JOB}/{UNFINISHED}"), [b' '; RESERVED_BYTES])
         .attempt(|| "making room for status.json")
@@ -83,7 +84,7 @@ pub fn reserve() -> Result<()> {
 fn save(status: &Status<'_>) -> Result<()> {
     let what = || "writing status.json";
     let mut json = serde_json::to_vec(status).map_err(std::io::Error::from).attempt(what)?;
-    // Blanks up to the reserved length: cutting the file short would give the room away before it is used.
+    // Pad to the reserved length: truncation would free the space before the agent uses it.
     json.resize(json.len().max(RESERVED_BYTES - 1), b' ');
     json.push(b'\n');
     let path = format!("{JOB}/{UNFINISHED}");
@@ -92,26 +93,27 @@ fn save(status: &Status<'_>) -> Result<()> {
     std::fs::rename(path, format!("{JOB}/status.json")).attempt(what)
 }
 
-/// Says something on the guest's console, which the host keeps as a log.
+/// Write to the guest's console, which the host keeps as a log.
 pub fn console(text: &str) {
-    // There is nowhere to complain when the console fails.
+    // Nothing can report a failure of the console.
     let _ = writeln!(std::io::stderr(), "plait-agent: {text}");
 }
 
-/// The file `progress`: a line each virtual second, by which a watchdog tells slow from stuck.
+/// The file `progress`: one line per virtual second. A watchdog distinguishes a slow guest from a
+/// hanging one by it.
 pub struct Progress {
     file: File,
     next_us: i64,
 }
 
 impl Progress {
-    /// Starts the file anew.
+    /// Create the file, or truncate it.
     pub fn create() -> Result<Self> {
         let file = File::create(format!("{JOB}/progress")).attempt(|| "creating progress")?;
         Ok(Self { file, next_us: 0 })
     }
 
-    /// Adds a line when a new virtual second has begun.
+    /// Add a line if a new virtual second has begun.
     pub fn tell(&mut self, t_us: i64) -> Result<()> {
         if t_us < self.next_us {
             return Ok(());

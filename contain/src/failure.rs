@@ -1,28 +1,28 @@
-//! The one error of this program.
+//! The error type of this program.
 
 use rustix::io::Errno;
 
 use crate::layer::Layer;
 
-/// Something that could not be done.
+/// A step that failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// The layer that it belongs to.
+    /// The layer that the step belongs to.
     pub layer: Option<Layer>,
-    /// What was attempted, on what, and the kernel's reason.
+    /// The attempted step, its object, and the kernel's reason.
     pub reason: String,
 }
 
 impl Failure {
-    /// `attempt` failed for `cause`.
+    /// Create the failure of `attempt` because of `cause`.
     pub fn new(attempt: impl std::fmt::Display, cause: impl std::fmt::Display) -> Self {
         Self { layer: None, reason: format!("{attempt}: {cause}") }
     }
 }
 
-/// Adds what was attempted to an error of the kernel.
+/// Adds the attempted step to an error of the kernel.
 pub trait Attempt<T> {
-    /// Turns the error into a [`Failure`].
+    /// Convert the error into a [`Failure`].
     fn attempt<D: std::fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T, Failure>;
 }
 

@@ -1,9 +1,10 @@
-//! The system calls that User-Mode Linux needs of its host. Every other one fails with `EPERM`.
+//! The system calls that User-Mode Linux needs of its host. Every other call fails with `EPERM`.
 //!
-//! The list was read off the kernel's binary, which is static: it holds every call that the kernel can make. What is
-//! left out of it: `socket`, `connect`, `bind`, `accept` and `sendto` (the management console and network back ends,
-//! which no guest of plait has), and the scheduler's settings. What programs of the guest call does not come here: the
-//! guest's kernel traces them, and the host skips a traced call before it asks the filter.
+//! The list comes from the kernel's binary, which is static and contains every call that the kernel
+//! can make. It omits `socket`, `connect`, `bind`, `accept` and `sendto` (for the management
+//! console and network back ends, which no guest of plait has), and the scheduler's settings. The
+//! filter never sees the calls of the guest's programs: the guest's kernel traces them, and the
+//! host skips a traced call before it consults the filter.
 
 use libc::c_long;
 use seccompiler::{
@@ -13,7 +14,7 @@ use seccompiler::{
 
 use crate::failure::Failure;
 
-/// Its own start, the end, and the processes in which it runs the guest's programs.
+/// Start and end of the kernel, and the processes in which it runs the guest's programs.
 const PROCESSES: [c_long; 20] = [
     libc::SYS_execve,
     libc::SYS_exit,
@@ -36,8 +37,8 @@ const PROCESSES: [c_long; 20] = [
     libc::SYS_prlimit64,
     libc::SYS_sched_yield,
 ];
-/// The guest's memory: one file in memory, mapped by all of its processes. `seccomp` serves `seccomp=on` of Linux 6.16,
-/// which lets the guest's programs make even fewer calls.
+/// The guest's memory: one memfd, mapped by all of its processes. `seccomp` serves `seccomp=on` of
+/// Linux 6.16, which restricts the calls of the guest's programs further.
 const MEMORY: [c_long; 11] = [
     libc::SYS_memfd_create,
     libc::SYS_mmap,
@@ -51,7 +52,7 @@ const MEMORY: [c_long; 11] = [
     libc::SYS_sysinfo,
     libc::SYS_seccomp,
 ];
-/// Its clock and its interrupts, which are timers and signals.
+/// The guest's clock and its interrupts, which are timers and signals.
 const TIME: [c_long; 15] = [
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
@@ -69,7 +70,8 @@ const TIME: [c_long; 15] = [
     libc::SYS_nanosleep,
     libc::SYS_uname,
 ];
-/// Its console, and descriptors that it passes between its own processes: `socketpair` reaches nobody else.
+/// The guest's console, and descriptors that it passes between its own processes. `socketpair`
+/// connects to no other process.
 const DESCRIPTORS: [c_long; 19] = [
     libc::SYS_read,
     libc::SYS_readv,
@@ -91,7 +93,7 @@ const DESCRIPTORS: [c_long; 19] = [
     libc::SYS_recvmsg,
     libc::SYS_shutdown,
 ];
-/// hostfs: the files of the sandbox's root.
+/// hostfs: the files in the sandbox's root.
 const FILES: [c_long; 29] = [
     libc::SYS_pread64,
     libc::SYS_pwrite64,
@@ -123,7 +125,8 @@ const FILES: [c_long; 29] = [
     libc::SYS_sync_file_range,
     libc::SYS_flock,
 ];
-/// Calls that give a file its mode, and the argument that holds it: none may set the user's or group's identity.
+/// Calls that set the mode of a file, and the argument with the mode. It must not contain the
+/// set-user-ID or set-group-ID bit.
 const MODES: [(c_long, u8); 5] = [
     (libc::SYS_chmod, 1),
     (libc::SYS_fchmod, 1),
@@ -139,11 +142,12 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
-/// `ioctl` requests that put characters into a terminal's input, which a shell behind it would run.
+/// `ioctl` requests that insert characters into a terminal's input, where a shell would execute
+/// them.
 const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
 const TIOCLINUX: u64 = 0x541c;
 
-/// Puts the filter on this process and all that it starts.
+/// Install the filter on this process and all its descendants.
 pub fn install() -> Result<(), Failure> {
     let what = "filtering system calls";
     let program = compile().map_err(|error| Failure::new(what, error))?;
@@ -170,7 +174,7 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
         .try_into()
 }
 
-/// None of `bits` is set in the call's argument.
+/// The condition that no bit of `bits` is set in the call's argument.
 fn without_bits(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), 0)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One layer. Each stops something that no other stops alone.
+/// One layer. Each stops an attack that no other layer stops alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
@@ -10,24 +10,25 @@ pub enum Layer {
     UserNamespace,
     /// A mount namespace whose root holds the guest's folder, its kernel, and at most the host's files, read-only.
     MinimalRoot,
-    /// A PID namespace: no process of the host can be seen, signalled or traced.
+    /// A PID namespace: the guest cannot see, signal or trace any process of the host.
     PidNamespace,
-    /// A network namespace without a device, and with no abstract socket of the host.
+    /// A network namespace without devices and without the host's abstract sockets.
     NetworkNamespace,
-    /// An IPC namespace: no shared memory or message queue of the host.
+    /// An IPC namespace: no shared memory and no message queue of the host.
     IpcNamespace,
-    /// A UTS namespace: the host keeps its name.
+    /// A UTS namespace: the guest cannot change the host's name.
     UtsNamespace,
     /// A cgroup namespace: no control group of the host.
     CgroupNamespace,
-    /// No capability is left, and none can be gained.
+    /// No capability, and no way to gain one.
     NoCapabilities,
-    /// No program gives more privileges than its caller has.
+    /// No program gains more privileges than its caller has.
     NoNewPrivileges,
     /// Limits on files, descriptors, processes and core dumps.
     ResourceLimits,
     /// The kernel allows only the system calls of User-Mode Linux.
     Seccomp,
-    /// The kernel allows access only to the guest's folders, also to FIFOs, which mounts do not protect.
+    /// The kernel allows access only to the guest's folders. This includes FIFOs, which read-only
+    /// mounts do not protect.
     Landlock,
 }

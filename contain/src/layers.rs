@@ -1,30 +1,31 @@
-//! Which layers of containment hold in this sandbox.
+//! The layers of containment that are active in this sandbox.
 
 use crate::failure::Failure;
 use crate::layer::Layer;
 use crate::spec::Spec;
 
-/// What was asked for, and what holds.
+/// The requested layers and the active ones.
 pub struct Layers<'a> {
     spec: &'a Spec,
-    /// Layers that hold.
+    /// Active layers.
     pub held: Vec<Layer>,
     /// Layers that this machine does not offer, and why.
     pub missing: Vec<(Layer, String)>,
 }
 
 impl<'a> Layers<'a> {
-    /// Nothing holds yet.
+    /// Start without active layers.
     pub fn new(spec: &'a Spec) -> Self {
         Self { spec, held: Vec::new(), missing: Vec::new() }
     }
 
-    /// Whether to build `layer` at all.
+    /// Whether to build `layer`.
     pub fn wants(&self, layer: Layer) -> bool {
         !self.spec.without.contains(&layer)
     }
 
-    /// Builds `layer` by `build`, unless it is to be left out. Fails when a layer that is required cannot be built.
+    /// Build `layer` with `build`, unless the specification leaves it out. Fail if a required layer
+    /// cannot be built.
     pub fn add(
         &mut self,
         layer: Layer,

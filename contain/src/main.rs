@@ -1,7 +1,8 @@
-//! Starts the guest's process in a sandbox, waits for it, and ends everything in the sandbox with it.
+//! Start the guest's process in a sandbox, wait for it, and end everything in the sandbox with it.
 //!
-//! The guest is untrusted, its kernel included: whoever takes over that kernel can make any system call that the
-//! host's process may make. So that process gets as little as User-Mode Linux can live with:
+//! The guest is untrusted, including its kernel: an attacker who controls that kernel can make any
+//! system call that the host's process may make. That process therefore gets only what User-Mode
+//! Linux needs:
 //!
 //! ```text
 //! plait --> supervisor (this program, outside the PID namespace)
@@ -13,8 +14,9 @@
 //!
 //! The supervisor itself gives up all that the guest must not have before it starts the guest.
 //!
-//! The one argument is a [`Spec`] as JSON. One line of JSON goes to the descriptor `report`: either the guest's
-//! PID and the layers that hold, or what could not be done. The exit code is the guest's (128 + signal).
+//! The only argument is a [`Spec`] as JSON. One line of JSON goes to the descriptor `report`: the
+//! guest's PID and the active layers, or the step that failed. The exit code is the guest's (128 +
+//! signal).
 
 mod failure;
 mod filter;
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the sandbox around this process, starts the guest in it, and returns its exit code.
+/// Build the sandbox around this process, start the guest in it, and return its exit code.
 fn run(spec: &Spec) -> Result<u8, Failure> {
     supervise::die_with(spec.parent)?;
     sys::close_on_exec(spec.report).attempt(|| "keeping the report from the guest")?;

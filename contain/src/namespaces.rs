@@ -9,7 +9,7 @@ use crate::layer::Layer;
 use crate::layers::Layers;
 use crate::sys;
 
-/// Moves this process into new namespaces; the PID namespace is that of its future children.
+/// Move this process into new namespaces. The PID namespace applies to its future children.
 pub fn enter(layers: &mut Layers<'_>) -> Result<(), Failure> {
     layers.add(Layer::UserNamespace, enter_user_namespace)?;
     for (layer, flag, name) in [
@@ -25,7 +25,8 @@ pub fn enter(layers: &mut Layers<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a user namespace in which every ID is what it is outside: all of them for root, the user's own for others.
+/// Create a user namespace that maps every ID to itself: all IDs for root, otherwise only the
+/// user's own.
 fn enter_user_namespace() -> Result<(), Failure> {
     let what = || "making a user namespace";
     let maps = IdMaps::of_this_user()?;
@@ -45,7 +46,7 @@ fn enter_user_namespace() -> Result<(), Failure> {
 struct IdMaps {
     user: String,
     group: String,
-    /// Whether this process may map the IDs of others.
+    /// Whether this process may map the IDs of other users.
     privileged: bool,
 }
 
@@ -64,7 +65,7 @@ impl IdMaps {
     }
 }
 
-/// The map that leaves every ID of the present namespace as it is.
+/// Return the map that maps every ID of the present namespace to itself.
 fn identity(path: &str) -> Result<String, Failure> {
     let present = fs::read_to_string(path).attempt(|| format!("reading {path}"))?;
     let line = |line: &str| {

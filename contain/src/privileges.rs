@@ -1,4 +1,4 @@
-//! What the guest's process gives up before it becomes the guest's kernel, for ever.
+//! The privileges that the guest's process gives up for good before it becomes the guest's kernel.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -15,12 +15,12 @@ use crate::root::KERNEL;
 use crate::spec::Spec;
 use crate::sys;
 
-/// The newest interface of Landlock that this file knows; an older kernel enforces what it has.
+/// The newest Landlock ABI that this program uses; an older kernel enforces what it supports.
 const LANDLOCK: ABI = ABI::V6;
-/// Where the kernel's own killer looks first when the host runs out of memory.
+/// The OOM score that makes this process a preferred victim when the host runs out of memory.
 const OUT_OF_MEMORY_SCORE: &str = "500";
 
-/// Gives everything up. `confined`: the process is in a root of its own.
+/// Give up all privileges. `confined`: the process has a root of its own.
 pub fn give_up(spec: &Spec, layers: &mut Layers<'_>, confined: bool) -> Result<(), Failure> {
     layers.add(Layer::ResourceLimits, || limit_resources(spec))?;
     layers.add(Layer::NoNewPrivileges, || {
@@ -35,7 +35,7 @@ pub fn give_up(spec: &Spec, layers: &mut Layers<'_>, confined: bool) -> Result<(
     Ok(())
 }
 
-/// Makes this process, and all that it starts, the first to go when the host runs out of memory.
+/// Make this process and its descendants preferred victims of the OOM killer.
 pub fn go_first_without_memory() -> Result<(), Failure> {
     let path = "/proc/self/oom_score_adj";
     std::fs::write(path, OUT_OF_MEMORY_SCORE).attempt(|| format!("writing {path}"))
@@ -62,7 +62,8 @@ fn limit_resources(spec: &Spec) -> Result<(), Failure> {
 fn drop_capabilities() -> Result<(), Failure> {
     for capability in CapabilitySet::all() {
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // The kernel knows fewer capabilities than this program, or the process never had the right to.
+            // The kernel has fewer capabilities than this program lists, or the process lacks the
+            // right to drop them.
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::PERM) => {}
             other => return other.attempt(|| "emptying the bounding set"),
         }
@@ -72,7 +73,8 @@ fn drop_capabilities() -> Result<(), Failure> {
     rustix::thread::set_capabilities(None, sets).attempt(|| "giving up capabilities")
 }
 
-/// Mounts say what of the files can be changed; Landlock says it again, and includes FIFOs.
+/// Restrict the files that the process can access. Mounts already protect most of them; Landlock
+/// adds FIFOs.
 fn restrict_files(spec: &Spec) -> Result<(), Failure> {
     let what = "restricting access to files";
     let all = AccessFs::from_all(LANDLOCK);

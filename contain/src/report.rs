@@ -1,4 +1,4 @@
-//! What plait learns: one line of JSON on the descriptor of the report.
+//! The report to plait: one line of JSON on the report's descriptor.
 
 use serde::Serialize;
 
@@ -21,12 +21,12 @@ struct Failed<'a> {
     layer: Option<Layer>,
 }
 
-/// The guest runs as process `pid` of the host.
+/// Report that the guest runs as process `pid` of the host.
 pub fn started(spec: &Spec, pid: i32, layers: &Layers<'_>) {
     send(spec, &Started { pid, layers: &layers.held, missing: &layers.missing });
 }
 
-/// The guest was not started.
+/// Report that the guest did not start.
 pub fn failed(spec: &Spec, failure: &Failure) {
     send(spec, &Failed { error: &failure.reason, layer: failure.layer });
 }

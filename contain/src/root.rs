@@ -1,5 +1,5 @@
-//! The root of the sandbox: a small file system in memory that holds the guest's folder, its kernel, a /proc of three
-//! names, and at most the host's files, read-only.
+//! The root of the sandbox: a small file system in memory with the guest's folder, its kernel, a
+//! /proc of three names, and optionally the host's files, read-only.
 //!
 //! ```text
 //! /job              the guest's folder, writable; its inputs are mounted over it, read-only
@@ -28,12 +28,12 @@ use crate::layers::Layers;
 use crate::spec::{Input, Spec};
 use crate::sys;
 
-/// Where the guest's kernel is in the sandbox.
+/// The path of the guest's kernel in the sandbox.
 pub const KERNEL: &str = "/plait/linux";
 const HOST: &str = "plait/host";
-/// Folders that show the host's kernel, its devices, and the sockets of its services.
+/// Folders that expose the host's kernel, its devices, and the sockets of its services.
 const HIDDEN: [&str; 4] = ["proc", "sys", "run", "dev"];
-/// File systems that show the host's kernel or its devices, wherever they are mounted.
+/// File systems that expose the host's kernel or its devices, wherever they are mounted.
 const OF_THE_KERNEL: [&str; 21] = [
     "autofs",
     "binder",
@@ -57,13 +57,15 @@ const OF_THE_KERNEL: [&str; 21] = [
     "sysfs",
     "tracefs",
 ];
-/// The host's processor as the guest's kernel reads it: one is enough.
+/// The length of /proc/cpuinfo that suffices: the guest's kernel needs only the first processor.
 const CPUINFO_BYTES: usize = 8192;
 
-/// Makes the new root and enters it, unless it is left out or cannot be made. Returns whether it was.
+/// Build and enter the new root, unless the layer is inactive. Return whether the process has a new
+/// root.
 pub fn enter(spec: &Spec, layers: &mut Layers<'_>) -> Result<bool, Failure> {
     if layers.held.contains(&Layer::MinimalRoot) {
-        // The layer counts as held when its namespace was made; a root that cannot be made in it is always fatal.
+        // The layer counts as active since its namespace exists. A root that cannot be built in it
+        // is always fatal.
         build(spec).map_err(|failure| Failure { layer: Some(Layer::MinimalRoot), ..failure })?;
         return Ok(true);
     }
@@ -120,15 +122,16 @@ fn build(spec: &Spec) -> Result<(), Failure> {
     rustix::process::chdir("/job").attempt(|| "entering /job")
 }
 
-/// Not NOEXEC for the host's files: the guest's kernel asks the host whether a program may be executed (access(2)).
-/// Landlock lets none of them be executed.
+/// Not NOEXEC for the host's files, because the guest's kernel asks the host whether a program is
+/// executable (access(2)). Landlock forbids the execution of all of them.
 const NO_DEVICES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const ATTRIBUTES: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 const READ_ONLY: MountAttrFlags = ATTRIBUTES.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
 
-/// The host's files, each tree with its place: read-only, what shows the kernel covered, and `writable` on top.
+/// Return the host's files as trees with their mount points: read-only, without what exposes the
+/// kernel, and with the `writable` folders on top.
 fn host_files(writable: &[String]) -> Result<Vec<(OwnedFd, String)>, Failure> {
     let mut trees =
         vec![(subtree("/", true, NO_DEVICES | MountAttrFlags::MOUNT_ATTR_RDONLY)?, HOST.to_owned())];
@@ -155,7 +158,8 @@ fn host_files(writable: &[String]) -> Result<Vec<(OwnedFd, String)>, Failure> {
     Ok(trees)
 }
 
-/// Where a line of mountinfo says that a file system is mounted, and its kind (`proc_pid_mountinfo(5)`).
+/// Parse a line of mountinfo into the mount point and the kind of a file system
+/// (`proc_pid_mountinfo(5)`).
 fn place_and_kind(line: &str) -> Option<(String, &str)> {
     let (mount, file_system) = line.split_once(" - ")?;
     let place = mount.split(' ').nth(4)?;
@@ -164,7 +168,7 @@ fn place_and_kind(line: &str) -> Option<(String, &str)> {
     Some((place, file_system.split(' ').next()?))
 }
 
-/// A detached copy of the tree of mounts at `path`, with `attributes`.
+/// Return a detached copy of the mounts at `path`, with `attributes`.
 fn subtree(path: &str, recursive: bool, attributes: MountAttrFlags) -> Result<OwnedFd, Failure> {
     let deep = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | deep;
@@ -175,7 +179,7 @@ fn subtree(path: &str, recursive: bool, attributes: MountAttrFlags) -> Result<Ow
     Ok(tree)
 }
 
-/// A detached file system in memory.
+/// Return a detached file system in memory.
 fn memory(size: &str) -> Result<OwnedFd, Failure> {
     let what = || "making a file system in memory";
     let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).attempt(what)?;
@@ -199,7 +203,7 @@ fn make_mount_point(path: &Path, is_folder: bool) -> Result<(), Failure> {
     rustix::fs::open(path, flags, Mode::RUSR).attempt(what).map(drop)
 }
 
-/// Copies a file, or a folder of files.
+/// Copy a file, or a folder of files.
 fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
     if !source.is_dir() {
         return fs::copy(source, target).map(drop);
@@ -212,7 +216,7 @@ fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What /proc/cpuinfo says of the first processor.
+/// Return the entry of the first processor in /proc/cpuinfo.
 fn first_processor() -> Result<Vec<u8>, Failure> {
     use std::io::Read as _;
     let what = || "reading /proc/cpuinfo";

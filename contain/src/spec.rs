@@ -1,55 +1,56 @@
-//! What plait asks for (written by `src/plait/engine/uml/containment.py`).
+//! The specification of a sandbox (`src/plait/engine/uml/containment.py` writes it).
 
 use serde::Deserialize;
 
 use crate::layer::Layer;
 
-/// One guest to start.
+/// A guest to start.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// The process that started this one; the sandbox dies with it.
+    /// The process that started this one. The sandbox ends with it.
     pub parent: i32,
-    /// The descriptor that takes the report.
+    /// The descriptor for the report.
     pub report: i32,
-    /// The guest's kernel, an absolute path.
+    /// The absolute path of the guest's kernel.
     pub kernel: String,
     /// The kernel's command line.
     pub arguments: Vec<String>,
-    /// The folder that the guest sees as /job and may write to.
+    /// The folder that the guest sees as /job and can write to.
     pub job: String,
-    /// Files and folders that the guest sees below /job and may only read.
+    /// Files and folders that the guest sees below /job, read-only.
     pub inputs: Vec<Input>,
     /// Whether the guest sees this machine's files, read-only.
     pub host_files: bool,
-    /// Folders of this machine that the guest may write to. They need `host_files`.
+    /// Folders of this machine that the guest can write to. They require `host_files`.
     pub writable: Vec<String>,
     /// Resource limits of each of the guest's processes.
     pub limits: Limits,
     /// Layers without which the guest must not start.
     pub required: Vec<Layer>,
-    /// Layers to leave out, so that a test can show what each of them stops.
+    /// Layers to leave out, so a test can show what each of them stops.
     pub without: Vec<Layer>,
 }
 
-/// A file or folder that the guest may read.
+/// A file or folder that the guest can read.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Where it is on this machine.
+    /// The path on this machine.
     pub source: String,
-    /// Its name below /job.
+    /// The name below /job.
     pub name: String,
 }
 
-/// Bounds of one process of the guest (setrlimit(2)).
+/// Resource limits of each process of the guest (setrlimit(2)).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Bytes of the largest file that it may write.
+    /// The largest file that a process can write, in bytes.
     pub file_bytes: u64,
-    /// Descriptors that it may have open.
+    /// Open descriptors.
     pub descriptors: u64,
-    /// Processes and threads of its user in the sandbox. Linux counts them for each user namespace since 5.14.
+    /// Processes and threads of the user in the sandbox. Linux counts them per user namespace since
+    /// 5.14.
     pub processes: u64,
 }

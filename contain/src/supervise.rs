@@ -1,7 +1,7 @@
-//! The processes of the sandbox: their start, their end, and the exit code.
+//! The processes of the sandbox: start, end, and exit code.
 //!
-//! The supervisor is outside the PID namespace, where the guest can neither see nor signal it. It has given up as much
-//! as the guest by the time it starts the guest.
+//! The supervisor runs outside the PID namespace, where the guest can neither see nor signal it. It
+//! has the guest's restrictions before it starts the guest.
 
 use std::ffi::CString;
 
@@ -16,21 +16,22 @@ use crate::root::KERNEL;
 use crate::spec::Spec;
 use crate::sys::{self, Signals};
 
-/// Added to the number of the signal that ended the guest, as a shell does.
+/// The offset of the exit code of a guest that a signal ended, as in a shell.
 const SIGNALLED: i32 = 128;
 
-/// The kernel kills this process when the thread of `parent` that started it ends.
+/// Ask the kernel to kill this process when the thread of `parent` that started it ends.
 pub fn die_with(parent: i32) -> Result<(), Failure> {
     let what = || "asking to die with plait";
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).attempt(what)?;
-    // plait may have died before the request, and then nothing would ever end this process.
+    // plait may have ended before the request; then no signal would ever end this process.
     if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent) {
         return Err(Failure::new(what(), "plait has ended already"));
     }
     Ok(())
 }
 
-/// Starts process 1 and the guest, waits for the guest, ends what is left, and returns the guest's exit code.
+/// Start process 1 and the guest, wait for the guest, end what remains, and return the guest's exit
+/// code.
 pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failure> {
     let signals = Signals::block().attempt(|| "blocking signals")?;
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
@@ -59,16 +60,16 @@ pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failu
     Ok(code)
 }
 
-/// Process 1: everything in its namespace ends with it, and it ends with the supervisor.
+/// Run process 1. Its namespace ends with it, and it ends with the supervisor.
 fn be_process_one(supervisor: &OwnedFd, life: &OwnedFd) {
     sys::close_in_child(supervisor);
-    // Nobody in the sandbox may trace it; orphans that end need no burial.
+    // No process in the sandbox may trace this one. The kernel reaps orphans.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     sys::ignore_children();
     let _ = sys::read_to_end(life); // it ends when the supervisor does, whatever ends the supervisor
 }
 
-/// Executes the guest's kernel; says why on `result` when it cannot.
+/// Execute the guest's kernel; write the reason to `result` on failure.
 fn become_guest(spec: &Spec, confined: bool, signals: &Signals, result: &OwnedFd) {
     let kernel = if confined { KERNEL } else { &spec.kernel };
     let home = if confined { "/job" } else { &spec.job };
@@ -98,11 +99,12 @@ fn start(kernel: &str, home: &str, arguments: &[String], signals: &Signals) -> F
     }
 }
 
-/// Returns the exit code when the guest has ended, and nothing of the sandbox is left. SIGTERM ends all of it.
+/// Return the exit code after the guest and everything else in the sandbox has ended. SIGTERM ends
+/// the sandbox.
 fn wait(guest: Pid, first: Option<Pid>, signals: &Signals) -> Result<u8, Failure> {
     loop {
         if signals.next().attempt(|| "waiting for the guest")? == Signal::TERM {
-            // What is in the namespace goes with its process 1.
+            // The namespace ends with its process 1.
             let _ = rustix::process::kill_process(first.unwrap_or(guest), Signal::KILL);
         }
         let ended =
@@ -110,7 +112,7 @@ fn wait(guest: Pid, first: Option<Pid>, signals: &Signals) -> Result<u8, Failure
         if let Some((_, status)) = ended {
             if let Some(first) = first {
                 let _ = rustix::process::kill_process(first, Signal::KILL);
-                // It is there until the last process of its namespace has gone.
+                // Process 1 remains until the last process of its namespace has ended.
                 rustix::process::waitpid(Some(first), WaitOptions::empty())
                     .attempt(|| "ending the sandbox")?;
             }

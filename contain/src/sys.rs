@@ -1,4 +1,4 @@
-//! System calls that need `unsafe`, or that no library offers.
+//! System calls that need `unsafe` or that no library offers.
 #![allow(unsafe_code)] // the one place for it
 
 use std::ffi::CString;
@@ -11,33 +11,33 @@ use rustix::mount::MountAttrFlags;
 use rustix::process::{Pid, Signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Moves this process, which has one thread, into a new namespace.
+/// Move this process, which has one thread, into a new namespace.
 pub fn unshare(flag: UnshareFlags) -> Result<()> {
-    // SAFETY: descriptors are not unshared.
+    // SAFETY: `flag` does not unshare descriptors.
     unsafe { unshare_unsafe(flag) }
 }
 
-/// Runs `body` in a child, which ends with it. This process must have one thread.
+/// Run `body` in a child, which then exits. This process must have one thread.
 pub fn fork(body: impl FnOnce()) -> Result<Pid> {
-    // SAFETY: with one thread, the child may do all that its parent may.
+    // SAFETY: with one thread, the child may do everything that its parent may.
     match unsafe { libc::fork() } {
         -1 => Err(last_error()),
         0 => {
             body();
-            // SAFETY: ends this process; nothing of the parent's is run or flushed.
+            // SAFETY: ends this process; it runs and flushes nothing of the parent.
             unsafe { libc::_exit(3) }
         }
         pid => Pid::from_raw(pid).ok_or(Errno::CHILD),
     }
 }
 
-/// A child outside a user namespace that is still to be made, with the right to map other users into it.
+/// A child outside a future user namespace, which may map other users into it.
 pub struct MapWriter {
     child: Pid,
     go: OwnedFd,
 }
 
-/// Starts the child that will write this process's maps of users and groups.
+/// Start the child that writes the user and group maps of this process.
 pub fn fork_map_writer(user: &str, group: &str) -> Result<MapWriter> {
     let (wait, go) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let target = std::process::id();
@@ -54,7 +54,7 @@ pub fn fork_map_writer(user: &str, group: &str) -> Result<MapWriter> {
 }
 
 impl MapWriter {
-    /// Has the maps written if the namespace `exists`, and ends the child.
+    /// Let the child write the maps if the namespace `exists`, and wait for its end.
     pub fn finish(self, exists: bool) -> Result<()> {
         if exists {
             rustix::io::write(&self.go, b"x")?;
@@ -66,15 +66,15 @@ impl MapWriter {
     }
 }
 
-/// Closes a descriptor that belongs to the parent, in a child that runs on.
+/// Close a descriptor of the parent in a child that continues.
 pub fn close_in_child(descriptor: &OwnedFd) {
-    // SAFETY: the child leaves by `_exit` and never drops the descriptor.
+    // SAFETY: the child exits by `_exit` and never drops the descriptor.
     unsafe {
         libc::close(descriptor.as_raw_fd());
     }
 }
 
-/// Lets children that end vanish by themselves.
+/// Let the kernel reap children.
 pub fn ignore_children() {
     // SAFETY: no handler is involved.
     unsafe {
@@ -82,21 +82,21 @@ pub fn ignore_children() {
     }
 }
 
-/// Writes to a descriptor that plait passed, and closes it.
+/// Write to a descriptor that plait passed, and close it.
 pub fn write_and_close(descriptor: i32, bytes: &[u8]) {
-    // SAFETY: it is plait's end of a pipe, which nothing else here uses.
+    // SAFETY: this is plait's end of a pipe; nothing else in this process uses it.
     let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let _ = rustix::io::write(file, bytes);
 }
 
-/// Lets a descriptor end when this process executes another program.
+/// Close a descriptor when this process executes another program.
 pub fn close_on_exec(descriptor: i32) -> Result<()> {
-    // SAFETY: plait passed it, and it stays open.
+    // SAFETY: plait passed the descriptor, and it stays open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC)
 }
 
-/// All that comes until the other ends are closed, at most 4 KiB.
+/// Read until the other ends are closed, at most 4 KiB.
 pub fn read_to_end(descriptor: impl AsFd) -> Result<Vec<u8>> {
     let mut buffer = [0; 4096];
     let mut length = 0;
@@ -111,17 +111,17 @@ pub fn read_to_end(descriptor: impl AsFd) -> Result<Vec<u8>> {
     Ok(buffer[..length].to_vec())
 }
 
-/// SIGCHLD and SIGTERM, which wait until this process asks for them.
+/// SIGCHLD and SIGTERM, which stay pending until this process waits for them.
 pub struct Signals {
     awaited: libc::sigset_t,
     before: libc::sigset_t,
 }
 
 impl Signals {
-    /// Blocks them.
+    /// Block both signals.
     pub fn block() -> Result<Self> {
         let (mut awaited, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: each set is initialised by the call that gets it first.
+        // SAFETY: the first call that receives a set initialises it.
         unsafe {
             libc::sigemptyset(awaited.as_mut_ptr());
             libc::sigaddset(awaited.as_mut_ptr(), libc::SIGCHLD);
@@ -131,13 +131,13 @@ impl Signals {
         }
     }
 
-    /// Unblocks them.
+    /// Restore the previous signal mask.
     pub fn restore(&self) -> Result<()> {
         // SAFETY: the set is initialised.
         check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) })
     }
 
-    /// Waits for the next one.
+    /// Wait for the next signal.
     pub fn next(&self) -> Result<Signal> {
         let mut number = 0;
         // SAFETY: both are initialised.
@@ -149,7 +149,7 @@ impl Signals {
     }
 }
 
-/// Executes a program, and returns why it could not.
+/// Execute a program, and return the error if this fails.
 pub fn execute(program: &CString, line: &[CString], environment: &[CString]) -> io::Error {
     let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
@@ -160,7 +160,7 @@ pub fn execute(program: &CString, line: &[CString], environment: &[CString]) -> 
     io::Error::last_os_error()
 }
 
-/// Maps this process, and what it executes, at the same addresses each time.
+/// Turn off address-space randomisation for this process and the programs that it executes.
 pub fn fix_addresses() -> Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: takes no pointers.
@@ -172,12 +172,12 @@ pub fn fix_addresses() -> Result<()> {
     }
 }
 
-/// Sets `attributes` on a detached mount, or on the whole tree of mounts, and takes nothing away.
+/// Add `attributes` to a detached mount, or to its whole tree, and clear none.
 pub fn set_mount_attributes(tree: BorrowedFd<'_>, attributes: MountAttrFlags, recursive: bool) -> Result<()> {
     let change =
         libc::mount_attr { attr_set: attributes.bits().into(), attr_clr: 0, propagation: 0, userns_fd: 0 };
     let deep = if recursive { libc::AT_RECURSIVE } else { 0 };
-    // SAFETY: the kernel reads a whole `mount_attr`, and an empty path.
+    // SAFETY: the kernel reads a whole `mount_attr` and an empty path.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

@@ -1,10 +1,10 @@
-//! Addresses as the plan writes them.
+//! Parse addresses as the plan writes them.
 
 use std::net::IpAddr;
 
 use crate::error::{Error, Result};
 
-/// `02:00:00:00:00:01` as bytes.
+/// Parse `02:00:00:00:00:01`.
 pub fn parse_mac(text: &str) -> Result<[u8; 6]> {
     let mut mac = [0; 6];
     let mut parts = text.split(':');
@@ -19,7 +19,7 @@ pub fn parse_mac(text: &str) -> Result<[u8; 6]> {
     Ok(mac)
 }
 
-/// `10.0.0.1/24` as address and prefix length.
+/// Parse `10.0.0.1/24` into an address and a prefix length.
 pub fn parse_prefix(text: &str) -> Result<(IpAddr, u8)> {
     let wrong = || Error::new(format!("{text:?} is not an address with a prefix length"));
     let (address, length) = text.split_once('/').ok_or_else(wrong)?;
@@ -29,7 +29,7 @@ pub fn parse_prefix(text: &str) -> Result<(IpAddr, u8)> {
     if length > most { Err(wrong()) } else { Ok((address, length)) }
 }
 
-/// `AF_INET` or `AF_INET6`.
+/// Return `AF_INET` or `AF_INET6`.
 pub fn address_family(address: IpAddr) -> u8 {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     u8::try_from(family).unwrap_or_default()

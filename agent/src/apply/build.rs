@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 use crate::netlink::Batch;
 use crate::plan::{Distribution, Network};
 
-/// A network being made: its namespaces, and for each the changes that will be sent to it.
+/// A network under construction: its namespaces, and the pending requests for each.
 pub struct Build {
     pub namespaces: Vec<Namespace>,
     pub batches: Vec<Batch>,
     by_name: BTreeMap<&'static str, usize>,
     pub distributions: &'static [Distribution],
-    /// What waits for the trial's zero.
+    /// Traces that start at the trial's zero.
     pub traces: Vec<Waiting>,
 }
 
@@ -47,12 +47,12 @@ impl Build {
         Ok(&mut self.batches[index])
     }
 
-    /// The number of interface `ifname` in `netns`.
+    /// Return the number of interface `ifname` in `netns`.
     pub fn ifindex(&self, netns: &str, ifname: &str) -> Result<i32> {
         self.namespaces[self.index(netns)?].ifindex(ifname)
     }
 
-    /// Takes out the changes so far, by the place of their namespace.
+    /// Take all pending requests, with the indices of their namespaces.
     pub fn take_batches(&mut self) -> impl Iterator<Item = (usize, Batch)> {
         let batches = self.batches.iter_mut().map(std::mem::take).enumerate();
         batches.filter(|(_, batch)| !batch.is_empty())

@@ -1,5 +1,7 @@
-//! The plan's events as netlink messages and open files, made before the trial begins: when the time comes, they are
-//! only sent and written.
+//! The plan's events as netlink messages and open files.
+//!
+//! Both are prepared before the trial begins. When an event is due, the agent only sends and
+//! writes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,12 +18,12 @@ use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Batch, Family, GenericFamily, Socket};
 use crate::plan::{Action, Event, SetSysctl};
 
-/// What is still to happen, in the order of time, and the sockets to make it happen.
+/// The events that have not happened yet, in order of time, and the sockets that they need.
 pub struct Schedule {
     steps: VecDeque<Step>,
-    /// One in each namespace that a step concerns, by the namespace's place.
+    /// One rtnetlink socket per namespace that an event changes, by the namespace's index.
     sockets: BTreeMap<usize, Socket>,
-    /// The same for path managers.
+    /// One generic netlink socket per namespace whose path manager an event changes.
     managers: BTreeMap<usize, Socket>,
     traces: Vec<Waiting>,
 }
@@ -29,13 +31,13 @@ pub struct Schedule {
 struct Step {
     event: &'static Event,
     sends: Vec<(usize, Batch)>,
-    /// For path managers, by the place of the namespace.
+    /// Requests to path managers, by the index of the namespace.
     managed: Vec<(usize, Batch)>,
     writes: Vec<(&'static SetSysctl, File)>,
 }
 
 impl Schedule {
-    /// Encodes what each of `events` does. The calling thread ends in `home`.
+    /// Encode all `events`. The calling thread ends in `home`.
     pub(super) fn prepare(
         build: &mut Build,
         events: &'static [Event],
@@ -104,7 +106,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Lets all traces begin at the trial's zero, in ns of `CLOCK_MONOTONIC`.
+    /// Start all traces at the trial's zero, in ns of `CLOCK_MONOTONIC`.
     pub fn start(&mut self, zero_ns: i64) -> Result<()> {
         for trace in std::mem::take(&mut self.traces) {
             let mut batch = Batch::default();
@@ -116,12 +118,12 @@ impl Schedule {
         Ok(())
     }
 
-    /// When the next event happens.
+    /// Return when the next event is due.
     pub fn next_us(&self) -> Option<i64> {
         self.steps.front().map(|step| step.event.t_us)
     }
 
-    /// Carries out the next event if its time has come by `t_us`, and returns it.
+    /// Carry out the next event if it is due by `t_us`, and return it.
     pub fn carry_out(&mut self, t_us: i64) -> Result<Option<&'static Event>> {
         if self.steps.front().is_none_or(|step| step.event.t_us > t_us) {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Interfaces: loopbacks, veth pairs made directly in their two namespaces, bridges, and addresses.
+//! Interfaces: loopbacks, veth pairs created directly in their two namespaces, bridges, ifbs, and
+//! addresses.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,17 +15,19 @@ use crate::netlink::{Batch, Family, Socket};
 use crate::plan::{Bridge, Ifb, SetDevice, Veth, VethEnd};
 
 const UP: u32 = libc::IFF_UP as u32;
-/// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` in it, for which the bindings have no names.
+/// `IFLA_INFO_DATA` of `IFLA_LINKINFO`, and `VETH_INFO_PEER` inside it. The bindings lack both.
 const INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-/// `RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`: the answer is not read, and shorter without counters.
+/// `RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`. The agent ignores the answer; without counters
+/// it is shorter.
 const SKIP_STATISTICS: u32 = 1 << 3;
-/// So many answers surely fit into a socket's receive buffer.
+/// A number of answers that always fits into a socket's receive buffer.
 const ANSWERS_AT_ONCE: usize = 25;
 
-/// Makes every veth pair with both ends in place, named, numbered and up.
+/// Create every veth pair with both ends in place, named, numbered and up.
 ///
-/// Sent before all else, so that a bridge finds its ports with carrier, and forwards from the first frame on.
+/// The agent sends these requests first. A bridge then finds its ports with carrier and forwards
+/// from the first frame on.
 pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) -> Result<()> {
     enter(home)?;
     let mut socket = Socket::open(Family::Route)?;
@@ -50,7 +53,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
         );
     }
     socket.apply(batch).attempt(|| "making links")?;
-    // The kernel cannot bring the second end up before it has tied the two together.
+    // The kernel cannot bring the second end up before it has connected the two ends.
     for end in veths.iter().map(|veth| &veth.b) {
         let index = build.ifindex(&end.netns, &end.ifname)?;
         bring_up(build.batch(&end.netns)?, index, &end.ifname, &end.netns);
@@ -59,12 +62,13 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
     settle(build, veths)
 }
 
-/// Makes the first ends ready to send now.
+/// Make the first ends ready to send.
 ///
-/// They came up before their peers, without carrier; what then gives them a queue is the kernel's link watch, and
-/// that works through a hundred devices (200 urgent ones) and then waits for a second: in a network of 50 links some
-/// would drop everything until then. Asking for one interface (not for all of them) makes the link watch see to it
-/// at once (`linkwatch_sync_dev` in `rtnl_getlink`).
+/// They came up before their peers, without carrier. The kernel's link watch activates their queues
+/// later, but it handles a hundred devices (200 urgent ones) and then waits for a second. In a
+/// network of 50 links some devices would drop all packets until then. A request for a single
+/// interface makes the link watch handle that interface at once (`linkwatch_sync_dev` in
+/// `rtnl_getlink`).
 fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     let mut asked = vec![0_usize; build.namespaces.len()];
     for end in veths.iter().map(|veth| &veth.a) {
@@ -83,7 +87,7 @@ fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     build.run()
 }
 
-/// The fixed part of a new interface: its number, and its flags.
+/// The fixed part of a new interface: its number and its flags.
 fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
     let index = build.namespace(&end.netns)?.number(&end.ifname)?;
     Ok(Ifinfomsg { ifi_index: index, ifi_flags: flags, ifi_change: flags, ..Default::default() })
@@ -102,7 +106,7 @@ fn bring(batch: &mut Batch, index: i32, ifname: &str, netns: &str, up: bool) {
     );
 }
 
-/// Brings an interface down, or up again with the addresses that it needs.
+/// Bring an interface down, or up again with its addresses.
 pub fn set_device(build: &mut Build, device: &'static SetDevice) -> Result<()> {
     let SetDevice { netns, ifname, up, addresses, .. } = device;
     let index = build.ifindex(netns, ifname)?;
@@ -123,25 +127,25 @@ fn push_end<P: Pusher>(
         .push_address(&mac)
         .push_mtu(mtu)
         .push_net_ns_fd(namespace.fd.as_raw_fd().cast_unsigned());
-    // `offloads.rs` says why, and what happens where applications run.
+    // `offloads.rs` explains why, and what hosts do instead.
     Ok(if namespace.generic.is_some() { attributes } else { attributes.push_gso_max_segs(1) })
 }
 
-/// Brings the loopback of every namespace up.
+/// Bring up the loopback of every namespace.
 pub fn add_loopbacks(build: &mut Build) {
     for (namespace, batch) in build.namespaces.iter().zip(&mut build.batches) {
         bring_up(batch, 1, "lo", namespace.name);
     }
 }
 
-/// Brings the loopback of the calling thread's namespace up.
+/// Bring up the loopback of the calling thread's namespace.
 pub fn bring_up_loopback() -> Result<()> {
     let mut batch = Batch::default();
     bring_up(&mut batch, 1, "lo", "the first namespace");
     Socket::open(Family::Route)?.apply(batch)
 }
 
-/// Makes bridges that forward from the first frame on, and enslaves their ports.
+/// Create bridges that forward from the first frame on, and add their ports.
 pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> {
     for bridge in bridges {
         let netns = &bridge.netns;
@@ -170,7 +174,7 @@ pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> 
     Ok(())
 }
 
-/// Makes the devices that hold token buckets.
+/// Create the ifbs that carry token buckets.
 pub fn add_ifbs(build: &mut Build, ifbs: &'static [Ifb]) -> Result<()> {
     for Ifb { netns, ifname, mac } in ifbs {
         let address = parse_mac(mac).attempt(|| format!("ifb {ifname} in {netns}"))?;
@@ -188,7 +192,7 @@ pub fn add_ifbs(build: &mut Build, ifbs: &'static [Ifb]) -> Result<()> {
     Ok(())
 }
 
-/// Gives the ends of veth pairs their addresses.
+/// Add the addresses of all veth ends.
 pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     for end in veths.iter().flat_map(|veth| [&veth.a, &veth.b]) {
         add_addresses_to(build, &end.netns, &end.ifname, &end.addresses)?;
@@ -196,7 +200,7 @@ pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     Ok(())
 }
 
-/// Gives an interface its addresses. IPv6 addresses are usable at once (no duplicate detection).
+/// Add the addresses of an interface. IPv6 addresses skip duplicate address detection.
 fn add_addresses_to(build: &mut Build, netns: &str, ifname: &str, addresses: &[String]) -> Result<()> {
     let index = build.ifindex(netns, ifname)?.cast_unsigned();
     for text in addresses {

@@ -1,7 +1,8 @@
-//! Middleboxes on links: nftables rules in `wire` that change what passes, and hand it on to the other end.
+//! Middleboxes on links: nftables rules in `wire` that modify packets and forward them to the other
+//! end.
 //!
-//! They stand where a link without a middlebox has a redirection. (They cannot stand behind one: what is redirected on
-//! its way in does not meet the hook on its way out.)
+//! A middlebox replaces the redirect of its link. It cannot come after a redirect: a packet that a
+//! redirect takes on ingress never reaches the egress hook.
 
 use netlink_bindings::nftables::{self, Nfgenmsg, PushExprListAttrs};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
@@ -17,33 +18,35 @@ const TABLE: &[u8] = b"plait";
 const SUBSYSTEM: u16 = 10;
 const NFPROTO_NETDEV: u8 = 5;
 const INGRESS: u32 = 0;
-/// Of `linux/netfilter/nf_tables.h`: registers, keys, bases of payloads, operations.
+/// `linux/netfilter/nf_tables.h`: registers, keys, payload bases, operations.
 const REGISTER: u32 = 1;
 const PROTOCOL: u32 = 16;
 const TRANSPORT_HEADER: u32 = 2;
 const INNER_HEADER: u32 = 3;
 const EQUAL: u32 = 0;
 const CHECKSUM_INET: u32 = 1;
-/// `NFTA_EXPR_DATA`, `NFTA_FWD_SREG_DEV`, `NFTA_EXTHDR_TYPE`, `NFTA_EXTHDR_OP`, `NFT_EXTHDR_OP_TCPOPT`: the bindings do
-/// not have them.
+/// `NFTA_EXPR_DATA`, `NFTA_FWD_SREG_DEV`, `NFTA_EXTHDR_TYPE`, `NFTA_EXTHDR_OP`,
+/// `NFT_EXTHDR_OP_TCPOPT`: the bindings lack them.
 const EXPRESSION_DATA: u16 = 2;
 const DEVICE_REGISTER: u16 = 1;
 const OPTION_TYPE: u16 = 2;
 const OPTION_OPERATION: u16 = 6;
 const TCP_OPTION: u32 = 1;
-/// The kind of MPTCP's option (RFC 8684), and how many of them a header has room for: each rule takes the first.
+/// The kind of the MPTCP option (RFC 8684), and how many of them fit into a TCP header. Each rule
+/// removes the first one.
 const MPTCP: u8 = 30;
 const MOST_OPTIONS: usize = 4;
-/// Places in a TCP header, and its flags.
+/// Offsets in a TCP header, and its flags.
 const FLAGS_OFFSET: u32 = 13;
 const CHECKSUM_OFFSET: u32 = 16;
 const TCP: u8 = 6;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
-/// Bytes from the beginning of the TCP header that are payload in any segment that is so long: 60 is the longest header.
+/// Offset that lies in the payload of any segment that is long enough: the longest TCP header has
+/// 60 bytes.
 const REWRITTEN_OFFSET: u32 = 100;
 
-/// Puts every middlebox of the plan in its place.
+/// Install every middlebox of the plan.
 pub fn add_middleboxes(build: &mut Build, middleboxes: &'static [Middlebox]) -> Result<()> {
     for one in middleboxes {
         let what =
@@ -81,16 +84,17 @@ fn batch(middlebox: &Middlebox, target: i32) -> Batch {
     batch
 }
 
-/// Which segments a rule is for, and what becomes of them.
+/// Which segments a rule matches, and what it does with them.
 #[allow(clippy::struct_excessive_bools)] // independent properties
 struct Rule {
-    /// Of the TCP header: these bits have those values. None: whatever comes, also what is not TCP.
+    /// These bits of the TCP header have these values. None: the rule matches any packet, also
+    /// without TCP.
     flags: Option<(u8, u8)>,
-    /// Only segments with payload.
+    /// The rule matches only segments with payload.
     payload: bool,
     strip: bool,
     rewrite: bool,
-    /// They go on to the other end, and no further rule looks at them.
+    /// The rule forwards the segment to the other end; later rules do not see it.
     last: bool,
 }
 
@@ -116,11 +120,11 @@ impl Rule {
             list = compared(list, &[values]);
         }
         if self.payload {
-            // A rule whose bytes are not there does not hold.
+            // A rule does not match if the packet is too short for its bytes.
             list = loaded(list, INNER_HEADER, 0, 1);
         }
         if self.rewrite {
-            // Both bytes turned over would leave a one's complement sum as it was.
+            // Inverting both bytes would leave a one's complement checksum unchanged.
             list = masked(loaded(list, TRANSPORT_HEADER, REWRITTEN_OFFSET, 2), &[0xff; 2], &[0xff, 0]);
             list = stored(list, REWRITTEN_OFFSET, 2);
         }
@@ -158,7 +162,7 @@ fn stored<P: Pusher>(list: PushExprListAttrs<P>, offset: u32, length: u32) -> Pu
     payload.push_csum_offset(CHECKSUM_OFFSET).end_nested().end_nested()
 }
 
-/// The register, with only the bits of `mask`, and those of `flip` turned over.
+/// Mask the register with `mask`, and invert the bits in `flip`.
 fn masked<P: Pusher>(list: PushExprListAttrs<P>, mask: &[u8], flip: &[u8]) -> PushExprListAttrs<P> {
     let length = u32::try_from(mask.len()).unwrap_or_default();
     let bitwise = list.nested_elem().nested_data_bitwise().push_sreg(REGISTER).push_dreg(REGISTER);
@@ -166,7 +170,7 @@ fn masked<P: Pusher>(list: PushExprListAttrs<P>, mask: &[u8], flip: &[u8]) -> Pu
     bitwise.nested_xor().push_value(flip).end_nested().end_nested().end_nested()
 }
 
-/// Overwrites the first MPTCP option with NOPs, if there is one.
+/// Overwrite the first MPTCP option, if any, with NOPs.
 fn stripped<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
     let mut element = list.nested_elem().push_name(c"exthdr");
     let bytes = element.as_vec_mut();
@@ -179,7 +183,7 @@ fn stripped<P: Pusher>(list: PushExprListAttrs<P>) -> PushExprListAttrs<P> {
     element.end_nested()
 }
 
-/// Sends the frame out through an interface.
+/// Send the frame out of an interface.
 fn forwarded<P: Pusher>(list: PushExprListAttrs<P>, target: i32) {
     let immediate = list.nested_elem().nested_data_immediate().push_dreg(REGISTER);
     let list =

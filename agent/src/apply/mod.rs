@@ -1,7 +1,7 @@
-//! Makes the network of a plan: namespaces first, then per namespace one batch of everything in it.
+//! Build the network of a plan: first the namespaces, then one batch of netlink requests for each.
 //!
-//! The work grows linearly with the network: a namespace costs about a dozen system calls, everything in it
-//! shares one netlink batch, and interface numbers are chosen here, so that nothing has to be asked back.
+//! The cost grows linearly with the network. A namespace takes about a dozen system calls. The
+//! agent chooses interface numbers itself, so it never asks the kernel for one.
 
 mod addresses;
 mod build;
@@ -32,28 +32,28 @@ use crate::error::{Error, Result};
 use crate::netlink::GenericFamily;
 use crate::plan::{Plan, Role};
 
-/// The network as it stands, with the handles through which it is watched.
+/// A network that exists in the kernel, with the handles through which the agent observes it.
 pub struct Applied {
     /// In the order of the plan.
     pub namespaces: Vec<Namespace>,
     /// The namespace in which the agent started.
     pub home: OwnedFd,
-    /// The MPTCP path manager's numbers; None when no namespace is watched for its events.
+    /// The path manager's generic netlink family; None if the plan configures no path manager.
     pub path_manager: Option<GenericFamily>,
-    /// The events of the plan, ready to be carried out.
+    /// The plan's events, encoded.
     pub events: Schedule,
-    /// The datapaths of Open vSwitch.
+    /// The Open vSwitch datapaths.
     pub switches: Vec<datapath::Switch>,
 }
 
 impl Applied {
-    /// Takes out the namespace that carries all links, which is nobody's host.
+    /// Remove and return the namespace that carries all links; no host runs in it.
     pub fn take_wire(&mut self) -> Option<Namespace> {
         let place = self.namespaces.iter().position(|namespace| namespace.role == Role::Wire)?;
         Some(self.namespaces.remove(place))
     }
 
-    /// The namespace called `name`.
+    /// All namespaces that the network still has.
     pub fn all(&self) -> &[Namespace] {
         &self.namespaces
     }
@@ -66,7 +66,7 @@ impl Applied {
     }
 }
 
-/// Makes the network of `plan`. The calling thread ends in the namespace in which it began.
+/// Build the network of `plan`. The calling thread ends in the namespace in which it began.
 pub fn apply(plan: &'static Plan) -> Result<Applied> {
     let network = &plan.network;
     let home = namespace::current()?;

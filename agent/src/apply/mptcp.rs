@@ -1,4 +1,4 @@
-//! The MPTCP path manager: limits and endpoints, at first and as events change them.
+//! The MPTCP path manager: limits and endpoints, initially and after each event.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,8 @@ use crate::plan::{Action, ChangeEndpoint, Endpoint, EndpointFlag, Mptcp, RemoveE
 
 const FAMILY: &str = "mptcp_pm";
 
-/// Sets limits and endpoints, and finds the numbers of the path manager. None: there is no host.
+/// Set limits and endpoints, and resolve the path manager's netlink family. None: the network has
+/// no host.
 pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<GenericFamily>> {
     let Some(first) = build.namespaces.iter_mut().find_map(|namespace| namespace.generic.as_mut()) else {
         return match planned.first() {
@@ -42,7 +43,7 @@ fn batch(build: &Build, mptcp: &Mptcp, family: u16) -> Result<Batch> {
     Ok(batch)
 }
 
-/// What an event does to the path manager; None: it is about something else.
+/// Encode what an event does to the path manager; None if it does nothing to it.
 pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Option<Batch>> {
     let mut batch = Batch::default();
     match action {
@@ -55,7 +56,7 @@ pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Optio
             let mut request = mptcp_pm::Request::new().op_set_flags_do();
             let flags = [(*backup, EndpointFlag::Backup), (*fullmesh, EndpointFlag::Fullmesh)];
             let flags = flags.into_iter().filter(|(on, _)| *on).fold(0, |flags, (_, flag)| flags | bit(flag));
-            // Without a family the kernel goes by the id, whatever port the endpoint has.
+            // Without a family the kernel selects the endpoint by its id and ignores the port.
             drop(request.encode().nested_addr().push_id(*id).push_flags(flags));
             batch.add_as(
                 &request,

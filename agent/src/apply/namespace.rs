@@ -1,4 +1,5 @@
-//! Network namespaces: made with their sysctls, held by a descriptor, and named below /run/netns.
+//! Network namespaces with their sysctls. A descriptor keeps each of them alive, and a file below
+//! /run/netns names it.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,27 +14,28 @@ use crate::netlink::{Family, Socket};
 use crate::plan::{self, Role};
 use crate::sys;
 
-/// Where `ip netns` looks for namespaces, so that tools can enter them.
+/// The folder in which `ip netns` looks for namespaces.
 const NAMED: &str = "/run/netns";
 const OWN: &str = "/proc/thread-self/ns/net";
-/// Numbers that a kernel may have given to interfaces of its own (lo, tunnels of each protocol) in a new namespace.
+/// Interface numbers that the kernel may use itself in a new namespace (lo, a tunnel of each
+/// protocol).
 const NUMBERS_BELOW: i32 = 99;
 
 /// A namespace of the plan, and the sockets opened in it.
 pub struct Namespace {
     pub name: &'static str,
     pub role: Role,
-    /// To enter it, or to move an interface into it.
+    /// For entering the namespace or moving an interface into it.
     pub fd: OwnedFd,
     /// For links, addresses, routes, rules and traffic control.
     pub route: Socket,
-    /// For offloads and the MPTCP path manager: settings, then events. Only where applications run.
+    /// For offloads and path-manager settings, later for path-manager events. Only hosts have one.
     pub generic: Option<Socket>,
     links: BTreeMap<&'static str, i32>,
 }
 
 impl Namespace {
-    /// Makes the namespace, writes its sysctls, and leaves the calling thread in it.
+    /// Create the namespace, set its sysctls, and leave the calling thread in it.
     pub fn create(planned: &'static plan::Namespace) -> Result<Self> {
         let name = planned.name.as_str();
         if name.is_empty() || name.contains('/') || matches!(name, "." | "..") {
@@ -56,13 +58,13 @@ impl Namespace {
         Ok(Self { name, role: planned.role, fd, route, generic, links: BTreeMap::from([("lo", 1)]) })
     }
 
-    /// The number of interface `ifname`.
+    /// Return the number of interface `ifname`.
     pub fn ifindex(&self, ifname: &str) -> Result<i32> {
         let missing = || Error::new(format!("the plan has no interface {ifname} in {}", self.name));
         self.links.get(ifname).copied().ok_or_else(missing)
     }
 
-    /// Chooses the number of a new interface, counting up in the order of the plan.
+    /// Choose the number of a new interface, counting up in the order of the plan.
     pub fn number(&mut self, ifname: &'static str) -> Result<i32> {
         let index = i32::try_from(self.links.len()).unwrap_or(i32::MAX).saturating_add(NUMBERS_BELOW);
         match self.links.insert(ifname, index) {
@@ -72,13 +74,13 @@ impl Namespace {
     }
 }
 
-/// The namespace of the calling thread.
+/// Open the namespace of the calling thread.
 pub fn current() -> Result<OwnedFd> {
     rustix::fs::open(OWN, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .attempt(|| "opening the current namespace")
 }
 
-/// Moves the calling thread into the namespace that `fd` stands for.
+/// Move the calling thread into the namespace of `fd`.
 pub fn enter(fd: &impl AsFd) -> Result<()> {
     move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Network))
         .attempt(|| "entering a network namespace")

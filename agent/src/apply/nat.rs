@@ -1,4 +1,5 @@
-//! Address translation: what leaves a router through an outside interface takes that interface's address.
+//! Network address translation: a packet that leaves a router through an outside interface gets the
+//! address of that interface.
 
 use netlink_bindings::nftables::{self, Nfgenmsg};
 
@@ -10,7 +11,7 @@ use crate::plan::Nat;
 
 const TABLE: &[u8] = b"plait";
 const CHAIN: &[u8] = b"masquerade";
-/// `NFNL_SUBSYS_NFTABLES` of `linux/netfilter/nfnetlink.h`: whom a batch is for.
+/// `NFNL_SUBSYS_NFTABLES` of `linux/netfilter/nfnetlink.h`: the subsystem of a batch.
 const SUBSYSTEM: u16 = 10;
 const NFPROTO_IPV4: u8 = 2;
 /// `NF_INET_POST_ROUTING`, and `NF_IP_PRI_NAT_SRC`.
@@ -23,7 +24,7 @@ const EQUAL: u32 = 0;
 /// `IFNAMSIZ`.
 const NAME_BYTES: usize = 16;
 
-/// Masquerades what leaves each router through its outside interfaces.
+/// Masquerade what leaves each router through its outside interfaces.
 pub fn add_nats(build: &mut Build, nats: &'static [Nat]) -> Result<()> {
     for nat in nats {
         let what = || format!("translating addresses in {}", nat.netns);

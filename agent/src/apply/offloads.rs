@@ -1,9 +1,11 @@
-//! Offloads: no interface may carry more than one frame in one skb, because queues, rates and losses count skbs.
+//! Offloads: no interface may carry more than one frame per skb, because queues, rates and losses
+//! count skbs.
 //!
-//! Where applications run, the devices lose every kind of transmit segmentation but keep the kernel's own: TCP
-//! works on large buffers, and they are cut into frames before the device, as on a host whose card cannot do it.
-//! That is a quarter less work for each byte than large buffers forbidden altogether, which is what the other
-//! namespaces get (a limit of one segment, set with the interface itself): they only pass frames on.
+//! On hosts the devices lose all transmit segmentation offloads. TCP still builds large buffers,
+//! and the kernel splits them into frames in front of the device, as with a network card that lacks
+//! segmentation. This costs a quarter less work per byte than a limit of one segment, which forbids
+//! large buffers. The other namespaces only forward frames; they get that limit when the agent
+//! creates the interface.
 
 use netlink_bindings::ethtool::{OpFeaturesSetDo, PushFeatures};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
@@ -14,7 +16,7 @@ use crate::netlink::{Batch, GenericFamily};
 use crate::plan::Veth;
 
 const FAMILY: &str = "ethtool";
-/// Every transmit segmentation of a veth, as `ethtool -k` names them.
+/// All transmit segmentation offloads of a veth, as `ethtool -k` names them.
 const SEGMENTATION: [&str; 13] = [
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
@@ -30,7 +32,7 @@ const SEGMENTATION: [&str; 13] = [
     "tx-udp_tnl-segmentation",
     "tx-udp_tnl-csum-segmentation",
 ];
-/// `ETHTOOL_FLAG_OMIT_REPLY`: an acknowledgement is enough.
+/// `ETHTOOL_FLAG_OMIT_REPLY`: an acknowledgement suffices.
 const OMIT_REPLY: u32 = 2;
 /// `linux/ethtool_netlink.h`.
 const ETHTOOL_MSG_FEATURES_SET: u8 = 12;
@@ -38,7 +40,7 @@ const FAMILY_VERSION: u8 = 1;
 
 type Trace = (Vec<(&'static str, usize)>, Option<&'static str>);
 
-/// Turns segmentation off on every veth end in a namespace where applications run.
+/// Turn segmentation off on every veth end of a host.
 pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     let Some(socket) = build.namespaces.iter_mut().find_map(|namespace| namespace.generic.as_mut()) else {
         return Ok(());
@@ -63,8 +65,8 @@ pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     Ok(())
 }
 
-/// A request to change features, with the command number that the kernel expects. The bindings (0.3.5) count the
-/// commands of this family as if requests and answers were numbered together, and would set ring sizes.
+/// A request to change features, with the command number that the kernel expects. The bindings
+/// (0.3.5) number requests and replies of this family together and would set ring sizes.
 struct SetFeatures(Vec<u8>);
 
 impl SetFeatures {
@@ -74,7 +76,7 @@ impl SetFeatures {
         {
             let attributes = PushFeatures::new(&mut payload);
             let header = attributes.nested_header().push_dev_index(ifindex).push_flags(OMIT_REPLY);
-            // A bit that is named but has no value is to be cleared.
+            // A bit with a name but no value is cleared.
             let mut bits = header.end_nested().nested_wanted().nested_bits();
             for name in SEGMENTATION {
                 bits = bits.nested_bit().push_name_bytes(name.as_bytes()).end_nested();

@@ -11,15 +11,15 @@ use super::build::Build;
 use crate::error::{Attempt, Result};
 use crate::plan::{Nexthop, Route, RouteKind, Rule};
 
-/// `RT_TABLE_COMPAT`: the table stands in an attribute, because it may not fit a byte.
+/// `RT_TABLE_COMPAT`: an attribute holds the table number, which may exceed one byte.
 const TABLE_IN_ATTRIBUTE: u8 = libc::RT_TABLE_COMPAT;
 /// `FR_ACT_TO_TBL` of `linux/fib_rules.h`.
 const LOOK_UP_TABLE: u8 = 1;
-/// `struct rtnexthop`, and the header of an attribute.
+/// The sizes of `struct rtnexthop` and of an attribute header.
 const NEXTHOP_BYTES: u16 = 8;
 const ATTRIBUTE_BYTES: u16 = 4;
 
-/// Adds the routes in the order of the plan.
+/// Add the routes in the order of the plan.
 pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
     for route in routes {
         let what = route.to_string();
@@ -63,7 +63,8 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
     Ok(())
 }
 
-/// `RTA_MULTIPATH`: a `struct rtnexthop` of `linux/rtnetlink.h` for each way, all of the same weight, and its gateway.
+/// `RTA_MULTIPATH`: for each next hop a `struct rtnexthop` of `linux/rtnetlink.h` with equal
+/// weight, and its gateway.
 fn multipath(build: &Build, route: &Route) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for nexthop in &route.nexthops {
@@ -110,7 +111,8 @@ impl fmt::Display for Route {
     }
 }
 
-/// What the route leads to; `default` takes its family from the gateway or the source address, else IPv4.
+/// Return the destination's prefix. `default` takes its family from the gateway or the source
+/// address, otherwise IPv4.
 fn destination_prefix(route: &Route) -> Result<(IpAddr, u8)> {
     if route.destination != "default" {
         return parse_prefix(&route.destination);
@@ -122,7 +124,7 @@ fn destination_prefix(route: &Route) -> Result<(IpAddr, u8)> {
     Ok((any, 0))
 }
 
-/// Adds the rules in the order of the plan.
+/// Add the policy routing rules in the order of the plan.
 pub fn add_rules(build: &mut Build, rules: &'static [Rule]) -> Result<()> {
     for rule in rules {
         let Rule { netns, source, table, priority, destination } = rule;

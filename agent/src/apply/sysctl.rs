@@ -1,15 +1,16 @@
-//! Kernel settings below /proc/sys.
+//! Sysctls, through /proc/sys.
 
 use std::fs::File;
 
 use crate::error::{Attempt, Error, Result};
 
-/// Writes a file below /proc/sys of the calling thread's namespace.
+/// Write a sysctl of the calling thread's namespace.
 pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
     std::fs::write(sysctl_file(path, value)?, value).attempt(|| sysctl_words(path, value))
 }
 
-/// Opens a file below /proc/sys of the calling thread's namespace, to write `value` later; it stays that namespace's.
+/// Open a sysctl of the calling thread's namespace, to write `value` later. The file keeps
+/// referring to that namespace.
 pub fn open_sysctl(path: &str, value: &str) -> Result<File> {
     let file = sysctl_file(path, value)?;
     File::options().write(true).open(file).attempt(|| sysctl_words(path, value))

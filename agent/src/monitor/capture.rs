@@ -1,5 +1,6 @@
-//! Captures: a ring for each interface, emptied on the agent's schedule rather than at each packet, because a return
-//! to user space costs more wall time than a thousand packets cost the kernel.
+//! Packet captures: one ring per interface. The agent empties the rings on its schedule, not per
+//! packet: a return to user space costs more wall time than the kernel needs for a thousand
+//! packets.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::error::{Attempt, Error, Result};
 use crate::plan::Capture;
 use crate::sys::PacketRing;
 
-/// More than 6 Gbit/s of full frames.
+/// Packets per second that a capture keeps up with: more than 6 Gbit/s of full-size frames.
 const PACKETS_PER_SECOND: i64 = 520_000;
 
 /// All captures of a trial.
@@ -27,7 +28,7 @@ struct Running {
 }
 
 impl Captures {
-    /// Creates the files in `folder`.
+    /// Create the files in `folder`.
     pub fn create(folder: &Path, planned: &'static [Capture]) -> Result<Self> {
         if !planned.is_empty() {
             std::fs::create_dir_all(folder).attempt(|| "making the folder for captures")?;
@@ -39,14 +40,15 @@ impl Captures {
         Ok(Self { captures: planned.iter().map(start).collect::<Result<_>>()? })
     }
 
-    /// Starts to listen. The calling thread ends in the namespace in which the agent began.
+    /// Start the captures. The calling thread ends in the namespace in which the agent began.
     pub fn attach(&mut self, network: &Applied) -> Result<()> {
         for running in &mut self.captures {
             let plan = running.plan;
             let what = || format!("capturing {} in {}", plan.ifname, plan.netns);
             let namespace = network.namespace(&plan.netns).attempt(what)?;
             enter(&namespace.fd)?;
-            // Of no protocol until it is bound, so that nothing of other interfaces is taken.
+            // The socket has no protocol until it is bound, so it takes no packets of other
+            // interfaces.
             let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
             let socket = socket.attempt(what)?;
             let ifindex = namespace.ifindex(&plan.ifname)?;
@@ -55,7 +57,8 @@ impl Captures {
         enter(&network.home)
     }
 
-    /// How often to read: before the smallest ring can be full, unless more than that many packets come in a second.
+    /// Return how often to read: before the smallest ring is full, unless more than that many
+    /// packets come per second.
     pub fn interval_us(&self) -> i64 {
         let frames =
             self.captures.iter().filter_map(|running| running.ring.as_ref()).map(PacketRing::frames).min();
@@ -64,7 +67,7 @@ impl Captures {
         })
     }
 
-    /// Writes all packets that wait.
+    /// Write all pending packets.
     pub fn read(&mut self) -> Result<()> {
         let zero_ns = clock::realtime_zero_ns();
         for running in &mut self.captures {
@@ -82,7 +85,7 @@ impl Captures {
         Ok(())
     }
 
-    /// Hands what was written to the host. An error when the kernel had no room for some packets: a capture with holes
+    /// Flush the files to the host. Fail if the kernel dropped packets, because a capture with gaps
     /// misleads.
     pub fn flush(&mut self) -> Result<()> {
         for running in &mut self.captures {
@@ -98,7 +101,7 @@ impl Captures {
         Ok(())
     }
 
-    /// Whether there is anything to read.
+    /// Whether there are captures.
     pub fn is_empty(&self) -> bool {
         self.captures.is_empty()
     }

@@ -1,6 +1,7 @@
-//! Interface counters: one read of /proc/net/dev of each watched namespace, which tells of all its interfaces.
+//! Interface counters: one read of /proc/net/dev per monitored namespace covers all its interfaces.
 //!
-//! A dump by netlink tells the same and more in three system calls and a thousand attributes for each interface.
+//! A netlink dump has the same and more, but takes three system calls and a thousand attributes per
+//! interface.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,9 +12,9 @@ use crate::error::{Attempt, Error, Result};
 use crate::plan::InterfaceMonitor;
 use crate::tables::{Interface, Table};
 
-/// Relative to the namespace of the thread that opens it; an open one stays with its namespace.
+/// The path refers to the namespace of the thread that opens it; an open file keeps its namespace.
 const FILE: &str = "/proc/thread-self/net/dev";
-/// A line of the file, generously.
+/// An upper bound for the length of a line.
 const LINE_BYTES: usize = 256;
 const PAGE_BYTES: usize = 4096;
 
@@ -26,12 +27,12 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
-    /// Creates the table.
+    /// Create the table.
     pub fn create(folder: &Path, plan: &'static InterfaceMonitor) -> Result<Self> {
         Ok(Self { plan, table: Table::create(folder)?, nodes: Vec::new(), text: Vec::new() })
     }
 
-    /// Opens the file of each namespace. The calling thread ends where the agent began.
+    /// Open the file of each namespace. The calling thread ends where the agent began.
     pub fn attach(&mut self, network: &Applied) -> Result<()> {
         for node in &self.plan.nodes {
             let what = || format!("watching the interfaces of {node}");
@@ -41,12 +42,12 @@ impl Interfaces {
         enter(&network.home)
     }
 
-    /// How often to read, in us.
+    /// Return how often to read, in us.
     pub fn interval_us(&self) -> i64 {
         self.plan.interval_us
     }
 
-    /// Adds a row for each interface.
+    /// Add a row for each interface.
     pub fn read(&mut self, t_us: i64) -> Result<()> {
         for (node, file) in &self.nodes {
             let what = || format!("reading the interfaces of {node}");
@@ -65,13 +66,13 @@ impl Interfaces {
 }
 
 const HEADER_LINES: usize = 2;
-/// Columns after the name (net/core/net-procfs.c): eight of what was received, then eight of what was sent; in either
-/// bytes, packets, errors, drops.
+/// Columns after the name (net/core/net-procfs.c): eight for received packets, then eight for sent
+/// ones. Each group begins with bytes, packets, errors, drops.
 const COLUMNS: usize = 16;
 const SENT: usize = 8;
 
-/// Reads the file from its beginning. The kernel ends a piece before the first line that does not fit into its page, so
-/// a shorter piece is the last one.
+/// Read the file from its beginning. The kernel ends a piece before the first line that does not
+/// fit into its page, so a shorter piece is the last one.
 fn whole(file: &File, text: &mut Vec<u8>) -> std::io::Result<usize> {
     let mut length = 0;
     loop {
@@ -84,7 +85,7 @@ fn whole(file: &File, text: &mut Vec<u8>) -> std::io::Result<usize> {
     }
 }
 
-/// The row of one interface.
+/// Parse the row of one interface.
 fn row(node: &'static str, t_us: i64, line: &str) -> Option<Interface> {
     let (name, counters) = line.split_once(':')?;
     let counters: Vec<i64> = counters.split_whitespace().map_while(|text| text.parse().ok()).collect();

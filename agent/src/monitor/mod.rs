@@ -1,4 +1,5 @@
-//! What is measured only because the plan asks for it: interfaces, counters over time, probes, captures.
+//! Measurements that the agent makes only if the plan asks for them: interfaces, counters over
+//! time, probes, captures.
 
 mod capture;
 mod interfaces;
@@ -26,7 +27,7 @@ pub struct Monitors {
 }
 
 impl Monitors {
-    /// Creates the tables below `folder`/data, and the files below `folder`/pcap.
+    /// Create the tables below `folder`/data and the files below `folder`/pcap.
     pub fn create(folder: &Path, plan: &'static Plan) -> Result<Self> {
         let data = folder.join("data");
         let asked = &plan.monitors;
@@ -38,7 +39,7 @@ impl Monitors {
         Ok(Self { plan, interfaces: interfaces.map(|it| (it, 0)), counters, probes, captures: (captures, 0) })
     }
 
-    /// Makes ready for the trial's zero.
+    /// Prepare for the trial's zero.
     pub fn attach(&mut self, network: &Applied) -> Result<()> {
         if let Some((interfaces, _)) = &mut self.interfaces {
             interfaces.attach(network)?;
@@ -49,7 +50,7 @@ impl Monitors {
         self.captures.0.attach(network)
     }
 
-    /// When the next reading is due.
+    /// Return when the next reading is due.
     pub fn next_us(&self) -> i64 {
         let interfaces = self.interfaces.as_ref().map(|(_, due)| *due);
         let counters = self.counters.as_ref().map(|(.., due)| *due);
@@ -58,7 +59,7 @@ impl Monitors {
         [interfaces, counters, captures, probes].into_iter().flatten().min().unwrap_or(i64::MAX)
     }
 
-    /// Reads what is due at `t_us`.
+    /// Take the readings that are due at `t_us`.
     pub fn read(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
         if let Some((interfaces, due)) = self.interfaces.as_mut().filter(|(_, due)| *due <= t_us) {
             interfaces.read(t_us)?;
@@ -78,7 +79,7 @@ impl Monitors {
         Ok(())
     }
 
-    /// The last reading, when all flows have ended.
+    /// Take the last readings, after all flows have ended.
     pub fn read_last(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
         if let Some((interfaces, due)) = &mut self.interfaces
             && t_us > *due - interfaces.interval_us()
@@ -94,7 +95,7 @@ impl Monitors {
         self.captures.0.read()
     }
 
-    /// Writes the rows that wait.
+    /// Write the pending rows.
     pub fn flush(&mut self) -> Result<()> {
         if let Some((interfaces, _)) = &mut self.interfaces {
             interfaces.table.flush()?;
@@ -108,7 +109,7 @@ impl Monitors {
         self.captures.0.flush()
     }
 
-    /// Completes all tables and files.
+    /// Complete all tables and files.
     pub fn finish(self) -> Result<()> {
         if let Some((interfaces, _)) = self.interfaces {
             interfaces.table.finish()?;

@@ -1,4 +1,5 @@
-//! A pcapng file of one interface (draft-ietf-opsawg-pcapng): section header, interface description, packets.
+//! A pcapng file of one interface (draft-ietf-opsawg-pcapng): section header, interface
+//! description, packets.
 //!
 //! Times count from the trial's zero, as in the tables.
 
@@ -15,12 +16,13 @@ const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 const LENGTH_UNKNOWN: u64 = u64::MAX;
 const LINKTYPE_ETHERNET: u16 = 1;
-/// Options: their ends, the name of an interface, the resolution of times, the flags of a packet.
+/// Options: the end of options, the name of an interface, the resolution of times, the flags of a
+/// packet.
 const OPT_END: u16 = 0;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
-/// Times are in units of 10^-9 s.
+/// The unit of times is 10^-9 s.
 const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
@@ -33,7 +35,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the file for `interface`, of whose packets `packet_bytes` are kept.
+    /// Create the file for `interface`, with `packet_bytes` bytes of each packet.
     pub fn create(path: &Path, interface: &str, packet_bytes: u32) -> Result<Self> {
         let what = || format!("creating {}", path.display());
         let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path).attempt(what)?);
@@ -52,7 +54,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Adds a packet, seen `t_ns` after the trial's zero; what came before is put there.
+    /// Add a packet with its time, `t_ns` after the trial's zero. Earlier times become zero.
     pub fn push(&mut self, packet: &Packet<'_>, t_ns: i64) -> std::io::Result<()> {
         let t_ns = u64::try_from(t_ns).unwrap_or_default();
         self.block.extend([0; 4]); // of the first and only interface
@@ -71,7 +73,7 @@ impl Writer {
         self.end_block(ENHANCED_PACKET)
     }
 
-    /// Hands what is buffered to the host.
+    /// Flush the buffer to the host.
     pub fn flush(&mut self) -> std::io::Result<()> {
         self.file.flush()
     }
@@ -87,7 +89,7 @@ impl Writer {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// Writes the block in the making between its type and its length, which stands at both ends.
+    /// Write the current block between its type and its length, which comes at both ends.
     fn end_block(&mut self, kind: u32) -> std::io::Result<()> {
         let length = u32::try_from(self.block.len() + 12).unwrap_or(u32::MAX).to_le_bytes();
         self.file.write_all(&kind.to_le_bytes())?;

@@ -1,5 +1,5 @@
-//! Probes: ICMP echo requests on paths. The agent's schedule sends them, and then takes the answers to earlier ones,
-//! whose times of arrival are the kernel's own stamps: nobody is woken by an answer.
+//! Probes: ICMP echo requests on paths. The agent sends them on its schedule and then reads the
+//! replies to earlier ones. The kernel time-stamps the replies, so a reply wakes no thread.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -18,13 +18,14 @@ use crate::plan;
 use crate::sys::{self, Datagrams};
 use crate::tables::{Probe, Table};
 
-/// ICMP and `ICMPv6`: an echo request, its answer, and the length of their header.
+/// ICMP and `ICMPv6`: the types of an echo request and of its reply, and the length of their
+/// header.
 const ECHO_REQUEST: [u8; 2] = [8, 128];
 const ECHO_REPLY: [u8; 2] = [0, 129];
 const HEADER_BYTES: usize = 8;
-/// Answers that are taken at once.
+/// Replies per system call.
 const BATCH: usize = 64;
-/// Sequence numbers have 16 bits: more requests than this cannot wait for their answers at once.
+/// Sequence numbers have 16 bits, so no more requests than this can wait for replies.
 const PENDING_MAX: usize = 1 << 15;
 
 /// Fills the table `probes`.
@@ -37,30 +38,30 @@ pub struct Probes {
 struct Running {
     plan: &'static plan::Probe,
     socket: OwnedFd,
-    /// Identifies this probe's packets among those of others at the same host.
+    /// The identifier of this probe's packets at its host.
     id: u16,
     due_us: i64,
-    /// Sent, in order; each with the time when its answer came.
+    /// Pending requests in the order of sending, each with the time of its reply.
     waiting: VecDeque<Request>,
-    /// The sequence number of the first that waits.
+    /// The sequence number of the first pending request.
     first: u16,
     rows: Vec<Probe>,
 }
 
 struct Request {
     t_us: i64,
-    /// From the trial's zero.
+    /// The time from the trial's zero.
     sent_ns: i64,
     answered_ns: Option<i64>,
 }
 
 impl Probes {
-    /// Creates the table.
+    /// Create the table.
     pub fn create(folder: &Path) -> Result<Self> {
         Ok(Self { table: Table::create(folder)?, running: Vec::new(), answers: Datagrams::new(BATCH) })
     }
 
-    /// Makes the sockets. The calling thread ends in the namespace in which the agent began.
+    /// Open the sockets. The calling thread ends in the namespace in which the agent began.
     pub fn attach(&mut self, planned: &'static [plan::Probe], network: &Applied) -> Result<()> {
         for (number, plan) in planned.iter().enumerate() {
             let what = || format!("making the probe of path {} in {}", plan.path, plan.netns);
@@ -73,12 +74,12 @@ impl Probes {
         enter(&network.home)
     }
 
-    /// When the next request is due.
+    /// Return when the next request is due.
     pub fn next_us(&self) -> i64 {
         self.running.iter().map(|probe| probe.due_us).min().unwrap_or(i64::MAX)
     }
 
-    /// Sends the requests that are due at `t_us`, and takes the answers that those probes have got.
+    /// Send the requests that are due at `t_us`, and read the replies to those probes.
     pub fn read(&mut self, t_us: i64) -> Result<()> {
         if self.next_us() > t_us {
             return Ok(());
@@ -92,12 +93,12 @@ impl Probes {
         Ok(())
     }
 
-    /// Takes all answers that have come.
+    /// Read all replies.
     pub fn read_last(&mut self) -> Result<()> {
         self.running.iter_mut().try_for_each(|probe| probe.receive(&mut self.answers))
     }
 
-    /// Writes the rows of requests whose fate is known.
+    /// Write the rows of requests with a known outcome.
     pub fn flush(&mut self) -> Result<()> {
         for probe in &mut self.running {
             for row in probe.rows.drain(..) {
@@ -107,7 +108,7 @@ impl Probes {
         self.table.flush()
     }
 
-    /// Completes the table: what has not come back by now is not known.
+    /// Complete the table. The outcome of requests without a reply stays unknown.
     pub fn finish(mut self) -> Result<()> {
         for probe in &mut self.running {
             while let Some(request) = probe.waiting.pop_front() {
@@ -130,11 +131,11 @@ impl Running {
         packet[0] = ECHO_REQUEST[v6];
         packet[4..6].copy_from_slice(&self.id.to_be_bytes());
         packet[6..8].copy_from_slice(&number.to_be_bytes());
-        // The kernel itself sums up ICMPv6.
+        // The kernel computes the checksum of ICMPv6 itself.
         let sum = if v6 == 0 { checksum(&packet) } else { 0 };
         packet[2..4].copy_from_slice(&sum.to_be_bytes());
         self.waiting.push_back(Request { t_us, sent_ns, answered_ns: None });
-        // A request that cannot leave is one that gets no answer.
+        // A request that the host cannot send gets no reply.
         let _ = send(&self.socket, &packet, SendFlags::DONTWAIT);
     }
 
@@ -145,7 +146,7 @@ impl Running {
         let what = || format!("taking the answers to the probe of path {}", self.plan.path);
         let zero_ns = clock::realtime_zero_ns();
         loop {
-            // A router that says that it cannot reach the destination is no answer, nor a failure of the probe.
+            // An unreachable message of a router is neither a reply nor a failure of the probe.
             match answers.take(&self.socket) {
                 Err(Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::CONNREFUSED) => continue,
                 done => done.attempt(what)?,
@@ -167,7 +168,8 @@ impl Running {
         }
     }
 
-    /// Turns the requests at the front whose answers have come into rows; with `force` also the very first one.
+    /// Convert the answered requests at the front into rows; with `force` also the first pending
+    /// one.
     fn release(&mut self, force: bool) {
         let mut force = force;
         while self.waiting.front().is_some_and(|request| force || request.answered_ns.is_some())
@@ -204,7 +206,8 @@ fn socket(plan: &plan::Probe) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Identifier and sequence number of an echo reply; None for anything else. IPv4 comes with its header.
+/// Parse an echo reply into its identifier and sequence number; None for any other packet. IPv4
+/// packets include their header.
 fn reply(packet: &[u8], v6: bool) -> Option<(u16, u16)> {
     let start = if v6 { 0 } else { usize::from(packet.first()? & 15) * 4 };
     let icmp: &[u8; HEADER_BYTES] = packet.get(start..)?.first_chunk()?;
@@ -212,7 +215,7 @@ fn reply(packet: &[u8], v6: bool) -> Option<(u16, u16)> {
         .then(|| (u16::from_be_bytes([icmp[4], icmp[5]]), u16::from_be_bytes([icmp[6], icmp[7]])))
 }
 
-/// The Internet checksum (RFC 1071) of a packet whose own field is zero.
+/// Compute the Internet checksum (RFC 1071) of a packet with a checksum field of zero.
 fn checksum(packet: &[u8]) -> u16 {
     let words = packet.chunks(2).map(|pair| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
     let mut sum: u32 = words.map(u32::from).sum();

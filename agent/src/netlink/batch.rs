@@ -1,4 +1,5 @@
-//! Many changes in few system calls: all messages of a batch leave together, and only failures come back.
+//! Many requests in few system calls: the agent sends all messages of a batch together, and the
+//! kernel reports only failures.
 
 use std::fmt;
 
@@ -9,10 +10,10 @@ use super::message::{Answer, NLM_F_ACK, answers, kernel_type, push_message};
 use super::socket::Socket;
 use crate::error::{Attempt, Error, Result};
 
-/// Bytes of messages for one system call; well below the kernel's limit for one datagram (212 992).
+/// Bytes of messages per system call; well below the kernel's limit for one datagram (212 992).
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Requests to be sent together, each with the words for what it attempts.
+/// Requests to send together, each with a description for errors.
 #[derive(Default)]
 pub struct Batch {
     chunks: Vec<Vec<u8>>,
@@ -23,22 +24,22 @@ struct Entry {
     what: String,
     lookup: LookupFn,
     last_of_chunk: bool,
-    /// Where the message starts in its chunk.
+    /// The offset of the message in its chunk.
     offset: usize,
 }
 
 impl Batch {
-    /// Whether there is nothing to send.
+    /// Whether the batch has no requests.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds a request of a family whose message types are fixed.
+    /// Add a request of a family with fixed message types.
     pub fn add<R: NetlinkRequest>(&mut self, request: &R, what: impl fmt::Display) {
         self.add_as(request, kernel_type(request), what);
     }
 
-    /// Adds a request with the message type `kernel_type`, the id of a generic family.
+    /// Add a request with the message type `kernel_type`, the id of a generic family.
     pub fn add_as<R: NetlinkRequest>(&mut self, request: &R, kernel_type: u16, what: impl fmt::Display) {
         if self.chunks.last().is_none_or(|chunk| chunk.len() > CHUNK_BYTES) {
             self.chunks.push(Vec::with_capacity(CHUNK_BYTES + 1024));
@@ -53,10 +54,11 @@ impl Batch {
 }
 
 impl Socket {
-    /// Sends all of `batch`. Fails with the first request that the kernel refused, in the kernel's words.
+    /// Send all of `batch`. Fail with the first request that the kernel refused, and the kernel's
+    /// reason.
     ///
-    /// Two system calls a chunk: only the last message of each asks for an acknowledgement, so that the kernel
-    /// answers with failures, in order, and then with that.
+    /// Each chunk takes two system calls. Only its last message requests an acknowledgement, so the
+    /// kernel reports failures, in order, and then that acknowledgement.
     pub fn apply(&mut self, mut batch: Batch) -> Result<()> {
         let mut entries = batch.entries.as_slice();
         for chunk in &mut batch.chunks {
@@ -83,7 +85,8 @@ impl Socket {
     fn await_acks(&mut self, entries: &[Entry], first: u32) -> Result<()> {
         loop {
             self.receive(RecvFlags::empty()).attempt(|| "reading netlink acknowledgements")?;
-            // The request that failed decides which attribute names apply, so look at the number first.
+            // The failed request decides which attribute names apply, so read the sequence number
+            // first.
             let seq =
                 self.buffer.get(8..12).and_then(|seq| seq.try_into().ok()).map_or(0, u32::from_ne_bytes);
             let Some(entry) = seq.checked_sub(first).and_then(|index| entries.get(index as usize)) else {

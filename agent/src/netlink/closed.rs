@@ -1,13 +1,13 @@
-//! Subflows that close while their connection goes on: the kernel tells of each socket that it frees, with its last
-//! `tcp_info`, so that nothing is lost between the latest sample and the end.
+//! Subflows that close while their connection continues. The kernel reports each TCP socket that it
+//! frees with its last `tcp_info`, so the data between the latest sample and the end is not lost.
 
 use super::sock_diag::{BY_FAMILY, Ends, INFO, MESSAGE_BYTES, attributes_of, ends};
 use super::socket::{Family, Socket};
 use crate::error::Result;
 
-/// A TCP socket that is no more.
+/// A freed TCP socket.
 pub struct Closed {
-    /// When the kernel told of it.
+    /// When the kernel's report arrived.
     pub t_us: i64,
     /// Its namespace.
     pub node: &'static str,
@@ -17,10 +17,11 @@ pub struct Closed {
     pub info: Vec<u8>,
 }
 
-/// `SKNLGRP_INET_TCP_DESTROY` and its IPv6 twin (`linux/sock_diag.h`).
+/// `SKNLGRP_INET_TCP_DESTROY` and its IPv6 counterpart (`linux/sock_diag.h`).
 const GROUPS: [u32; 2] = [1, 3];
 
-/// A socket that hears of every TCP socket that is freed in the namespace of the calling thread.
+/// Open a socket that receives a report of every TCP socket that the kernel frees in the calling
+/// thread's namespace.
 pub fn listen() -> Result<Socket> {
     let socket = Socket::open(Family::Sockets)?;
     for group in GROUPS {
@@ -29,7 +30,7 @@ pub fn listen() -> Result<Socket> {
     Ok(socket)
 }
 
-/// The ends and the `tcp_info` of a freed socket.
+/// Decode the ends and the `tcp_info` of a freed socket.
 pub fn decode(kind: u16, payload: &[u8]) -> Option<(Ends, Vec<u8>)> {
     let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
     if kind != BY_FAMILY {

@@ -1,4 +1,4 @@
-//! Turns a netlink error message into words: errno, the kernel's extended ack, and the attribute it points at.
+//! Format a netlink error message: errno, the kernel's extended ack, and the offending attribute.
 
 use netlink_bindings::builtin::{NlmsgerrAttrs, Nlmsghdr};
 use netlink_bindings::traits::LookupFn;
@@ -6,16 +6,16 @@ use rustix::io::Errno;
 
 use crate::error::describe;
 
-/// `struct nlmsghdr`.
+/// The size of `struct nlmsghdr`.
 pub const HEADER_BYTES: usize = 16;
 
-/// The error number that an `NLMSG_ERROR` or `NLMSG_DONE` message carries; None when it reports success.
+/// Return the error number of an `NLMSG_ERROR` or `NLMSG_DONE` message; None if it reports success.
 pub fn errno(payload: &[u8]) -> Option<Errno> {
     let code = payload.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
     (code < 0).then(|| Errno::from_raw_os_error(-code))
 }
 
-/// `EINVAL (Invalid argument): Specified qdisc kind is unknown [attribute Kind]`.
+/// Format `EINVAL (Invalid argument): Specified qdisc kind is unknown [attribute Kind]`.
 pub fn failure(header: &Nlmsghdr, payload: &[u8], errno: Errno, lookup: LookupFn) -> String {
     let mut text = describe(errno);
     let Some((request, attributes)) = split(header, payload) else {
@@ -40,7 +40,8 @@ pub fn failure(header: &Nlmsghdr, payload: &[u8], errno: Errno, lookup: LookupFn
     text
 }
 
-/// Splits the payload of an error into the echoed request (without its header) and the kernel's attributes.
+/// Split the payload of an error into the echoed request (without its header) and the kernel's
+/// attributes.
 fn split<'a>(header: &Nlmsghdr, payload: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     if i32::from(header.flags) & libc::NLM_F_ACK_TLVS == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Generic netlink families, whose numbers the kernel chooses when it boots.
+//! Generic netlink families. The kernel chooses their numbers when it boots.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::message::kernel_type;
 use super::socket::Socket;
 use crate::error::{Attempt, Error, Result};
 
-/// The numbers that the kernel gave to a generic netlink family when it booted.
+/// The numbers of a generic netlink family.
 #[derive(Debug, Clone)]
 pub struct GenericFamily {
     /// The message type.
@@ -18,7 +18,7 @@ pub struct GenericFamily {
 }
 
 impl GenericFamily {
-    /// Looks up `family`.
+    /// Look up `family`.
     pub fn resolve(socket: &mut Socket, family: &str) -> Result<Self> {
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name_bytes(family.as_bytes());
@@ -37,7 +37,7 @@ impl GenericFamily {
         found.ok_or_else(|| Error::because(what(), "the kernel's answer has no number"))
     }
 
-    /// The number of the multicast group called `name`.
+    /// Return the number of the multicast group called `name`.
     pub fn group(&self, name: &str) -> Result<u32> {
         let missing = || Error::new(format!("generic netlink family {} has no group {name}", self.id));
         self.groups.get(name).copied().ok_or_else(missing)

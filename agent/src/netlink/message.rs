@@ -1,4 +1,4 @@
-//! Netlink messages: how requests are framed, and how what the kernel sends is split into answers.
+//! Netlink messages: frame requests, and split the kernel's data into answers.
 
 use netlink_bindings::builtin::Nlmsghdr;
 use netlink_bindings::traits::{LookupFn, NetlinkRequest, Protocol};
@@ -11,23 +11,23 @@ pub use super::explain::HEADER_BYTES;
 pub const NLM_F_REQUEST: u16 = 1;
 pub const NLM_F_ACK: u16 = 4;
 
-/// What an answer of the kernel holds.
+/// The content of an answer.
 pub enum Answer<'a> {
     Data(u16, &'a [u8]),
     Done,
     Failed(String),
 }
 
-/// The message type of a request whose number is fixed.
+/// Return the message type of a request with a fixed number.
 pub fn kernel_type(request: &impl NetlinkRequest) -> u16 {
     match request.protocol() {
         Protocol::Raw { request_type, .. } => request_type,
-        // Generic families are numbered at boot; whoever asks them passes the number.
+        // The kernel numbers generic families at boot; the caller passes the number.
         Protocol::Generic(_) => 0,
     }
 }
 
-/// Appends one message: header, payload, padding.
+/// Append one message: header, payload, padding.
 pub fn push_message(out: &mut Vec<u8>, request: &impl NetlinkRequest, kernel_type: u16, ack: bool, seq: u32) {
     let payload = request.payload();
     let ack = if ack { NLM_F_ACK } else { 0 };
@@ -43,7 +43,7 @@ pub fn push_message(out: &mut Vec<u8>, request: &impl NetlinkRequest, kernel_typ
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// Splits what one read returned into answers, each with its sequence number.
+/// Split the data of one read into answers, each with its sequence number.
 pub fn answers(mut bytes: &[u8], lookup: LookupFn) -> impl Iterator<Item = (u32, Answer<'_>)> {
     std::iter::from_fn(move || {
         let header = Nlmsghdr::new_from_slice(bytes.get(..HEADER_BYTES)?)?;

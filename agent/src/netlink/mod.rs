@@ -1,9 +1,9 @@
-//! Netlink sockets of the agent's own, around messages that `netlink-bindings` encodes and decodes.
+//! Netlink sockets, with messages that `netlink-bindings` encodes and decodes.
 //!
-//! `netlink-socket2`, the bindings' companion, would do for a tool; here it costs too much or hides too much:
-//! it sends one message for each system call and waits for each answer (in the guest a system call costs some
-//! 50 us of wall time, and a network is hundreds of messages), it reads dumps in pieces of 8 KiB, and it does not
-//! show its descriptor, so that each multicast socket would need a thread of its own.
+//! The agent does not use `netlink-socket2`, the companion of the bindings. It sends one message
+//! per system call and waits for each answer, while a system call costs about 50 us of wall time in
+//! the guest and a network takes hundreds of messages. It reads dumps in pieces of 8 KiB. It hides
+//! its descriptor, so each multicast socket would need a thread of its own.
 
 mod batch;
 pub mod closed;

@@ -1,6 +1,8 @@
-//! What `sock_diag` tells of the sockets of a namespace: TCP's, with what MPTCP adds to a subflow, and MPTCP's own.
+//! The sockets of a namespace as `sock_diag` reports them: TCP sockets with their MPTCP attributes,
+//! and MPTCP sockets.
 //!
-//! Every number here is an offset or a constant of `linux/inet_diag.h`, `linux/sock_diag.h` and `linux/mptcp.h`.
+//! The numbers are offsets and constants of `linux/inet_diag.h`, `linux/sock_diag.h` and
+//! `linux/mptcp.h`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,7 +13,7 @@ use crate::error::{Attempt, Result};
 
 /// `SOCK_DIAG_BY_FAMILY`, the type of requests and answers.
 pub const BY_FAMILY: u16 = 20;
-/// `struct inet_diag_msg`.
+/// The size of `struct inet_diag_msg`.
 pub const MESSAGE_BYTES: usize = 72;
 /// `INET_DIAG_INFO`.
 pub const INFO: u16 = 2;
@@ -26,7 +28,7 @@ const ULP: u16 = 19;
 const ULP_NAME: u16 = 1;
 const ULP_MPTCP: u16 = 3;
 const ATTRIBUTE_HEADER: usize = 4;
-/// The bits of the attributes that are asked for.
+/// The bits of the requested attributes.
 const EXTENSIONS: u8 = 1 << (INFO - 1) | 1 << (CONG - 1) | 1 << (MEMORY - 1);
 const IPPROTO_MPTCP: u32 = 262;
 
@@ -36,16 +38,16 @@ const SYN_SENT: u8 = 2;
 const SYN_RECV: u8 = 3;
 const TIME_WAIT: u8 = 6;
 const NEW_SYN_RECV: u8 = 12;
-/// Sockets that listen, and those that are or were connected and still exist.
+/// Listening sockets, and those that are or were connected and still exist.
 const INTERESTING: u32 = 0xfff & !(1 << SYN_SENT | 1 << SYN_RECV | 1 << TIME_WAIT | 1 << NEW_SYN_RECV);
 
 /// The local and the remote end of a socket.
 pub type Ends = (SocketAddr, SocketAddr);
 
-/// Which sockets.
+/// The kind of sockets to list.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// TCP sockets, the subflows of MPTCP connections included.
+    /// TCP sockets, including the subflows of MPTCP connections.
     Tcp,
     /// MPTCP connections.
     Mptcp,
@@ -53,42 +55,43 @@ pub enum Kind {
     Udp,
 }
 
-/// What MPTCP adds to a TCP socket that is one of its subflows.
+/// The MPTCP attributes of a TCP socket that is a subflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ulp {
-    /// The token of the connection at the other end; 0: it has none.
+    /// The token of the connection at the other end; 0: none.
     pub remote_token: u32,
-    /// The token of the connection here; 0: it has none, because the other end does not speak MPTCP.
+    /// The token of the connection at this end; 0: none, because the other end does not support
+    /// MPTCP.
     pub token: u32,
     flags: u32,
 }
 
 impl Ulp {
-    /// Either end has asked for it as a backup.
+    /// Whether either end requested it as a backup.
     pub fn is_backup(self) -> bool {
         self.flags & (1 << 4 | 1 << 5) != 0
     }
 
-    /// It has joined a connection that was there before.
+    /// Whether it joined an existing connection.
     pub fn has_joined(self) -> bool {
         self.flags & (1 << 2 | 1 << 3) != 0
     }
 }
 
-/// A socket as the kernel describes it.
+/// A socket as the kernel reports it.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub state: u8,
-    /// Local and remote.
+    /// The local and the remote end.
     pub ends: Option<Ends>,
-    /// Of the descriptor that a program holds; 0: none does.
+    /// The inode of the descriptor that a program holds; 0: no program holds one.
     pub inode: u32,
     /// `struct tcp_info` or `struct mptcp_info`.
     pub info: Vec<u8>,
     /// `SK_MEMINFO_*`.
     pub memory: Vec<u32>,
     pub congestion_control: Option<String>,
-    /// None: it is no MPTCP socket.
+    /// None: not an MPTCP socket.
     pub ulp: Option<Ulp>,
 }
 
@@ -112,7 +115,7 @@ impl NetlinkRequest for Request {
     fn decode_reply(_: &[u8]) -> Self::ReplyType<'_> {}
 }
 
-/// Asks for all sockets of a kind and of an address family in the namespace of `socket`.
+/// List all sockets of a kind and of an address family in the namespace of `socket`.
 pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<Seen>> {
     let mut found = Vec::new();
     let request = request(kind, ipv6);
@@ -134,7 +137,7 @@ fn request(kind: Kind, ipv6: bool) -> Request {
     bytes[2] = EXTENSIONS;
     bytes[4..8].copy_from_slice(&states.to_ne_bytes());
     if matches!(kind, Kind::Mptcp) {
-        // Its number does not fit into the request's own field.
+        // The protocol number does not fit into the request's own field.
         bytes.extend([8, 0]);
         bytes.extend(REQ_PROTOCOL.to_ne_bytes());
         bytes.extend(IPPROTO_MPTCP.to_ne_bytes());
@@ -142,7 +145,7 @@ fn request(kind: Kind, ipv6: bool) -> Request {
     Request(bytes)
 }
 
-/// One answer.
+/// Decode one answer.
 pub fn decode(payload: &[u8]) -> Option<Seen> {
     let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
     let inode = u32::from_ne_bytes(*message[68..].first_chunk()?);
@@ -159,7 +162,7 @@ pub fn decode(payload: &[u8]) -> Option<Seen> {
     Some(seen)
 }
 
-/// The two ends of a `struct inet_diag_msg`, IPv4 addresses as such.
+/// Decode the two ends in a `struct inet_diag_msg`. Mapped addresses become IPv4 addresses.
 pub fn ends(message: &[u8]) -> Option<Ends> {
     let end = |port: usize, address: usize| {
         let port = u16::from_be_bytes(*message.get(port..)?.first_chunk()?);
@@ -174,7 +177,7 @@ pub fn ends(message: &[u8]) -> Option<Ends> {
     Some((end(4, 8)?, end(6, 24)?))
 }
 
-/// Type and value of each attribute.
+/// Yield the type and the value of each attribute.
 pub fn attributes_of(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header: &[u8; ATTRIBUTE_HEADER] = bytes.first_chunk()?;

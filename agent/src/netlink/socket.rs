@@ -1,4 +1,4 @@
-//! A netlink socket: one question at a time, and the events of multicast groups.
+//! A netlink socket: single requests, and the events of multicast groups.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,22 +15,22 @@ use super::message::{Answer, HEADER_BYTES, answers, push_message};
 use crate::error::{Attempt, Error, Result};
 use crate::sys;
 
-/// The largest piece in which the kernel hands out a dump.
+/// The largest piece in which the kernel returns a dump.
 const RECEIVE_BYTES: usize = 32 * 1024;
 
-/// The number (`nl_pid`) of the next socket. Low numbers are those of processes.
+/// The number (`nl_pid`) of the next socket. The kernel assigns low numbers to processes.
 static NUMBER: AtomicU32 = AtomicU32::new(1 << 30);
 
-/// The families that the agent talks to.
+/// The netlink families that the agent uses.
 #[derive(Debug, Clone, Copy)]
 pub enum Family {
     /// Links, addresses, routes, rules, traffic control.
     Route,
     /// Generic netlink: the MPTCP path manager.
     Generic,
-    /// What becomes of sockets.
+    /// Socket diagnostics.
     Sockets,
-    /// Packet filters and address translation.
+    /// Packet filters and NAT.
     Netfilter,
 }
 
@@ -40,12 +40,13 @@ pub struct Socket {
     pub(super) fd: OwnedFd,
     number: u32,
     pub(super) seq: u32,
-    /// Never filled in advance: most of its pages are never touched, and a page costs two changes of context.
+    /// Never filled in advance: the agent touches few of its pages, and each page costs two context
+    /// switches.
     pub(super) buffer: Vec<u8>,
 }
 
 impl Socket {
-    /// Opens a socket in the namespace of the calling thread.
+    /// Open a socket in the namespace of the calling thread.
     pub fn open(family: Family) -> Result<Self> {
         let protocol = match family {
             Family::Route => None,
@@ -57,20 +58,21 @@ impl Socket {
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
             .attempt(what)?;
         sys::enable_extended_acks(&fd).attempt(what)?;
-        // Left alone, the kernel draws a random number for each socket but the first: what is watched would then
-        // decide which ports and keys the flows draw after it.
+        // Without a number the kernel draws a random one for each socket but the first, and the
+        // number of monitors would change the ports and keys that it draws later for flows.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(what)?;
         Ok(Self { fd, number, seq: 0, buffer: Vec::with_capacity(RECEIVE_BYTES) })
     }
 
-    /// The descriptor, for waiting until there is something to read.
+    /// Return the descriptor, to poll it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Asks one question and hands each part of the answer (without message header) to `each`.
-    /// `kernel_type` is the message type on the wire: the request's own, or the id of a generic family.
+    /// Send one request and pass each part of the answer (without message header) to `each`.
+    /// `kernel_type` is the message type on the wire: the request's own, or the id of a generic
+    /// family.
     pub fn ask<R: NetlinkRequest>(
         &mut self,
         request: &R,
@@ -96,8 +98,8 @@ impl Socket {
         }
     }
 
-    /// Reads what a multicast group has sent, without waiting: hands type and payload of each message to `each`.
-    /// False: nothing was there.
+    /// Read the pending messages of a multicast group, without waiting, and pass the type and
+    /// payload of each to `each`. Return false if there are none.
     pub fn receive_events(&mut self, mut each: impl FnMut(u16, &[u8])) -> Result<bool> {
         match self.receive(RecvFlags::DONTWAIT) {
             Ok(()) => {}
@@ -112,18 +114,18 @@ impl Socket {
         Ok(true)
     }
 
-    /// Reads what the kernel hands out at once into the buffer.
+    /// Receive one piece into the buffer.
     pub(super) fn receive(&mut self, flags: RecvFlags) -> rustix::io::Result<()> {
         self.buffer.clear();
         recv(&self.fd, spare_capacity(&mut self.buffer), flags).map(drop)
     }
 
-    /// The number under which the kernel reaches the socket.
+    /// Return the number to which the kernel addresses messages.
     pub fn port_id(&self) -> u32 {
         self.number
     }
 
-    /// Joins the multicast group `group`.
+    /// Join the multicast group `group`.
     pub fn join(&self, group: u32) -> Result<()> {
         sys::join_netlink_group(&self.fd, group).attempt(|| format!("joining netlink group {group}"))
     }

@@ -1,10 +1,11 @@
-//! What the two sides of a flow do with their sockets; `src/plait/plan/model/applications.py` says what each field means.
+//! What the two sides of a flow do with their sockets. `src/plait/plan/model/applications.py`
+//! documents each field.
 
 use serde::Deserialize;
 
 use super::record::records;
 
-/// What the application does.
+/// What the application does, by kind.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Application {
@@ -22,7 +23,7 @@ pub enum Application {
 }
 
 impl Application {
-    /// As it stands in the plan and in the tables.
+    /// Return the name in the plan and in the tables.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Bulk(_) => "bulk",
@@ -37,7 +38,7 @@ impl Application {
         }
     }
 
-    /// Whether its messages have rows of their own.
+    /// Whether each message has a row in the table of messages.
     pub fn has_messages(&self) -> bool {
         match self {
             Self::Bulk(_) | Self::Transfer(_) | Self::Connection(_) => false,
@@ -49,7 +50,7 @@ impl Application {
     }
 }
 
-/// What the application asks of `socket()`.
+/// The transport protocol that the application requests from `socket()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -59,7 +60,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As it stands in the plan and in the tables.
+    /// Return the name in the plan and in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -69,7 +70,7 @@ impl Transport {
     }
 }
 
-/// How the requests of a connection follow each other.
+/// When a client sends its next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Loop {
@@ -78,7 +79,7 @@ pub enum Loop {
 }
 
 records! {
-    /// What programs send over a connection of their own; never planned.
+    /// Data on a connection that a program opened. A plan never has one.
     Connection {
         program: Option<String>,
         server_program: Option<String>,
@@ -91,25 +92,25 @@ records! {
         sha256: String,
     }
 
-    /// How long something lasts each time.
+    /// The length of a pause or a burst.
     Gap {
         mean_us: u64,
         #[serde(default)]
         exponential: bool,
     }
 
-    /// As fast as the sender can, for a time.
+    /// As much data as the sender can send, for a time.
     Bulk {
         duration_us: Option<i64>,
     }
 
-    /// So many bytes before a pause.
+    /// The first bytes of a transfer, with a pause after them.
     First {
         bytes: u64,
         pause_us: i64,
     }
 
-    /// So many bytes.
+    /// A number of bytes.
     Transfer {
         bytes: u64,
         #[serde(default)]
@@ -118,14 +119,14 @@ records! {
         first: Option<First>,
     }
 
-    /// Messages at a steady pace.
+    /// Messages at a constant rate.
     Stream {
         message_bytes: u64,
         interval_ns: i64,
         count: u64,
     }
 
-    /// Sending and silence in turn.
+    /// Alternating periods of sending and silence.
     OnOff {
         on: Gap,
         off: Gap,
@@ -138,7 +139,7 @@ records! {
         seed: u64,
     }
 
-    /// Requests and answers.
+    /// Requests and responses.
     Request {
         request_bytes: u64,
         response_bytes: u64,
@@ -153,18 +154,18 @@ records! {
         seed: u64,
     }
 
-    /// The first connection of a page.
+    /// The first connection of a web page.
     Page {
         request_bytes: u64,
         objects: Vec<u64>,
     }
 
-    /// A further connection of a page.
+    /// A further connection of a web page.
     PageConnection {
         page: i64,
     }
 
-    /// UDP packets at a steady pace.
+    /// UDP packets at a constant rate.
     Udp {
         packet_bytes: u64,
         interval_ns: i64,
@@ -172,7 +173,7 @@ records! {
         drain_us: i64,
     }
 
-    /// What a flow asks of its sockets.
+    /// Socket options of a flow.
     #[derive(Default)]
     SocketOptions {
         #[serde(default)]

@@ -1,4 +1,4 @@
-//! The events of a trial; `src/plait/plan/model/plan.py` and `mptcp.py` say what each field means.
+//! The events of a trial. `src/plait/plan/model/plan.py` and `mptcp.py` document each field.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use super::mptcp::{AddEndpoint, ChangeEndpoint, RemoveEndpoint, SetLimits, SetSy
 use super::qdiscs::Qdisc;
 use super::record::records;
 
-/// One thing that an event does, by kind.
+/// One action of an event, by kind.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Action {
@@ -23,7 +23,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The host or router whose kernel is told something else, but for its links.
+    /// Return the host or router whose kernel the action changes; None for a change of its links.
     pub fn host(&self) -> Option<&str> {
         match self {
             Self::AddEndpoint(add) => Some(&add.netns),
@@ -35,7 +35,7 @@ impl Action {
         }
     }
 
-    /// Address and number of the endpoint that it is about.
+    /// Return the address and the id of the endpoint that the action changes.
     pub fn endpoint(&self) -> Option<(IpAddr, u8)> {
         match self {
             Self::AddEndpoint(add) => Some((add.endpoint.address, add.endpoint.id)),
@@ -47,7 +47,7 @@ impl Action {
 }
 
 records! {
-    /// A qdisc gets other options.
+    /// Other options for a qdisc.
     ChangeQdisc {
         qdisc: Qdisc,
     }
@@ -63,7 +63,7 @@ records! {
         routes: Vec<Route>,
     }
 
-    /// Something that is done to the network while the trial runs.
+    /// A change of the network during the trial.
     Event {
         t_us: i64,
         name: String,

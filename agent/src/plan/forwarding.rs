@@ -1,5 +1,5 @@
-//! How packets travel beyond one link: routes, rules, datapaths, address translation;
-//! `src/plait/plan/model/forwarding.py` and `plan.py` say what each field means.
+//! Forwarding beyond one link: routes, rules, datapaths, NAT. `src/plait/plan/model/forwarding.py`
+//! and `plan.py` document each field.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::record::records;
 
-/// What a route does with a packet.
+/// The type of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RouteKind {
@@ -27,7 +27,7 @@ records! {
         destination: Option<String>,
     }
 
-    /// One of the equally good ways of a route.
+    /// One next hop of a multipath route.
     Nexthop {
         device: String,
         via: IpAddr,
@@ -53,7 +53,7 @@ records! {
         nexthops: Vec<Nexthop>,
     }
 
-    /// One flow of a datapath.
+    /// A flow of a datapath.
     FlowRule {
         #[serde(default)]
         recirculation: u32,
@@ -73,7 +73,7 @@ records! {
         recirculate: u32,
     }
 
-    /// A datapath of Open vSwitch, its ports and its flows.
+    /// An Open vSwitch datapath with its ports and its flows.
     Datapath {
         netns: String,
         ifname: String,
@@ -84,7 +84,7 @@ records! {
         rules: Vec<FlowRule>,
     }
 
-    /// Address translation at a router.
+    /// Network address translation in a router.
     Nat {
         netns: String,
         outside: Vec<String>,

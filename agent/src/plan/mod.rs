@@ -1,9 +1,10 @@
-//! The plan as the agent reads it: the same records as `src/plait/plan/model/plan.py`, in the same order.
+//! The plan as the agent reads it: the same records as in `src/plait/plan/model`, in the same
+//! order.
 //!
-//! Both sides refuse fields that they do not know, so a plan is never half understood. Fields that the agent has
-//! no use for (paths, ideal rates) are read and checked all the same.
+//! Both sides refuse unknown fields, so neither can misread a plan. The agent also reads and checks
+//! fields that it does not use (paths, ideal rates).
 
-// What variants mean is said once, in the Python model.
+// The Python model documents the variants.
 #![allow(missing_docs)]
 
 mod applications;
@@ -33,7 +34,7 @@ use crate::error::{Error, Result};
 /// The version of the plan that this agent reads.
 pub const SCHEMA: u32 = 1;
 
-/// Reads a plan and checks what its types cannot say.
+/// Parse a plan and check what its types cannot express.
 pub fn parse(json: &[u8]) -> Result<Plan> {
     let plan: Plan =
         serde_json::from_slice(json).map_err(|error| Error::because("reading plan.json", error))?;
@@ -53,7 +54,7 @@ pub fn parse(json: &[u8]) -> Result<Plan> {
     Ok(plan)
 }
 
-/// What a flow says of itself and of others must fit together.
+/// Check that a flow is consistent in itself and with the flows before it.
 fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(), &'static str> {
     let earlier = |id: i64| usize::try_from(id).ok().filter(|id| *id < place).map(|id| &plan.flows[id]);
     if usize::try_from(flow.id) != Ok(place) {

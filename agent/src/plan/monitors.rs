@@ -1,4 +1,4 @@
-//! Monitors; `src/plait/plan/model/monitors.py` says what each field means.
+//! Monitors. `src/plait/plan/model/monitors.py` documents each field.
 
 use std::net::IpAddr;
 
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use super::record::records;
 
 records! {
-    /// Counters of interfaces.
+    /// A monitor of interface counters.
     InterfaceMonitor {
         interval_us: i64,
         nodes: Vec<String>,
     }
 
-    /// Counters of namespaces.
+    /// A monitor of the kernel's counters in each namespace.
     CounterMonitor {
         interval_us: i64,
     }
@@ -28,7 +28,7 @@ records! {
         payload_bytes: u16,
     }
 
-    /// The packets of an interface.
+    /// A packet capture on an interface.
     Capture {
         netns: String,
         ifname: String,
@@ -36,7 +36,7 @@ records! {
         packet_bytes: u32,
     }
 
-    /// What is measured only when it is asked for.
+    /// Measurements that the agent makes only on request.
     #[derive(Default)]
     Monitors {
         #[serde(default)]

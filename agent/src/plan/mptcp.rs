@@ -1,5 +1,5 @@
-//! What belongs to MPTCP: endpoints, limits, joins, and boxes that strip its options; `src/plait/plan/model/mptcp.py` says
-//! what each field means.
+//! MPTCP: endpoints, limits, joins, and middleboxes that strip its options.
+//! `src/plait/plan/model/mptcp.py` documents each field.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::record::records;
 
-/// As `ip mptcp endpoint` names them.
+/// The flags of `ip mptcp endpoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointFlag {
@@ -17,8 +17,7 @@ pub enum EndpointFlag {
     Fullmesh,
 }
 
-/// The segments of a TCP connection that a middlebox tells apart: those with SYN, with SYN and ACK, without either
-/// and without payload, and with payload.
+/// The TCP segments that a middlebox distinguishes: SYN, SYN and ACK, no payload, payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Segment {
@@ -40,7 +39,7 @@ records! {
         port: Option<u16>,
     }
 
-    /// The path manager of one namespace.
+    /// The path manager of a namespace.
     Mptcp {
         netns: String,
         subflows: u32,
@@ -49,13 +48,13 @@ records! {
         endpoints: Vec<Endpoint>,
     }
 
-    /// An endpoint comes.
+    /// A new endpoint.
     AddEndpoint {
         netns: String,
         endpoint: Endpoint,
     }
 
-    /// An endpoint gets other flags.
+    /// New flags for an endpoint.
     ChangeEndpoint {
         netns: String,
         address: IpAddr,
@@ -64,28 +63,28 @@ records! {
         fullmesh: bool,
     }
 
-    /// An endpoint goes.
+    /// The removal of an endpoint.
     RemoveEndpoint {
         netns: String,
         address: IpAddr,
         id: u8,
     }
 
-    /// Other limits.
+    /// New limits.
     SetLimits {
         netns: String,
         subflows: u32,
         add_addr_accepted: u32,
     }
 
-    /// Another kernel setting.
+    /// A new value of a sysctl.
     SetSysctl {
         netns: String,
         path: String,
         value: String,
     }
 
-    /// What arrives on `source` is changed, and leaves through `target`.
+    /// A box that modifies the packets which arrive on `source` and forwards them to `target`.
     Middlebox {
         netns: String,
         source: String,
@@ -96,7 +95,7 @@ records! {
         rewrite: bool,
     }
 
-    /// Subflows that the agent opens for a client.
+    /// Additional subflows that the agent opens for a client.
     Join {
         client_address: IpAddr,
         server_address: IpAddr,

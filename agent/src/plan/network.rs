@@ -1,4 +1,4 @@
-//! The guest and its network; `src/plait/plan/model/plan.py` says what each field means.
+//! The guest and its network. `src/plait/plan/model/plan.py` documents each field.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use super::mptcp::{Middlebox, Mptcp};
 use super::qdiscs::{Distribution, Qdisc};
 use super::record::records;
 
-/// What a namespace stands for.
+/// The role of a namespace in the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -17,7 +17,7 @@ pub enum Role {
     Wire,
 }
 
-/// On which packets of an interface a redirect acts.
+/// The packets of an interface that a redirect takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Hook {
@@ -27,13 +27,13 @@ pub enum Hook {
 }
 
 records! {
-    /// A kernel module that somebody added; the engine has put it into the trial's folder.
+    /// A kernel module that a user added. The engine has copied it into the trial's folder.
     Module {
         name: String,
         sha256: String,
     }
 
-    /// The guest itself; the engine has applied it by the time the agent runs.
+    /// The guest. The engine has applied these settings before the agent starts.
     Machine {
         #[serde(default = "default_memory")]
         memory_mib: u32,
@@ -78,14 +78,15 @@ records! {
         ports: Vec<String>,
     }
 
-    /// A device that gives packets back to where they were redirected from.
+    /// An intermediate functional block device, which returns packets to where a redirect took
+    /// them.
     Ifb {
         netns: String,
         ifname: String,
         mac: String,
     }
 
-    /// Everything that passes the hook of `source` leaves through `target`.
+    /// A redirect of all packets that pass the hook of `source` to `target`.
     Redirect {
         netns: String,
         source: String,
@@ -94,7 +95,7 @@ records! {
         hook: Hook,
     }
 
-    /// All kernel objects.
+    /// All kernel objects of the network.
     Network {
         namespaces: Vec<Namespace>,
         veths: Vec<Veth>,

@@ -1,4 +1,4 @@
-//! The plan of one trial; `src/plait/plan/model/plan.py` says what each field means.
+//! The plan of one trial. `src/plait/plan/model/plan.py` documents each field.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use super::network::{Machine, Network};
 use super::programs::Program;
 use super::record::records;
 
-/// Which end of a flow.
+/// An end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SideName {
@@ -21,7 +21,7 @@ pub enum SideName {
 }
 
 impl SideName {
-    /// As it stands in the plan and in the tables.
+    /// Return the name in the plan and in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -30,18 +30,18 @@ impl SideName {
     }
 }
 
-/// When a trial is halted for a prompt.
+/// When a trial pauses for a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PauseAt {
-    /// The network stands, and nothing of the traffic is there yet.
+    /// The network exists; no traffic has started.
     Before,
-    /// Everything has been measured, and the network still stands.
+    /// All measurements are complete; the network still exists.
     After,
 }
 
 impl PauseAt {
-    /// What the agent is at then.
+    /// Return the agent's phase during the pause.
     pub fn phase(self) -> &'static str {
         match self {
             Self::Before => "pause before the traffic",
@@ -93,7 +93,7 @@ records! {
         directions: [LinkDirection; 2],
     }
 
-    /// A token bucket that link directions share, for the table of queues.
+    /// A token bucket shared by link directions, for the table of queues.
     SharedBucket {
         name: String,
         ifname: String,
@@ -107,7 +107,7 @@ records! {
         directions: Vec<String>,
     }
 
-    /// A path that a flow can use.
+    /// A path that a flow can take.
     Path {
         name: String,
         client_address: String,
@@ -129,7 +129,7 @@ records! {
         port: u16,
     }
 
-    /// One transport connection and the data on it in one direction.
+    /// One transport connection and the data in one direction of it.
     Flow {
         id: i64,
         name: String,
@@ -159,19 +159,19 @@ records! {
         ideal_rate_bps: Option<u64>,
     }
 
-    /// The window of the steady goodput.
+    /// The time window of the steady goodput.
     Measure {
         from_us: i64,
         to_us: Option<i64>,
     }
 
-    /// A name for programs.
+    /// A host name for programs.
     HostName {
         address: String,
         name: String,
     }
 
-    /// The paths between two hosts in which programs run.
+    /// The paths between two hosts that run programs.
     Peers {
         source: String,
         target: String,
@@ -180,7 +180,7 @@ records! {
         ideal_rate_bps: Option<u64>,
     }
 
-    /// One trial.
+    /// The plan of one trial.
     Plan {
         schema: u32,
         seed: u64,

@@ -1,11 +1,11 @@
-//! Programs of the host that run in nodes; `src/plait/plan/model/programs.py` says what each field means.
+//! Programs of the host that run in nodes. `src/plait/plan/model/programs.py` documents each field.
 
 use serde::Deserialize;
 
 use super::applications::Transport;
 use super::record::records;
 
-/// What a program's log is read as.
+/// The format of a program's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultKind {
@@ -13,7 +13,7 @@ pub enum ResultKind {
 }
 
 records! {
-    /// How a program shows that it is ready.
+    /// The sign that a program is ready.
     Ready {
         #[serde(default)]
         tcp: Option<u16>,
@@ -26,7 +26,7 @@ records! {
         within_us: i64,
     }
 
-    /// A file that is written before a program starts.
+    /// A file that the agent writes before a program starts.
     ProgramFile {
         path: String,
         #[serde(default)]
@@ -35,7 +35,7 @@ records! {
         input: Option<String>,
     }
 
-    /// How a program is stopped.
+    /// When and how the agent stops a program.
     Stop {
         #[serde(default)]
         at_us: Option<i64>,
@@ -43,7 +43,7 @@ records! {
         grace_us: i64,
     }
 
-    /// A program of the host, run in a node.
+    /// A program of the host that runs in a node.
     Program {
         name: String,
         netns: String,

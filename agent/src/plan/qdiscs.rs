@@ -1,11 +1,11 @@
-//! Queueing disciplines; `src/plait/plan/model/qdiscs.py` says what each field means.
+//! Queueing disciplines. `src/plait/plan/model/qdiscs.py` documents each field.
 
 use serde::Deserialize;
 
 use super::applications::File;
 use super::record::records;
 
-/// The options of a queueing discipline, by kind.
+/// The options of a qdisc, by kind.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QdiscOptions {
@@ -21,7 +21,7 @@ pub enum QdiscOptions {
 }
 
 impl QdiscOptions {
-    /// As the kernel calls it.
+    /// Return the kernel's name of the kind.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Netem(_) => "netem",
@@ -44,7 +44,7 @@ records! {
         values: Vec<i16>,
     }
 
-    /// The Gilbert-Elliott model of losses.
+    /// The Gilbert-Elliott loss model.
     Gemodel {
         p: f64,
         r: f64,
@@ -52,7 +52,7 @@ records! {
         loss_good: f64,
     }
 
-    /// What happens to packets under way.
+    /// The network emulator: delay, jitter, loss, duplication, reordering, corruption.
     Netem {
         delay_ns: i64,
         #[serde(default)]
@@ -75,7 +75,7 @@ records! {
         seed: u64,
     }
 
-    /// A rate, or a token bucket with its peak rate.
+    /// A token bucket filter: a rate, optionally with a peak rate.
     Tbf {
         rate_bps: u64,
         burst_bytes: u32,
@@ -86,24 +86,24 @@ records! {
         peak_burst_bytes: Option<u32>,
     }
 
-    /// A recorded trace of delivery opportunities, one time in ms on each line of a file.
+    /// A recorded trace of delivery opportunities: a file with one time in ms per line.
     PlaitTrace {
         file: File,
         opportunity_bytes: u32,
         repeated: bool,
     }
 
-    /// A queue of so many packets.
+    /// A FIFO queue with a limit in packets.
     Pfifo {
         limit_packets: u32,
     }
 
-    /// A queue of so many bytes.
+    /// A FIFO queue with a limit in bytes.
     Bfifo {
         limit_bytes: u32,
     }
 
-    /// Linux's random early detection; the queue is a child of its own.
+    /// Linux's Random Early Detection. Its queue is a child qdisc.
     Red {
         min_bytes: u32,
         max_bytes: u32,
@@ -115,7 +115,7 @@ records! {
         limit_bytes: u32,
     }
 
-    /// Random early detection with its curve point by point.
+    /// Random Early Detection with a drop curve given point by point.
     PlaitRed {
         limit_packets: u32,
         weight_log: u32,
@@ -125,7 +125,7 @@ records! {
         seed: u64,
     }
 
-    /// Controlled delay.
+    /// Controlled Delay (`CoDel`).
     Codel {
         limit_packets: u32,
         target_us: u32,
@@ -133,7 +133,7 @@ records! {
         ecn: bool,
     }
 
-    /// Controlled delay in each of many queues.
+    /// `FQ-CoDel`: `CoDel` for each of many queues.
     FqCodel {
         limit_packets: u32,
         target_us: u32,

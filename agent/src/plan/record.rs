@@ -6,14 +6,14 @@ macro_rules! records {
             $(#[$doc])*
             #[derive(Debug, Deserialize)]
             #[serde(deny_unknown_fields)]
-            // The contract is read whole, also what only other engines use, and its names are its own.
+            // The agent reads the whole contract, also fields that only other engines use.
             #[allow(dead_code, clippy::struct_field_names)]
             pub struct $name {
                 $($(#[$attr])* pub $field: $kind,)*
             }
         )+
 
-        /// Every record with the names of its fields, for the comparison with the other side of the contract.
+        /// The names of all records and of their fields, for the comparison with the Python side.
         #[cfg(test)]
         pub(in crate::plan) const RECORDS: &[(&str, &[&str])] = &[$((stringify!($name), &[$(stringify!($field),)*]),)+];
     };

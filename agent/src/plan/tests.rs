@@ -1,10 +1,11 @@
-//! The plan's contract, held against Python's side of it.
+//! The plan's contract agrees with the Python side.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// The records of the Python package `plait.plan.model`: for each class the names of its fields.
+/// Read the records of the Python package `plait.plan.model`: for each class the names of its
+/// fields.
 fn python_records() -> BTreeMap<String, BTreeSet<String>> {
     let read = |name| {
         let path = format!("{}/../src/plait/plan/model/{name}.py", env!("CARGO_MANIFEST_DIR"));
@@ -49,7 +50,7 @@ fn both_sides_of_the_plan_know_the_same_fields() {
         "SetSysctl",
     ];
     for kind in actions.into_iter().chain(qdisc_kinds).chain(applications) {
-        // Here the discriminator belongs to the enum around the record.
+        // Here the enum around the record holds the discriminator.
         python.get_mut(kind).unwrap().remove("kind");
     }
     let rust: BTreeMap<_, BTreeSet<_>> = [

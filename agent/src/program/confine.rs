@@ -1,4 +1,4 @@
-//! A control group for each program: it and all that it starts can be counted, found and ended together.
+//! Control groups: one per program, to count, find and end the program and all its descendants.
 
 use std::os::fd::OwnedFd;
 
@@ -7,12 +7,12 @@ use rustix::fs::{Mode, OFlags};
 use crate::boot::mount_at;
 use crate::error::{Attempt, Result};
 
-/// Processes and threads that a program may have, itself included.
+/// Limit on the processes and threads of a program, itself included.
 pub const PROCESSES: u32 = 512;
 
 const GROUPS: &str = "/run/programs";
 
-/// Mounts the control groups, out of sight of programs.
+/// Mount the control groups where programs cannot see them.
 pub fn prepare() -> Result<()> {
     rustix::fs::mkdir(GROUPS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {GROUPS}"))?;
     mount_at("cgroup2", "cgroup2", GROUPS, c"")?;
@@ -26,7 +26,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Makes it, with its limit.
+    /// Create the control group with its limit.
     pub fn create(name: &str) -> Result<Self> {
         let path = format!("{GROUPS}/{name}");
         std::fs::create_dir(&path).attempt(|| format!("making {path}"))?;
@@ -35,38 +35,38 @@ impl Group {
         Ok(Self { path })
     }
 
-    /// Who writes 0 here is in the group from then on.
+    /// Open `cgroup.procs`. A process that writes 0 to it joins the group.
     pub fn door(&self) -> rustix::io::Result<OwnedFd> {
         let path = format!("{}/cgroup.procs", self.path);
         rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// The processes in it.
+    /// Return the PIDs in the group.
     fn members(&self) -> Vec<i32> {
         let list = std::fs::read_to_string(format!("{}/cgroup.procs", self.path)).unwrap_or_default();
         list.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Sends a signal to all processes in it.
+    /// Send a signal to all processes in the group.
     pub fn signal(&self, number: i32) {
         for pid in self.members() {
             crate::sys::signal(pid, number); // one may have ended by itself
         }
     }
 
-    /// Ends all that is in it, at once.
+    /// Kill all processes in the group at once.
     pub fn kill(&self) {
-        // What is empty needs nothing.
+        // An empty group needs no signal.
         let _ = std::fs::write(format!("{}/cgroup.kill", self.path), "1");
     }
 
-    /// Whether it has ever asked for more processes than it may have.
+    /// Whether the limit has ever refused a new process.
     pub fn was_full(&self) -> bool {
         let events = std::fs::read_to_string(format!("{}/pids.events", self.path)).unwrap_or_default();
         events.lines().any(|line| line.strip_prefix("max ").is_some_and(|count| count != "0"))
     }
 
-    /// Whether a process in it has a descriptor of the socket with this inode.
+    /// Whether a process in the group has a descriptor of the socket with this inode.
     pub fn holds(&self, inode: u32) -> bool {
         let wanted = format!("socket:[{inode}]");
         self.members().into_iter().any(|pid| {

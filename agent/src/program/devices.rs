@@ -1,14 +1,16 @@
-//! Devices that a program looked for and a guest has not, as far as the program's own words tell.
+//! Devices that a program needs and the guest lacks, as far as the program's own output shows.
 
 use std::path::Path;
 
 use super::root::ROOT;
 
 const DEVICES: &str = "/dev/";
-/// What is below there and no device: descriptors, files in memory, terminals, and connections as bash writes them.
+/// Names below /dev that are no devices: descriptors, shared memory, terminals, and the network
+/// redirections of bash.
 const OTHERS: [&str; 5] = ["/dev/fd/", "/dev/shm/", "/dev/pts/", "/dev/tcp/", "/dev/udp/"];
 
-/// Devices of which `texts` speak, a program's arguments and what it printed last, and that are not there.
+/// Return the devices that `texts` (a program's arguments and its last output) mention and the
+/// guest lacks.
 pub fn missing<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut missing: Vec<String> = texts.into_iter().flat_map(named).collect();
     missing.sort();
@@ -17,7 +19,7 @@ pub fn missing<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     missing
 }
 
-/// Every path below /dev in a text.
+/// Return every path below /dev in a text.
 fn named(text: &str) -> Vec<String> {
     let in_a_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
     let starts = text.match_indices(DEVICES).map(|(at, _)| at);

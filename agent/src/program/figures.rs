@@ -1,4 +1,4 @@
-//! The figures that a program tells of itself: iperf3's JSON.
+//! Results that a program reports itself: iperf3's JSON.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::plan::{Program, ResultKind};
 use crate::tables::ProgramFigure;
 
-/// Where iperf3 (3.9 to 3.12) has each figure, below `end`, and the factor to its unit in the table.
+/// The place of each figure in the output of iperf3 (3.9 to 3.12), below `end`, and the factor to
+/// the table's unit.
 const IPERF3: [(&str, &[&str], f64); 9] = [
     ("iperf3_sent_bps", &["sum_sent", "bits_per_second"], 1.0),
     ("iperf3_sent_bytes", &["sum_sent", "bytes"], 1.0),
@@ -20,7 +21,7 @@ const IPERF3: [(&str, &[&str], f64); 9] = [
     ("iperf3_jitter_us", &["sum", "jitter_ms"], 1000.0),
 ];
 
-/// The rows of one program.
+/// Read the figures of one program as rows.
 pub fn read(kind: ResultKind, plan: &'static Program, log: &Log) -> Result<Vec<ProgramFigure>> {
     match kind {
         ResultKind::Iperf3 => iperf3(&log.text()?).map(|found| {

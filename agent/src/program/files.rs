@@ -1,4 +1,5 @@
-//! Files of programs: what is written for them before they start, and what they leave.
+//! Files of programs: the inputs that the agent writes before the start, and the outputs that it
+//! collects.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,10 +11,10 @@ use crate::error::{Attempt, Error, Result};
 use crate::job::JOB;
 use crate::plan::{HostName, Program, ProgramFile};
 
-/// What is collected of one file.
+/// Limit on the size of a collected file.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Makes the program's directory and files.
+/// Create the program's directory and its files.
 pub fn write(plan: &Program) -> Result<()> {
     let directory = format!("{ROOT}{}", plan.directory);
     std::fs::create_dir_all(&directory).attempt(|| format!("making its directory {}", plan.directory))?;
@@ -32,7 +33,7 @@ pub fn write(plan: &Program) -> Result<()> {
     Ok(())
 }
 
-/// Copies what the program was to leave to `programs/NAME/` of the trial's folder.
+/// Copy the program's output files to `programs/NAME/` in the trial's folder.
 pub fn collect(plan: &Program) -> Result<()> {
     if plan.collect.is_empty() {
         return Ok(());
@@ -56,7 +57,7 @@ pub fn collect(plan: &Program) -> Result<()> {
     Ok(())
 }
 
-/// Lets programs find the npm packages that are installed in the user's cache, if there are any, below /mnt/npm.
+/// Mount the npm packages in the user's cache, if there are any, on /mnt/npm.
 pub fn mount_packages() -> Result<()> {
     let Ok(packages) = std::fs::read_link(format!("{JOB}/npm")) else { return Ok(()) };
     let what = || format!("mounting {} on /mnt/npm", packages.display());
@@ -65,7 +66,7 @@ pub fn mount_packages() -> Result<()> {
     mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
 }
 
-/// Puts the names of nodes where programs look for them.
+/// Write the names of the nodes to /etc/hosts.
 pub fn name_hosts(names: &[HostName]) -> Result<()> {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     for HostName { address, name } in names {

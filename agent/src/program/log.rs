@@ -1,4 +1,4 @@
-//! What a program prints: to a file of the trial's folder, as it comes, and as much of it as is allowed.
+//! The output of a program. A thread writes it to a file in the trial's folder, up to a limit.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,9 +8,9 @@ use std::thread;
 
 use crate::error::{Attempt, Result};
 
-/// What a program may print.
+/// Limit on the output of a program.
 pub const MAX_BYTES: usize = 16 << 20;
-/// Kept for messages.
+/// The size of the tail, which error messages quote.
 const TAIL_BYTES: usize = 1000;
 const TAIL_LINES: usize = 8;
 const READ_BYTES: usize = 64 * 1024;
@@ -26,14 +26,14 @@ pub struct Log {
 struct State {
     bytes: usize,
     tail: VecDeque<u8>,
-    /// What is looked for, and whether a line had it.
+    /// The text to look for, and whether a line contained it.
     wanted: Option<String>,
     line: Vec<u8>,
     found: bool,
 }
 
 impl Log {
-    /// Makes `folder/NAME.log`, and the thread that fills it.
+    /// Create `folder/NAME.log`, and the thread that fills it.
     pub fn create(folder: &str, name: &str) -> Result<Self> {
         let path = format!("{folder}/{name}.log");
         let file = File::create(&path).attempt(|| format!("making {path}"))?;
@@ -45,13 +45,13 @@ impl Log {
         Ok(Self { path, writer: Mutex::new(Some(writer)), state })
     }
 
-    /// The end into which the program prints; there is one.
+    /// Take the end of the pipe into which the program prints. Only the first call succeeds.
     pub fn writer(&self) -> std::io::Result<PipeWriter> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         writer.ok_or_else(|| std::io::Error::other("the program was started before"))
     }
 
-    /// Looks for a line with `text` from now on.
+    /// Look for a line that contains `text` from now on.
     pub fn look_for(&self, text: &str) {
         let mut state = self.state();
         state.wanted = Some(text.to_owned());
@@ -59,23 +59,23 @@ impl Log {
             || String::from_utf8_lossy(state.tail.make_contiguous()).contains(text);
     }
 
-    /// Whether there was one.
+    /// Whether a line contained the text.
     pub fn has_it(&self) -> bool {
         self.state().found
     }
 
-    /// Whether the program printed more than it may.
+    /// Whether the program printed more than the limit.
     pub fn is_full(&self) -> bool {
         self.state().bytes > MAX_BYTES
     }
 
-    /// All that it has printed.
+    /// Read the whole log.
     pub fn text(&self) -> Result<String> {
         let bytes = std::fs::read(&self.path).attempt(|| format!("reading {}", self.path))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The last lines.
+    /// Return the last lines.
     pub fn tail(&self) -> String {
         let mut state = self.state();
         let text = String::from_utf8_lossy(state.tail.make_contiguous()).into_owned();
@@ -97,7 +97,7 @@ impl State {
         if let Some(wanted) = self.wanted.as_deref().filter(|_| !self.found) {
             self.line.extend(bytes);
             self.found = String::from_utf8_lossy(&self.line).contains(wanted);
-            // What is looked for stands in one line.
+            // The text never spans two lines.
             if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
                 self.line.drain(..=end);
             }
@@ -107,7 +107,7 @@ impl State {
     }
 }
 
-/// Copies until everybody who could write is gone. Who prints more than is allowed is left without a reader.
+/// Copy until all writers have closed the pipe. A program that exceeds the limit loses its reader.
 fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
     let mut buffer = vec![0; READ_BYTES];
     loop {

@@ -1,7 +1,8 @@
-//! Programs of the host that run in a node: started at their time, ended with the trial at the latest.
+//! Programs of the host that run in nodes. They start at their planned times and end with the trial
+//! at the latest.
 //!
-//! Each has a thread that follows it from its start to its end. What goes wrong with one is told once, with the last
-//! lines of its log, and ends the trial.
+//! A thread follows each program from its start to its end. The first failure of a program ends the
+//! trial; the error quotes the last lines of the program's log.
 
 mod confine;
 pub mod devices;
@@ -29,10 +30,10 @@ use confine::Group;
 use log::Log;
 use running::{Running, SETTLING_US, follow};
 
-/// Turns TCP sockets of programs into MPTCP sockets (a patch of the laboratory kernel).
+/// Lets programs open MPTCP sockets instead of TCP sockets (a patch of the laboratory kernel).
 const REPLACE_TCP: &str = "net/mptcp/replace_tcp";
 
-/// Mounts the root of programs and their control groups, once.
+/// Mount the root of programs and their control groups, once.
 pub fn prepare() -> Result<()> {
     static DONE: AtomicBool = AtomicBool::new(false);
     if DONE.swap(true, Ordering::SeqCst) {
@@ -42,7 +43,8 @@ pub fn prepare() -> Result<()> {
     confine::prepare()
 }
 
-/// The way into a new control group: who writes 0 there is in it. Call [`prepare`] before.
+/// Create a control group and open its `cgroup.procs`; a process that writes 0 to it joins the
+/// group. Call [`prepare`] before.
 pub fn group(name: &str) -> Result<OwnedFd> {
     Group::create(name)?.door().attempt(|| format!("opening the control group {name}"))
 }
@@ -54,7 +56,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Prepares the root of programs, and a thread for each, which waits for its start.
+    /// Prepare the root of programs, and start a thread for each, which waits for the program's
+    /// start.
     pub fn start(
         planned: &'static [Program],
         names: &[HostName],
@@ -101,7 +104,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// What has gone wrong with a program, the first that is found.
+    /// Return the first failure of a program, if any.
     pub fn failure(&self) -> Result<()> {
         match self
             .running
@@ -127,7 +130,7 @@ impl Programs {
         self.running.iter().find(|one| one.plan.awaited && one.ended.time().is_none())
     }
 
-    /// The trial's time is over: fails if it should have waited for a program.
+    /// Fail if the trial's time is over and a program that the trial waits for has not ended.
     pub fn overdue(&self, end_us: i64) -> Result<()> {
         match self.unfinished() {
             Some(one) => Err(Error::new(one.told(&format!(
@@ -138,7 +141,8 @@ impl Programs {
         }
     }
 
-    /// Ends what still runs: by its signal, and after its grace by force, with everything that it has started.
+    /// Stop the programs that still run: send the planned signal, and kill all processes that
+    /// outlive the grace period.
     pub fn stop(&self, traffic: &Traffic) {
         let begun_us = clock::trial_us();
         for one in &self.running {
@@ -158,7 +162,8 @@ impl Programs {
         }
     }
 
-    /// Copies what programs were to leave; writes what became of them, and the figures of those that tell some.
+    /// Collect the programs' files, and write a row per program and the figures that programs
+    /// report.
     pub fn collect(
         &self,
         traffic: &Traffic,
@@ -180,7 +185,8 @@ impl Programs {
         Ok(())
     }
 
-    /// The name of the program in `node` that holds the socket with this inode; of the only program there.
+    /// Return the program in `node` that holds the socket with this inode. A program alone in its
+    /// node owns all sockets there.
     pub fn owner(&self, node: &str, inode: u32) -> Option<&'static str> {
         let mut there = self.running.iter().filter(|one| one.plan.netns == node);
         let first = there.next()?;

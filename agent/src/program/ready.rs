@@ -1,4 +1,4 @@
-//! How it shows that a program is ready: a port, a file, or a line of its log.
+//! Readiness of a program: an open port, a file, or a line in its log.
 
 use std::path::Path;
 use std::process::Child;
@@ -11,11 +11,11 @@ use crate::netlink::sock_diag::{Kind, LISTEN, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::Ready;
 
-/// How often it is looked for, in virtual time.
+/// How often the agent checks, in virtual time.
 const INTERVAL_US: i64 = 10_000;
 
-/// Waits until `ready` holds in the namespace of the calling thread. Fails in words when it takes too long, or when the
-/// program has ended by then.
+/// Wait until `ready` holds in the namespace of the calling thread. Fail with the reason when this
+/// takes too long or the program has ended.
 pub fn wait(ready: &Ready, log: &Log, child: &mut Child) -> std::result::Result<(), String> {
     let begun_us = clock::trial_us();
     if let Some(text) = &ready.log {

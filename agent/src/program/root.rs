@@ -1,4 +1,4 @@
-//! The root of programs: the host's files, read-only, under private mounts.
+//! The root directory of programs: the host's files, read-only, with private mounts over them.
 
 use std::ffi::{CStr, CString};
 
@@ -9,25 +9,27 @@ use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use crate::boot::mount_at;
 use crate::error::{Attempt, Error, Result};
 
-/// Where the host's files appear.
+/// The mount point of the host's files.
 pub const ROOT: &str = "/host";
-/// The engine confines hostfs to the trial's folder, by a path that is put before every other. More steps up than any
-/// folder is deep lead from there to the root of the sandbox, where the host's files have a place of their own.
+/// The engine confines hostfs to the trial's folder: it prepends the path of that folder to every
+/// other path. More `..` than any folder is deep lead from there to the root of the sandbox, which
+/// contains the host's files.
 const STEPS: usize = 64;
 const STEP: &str = "../";
 const HOST: &str = "plait/host";
-/// What programs may write to, each empty and in memory, and gone with the trial. All of them together leave memory to
-/// run in: what lies in them is never given up, and a guest without any memory left stands still.
+/// Private folders for programs: empty, in memory, discarded with the trial. Their limits together
+/// leave memory to run in, because tmpfs never frees the pages of files, and a guest without free
+/// memory stops.
 const PRIVATE: [(&str, &str); 4] = [
     ("tmp", "mode=1777,size=50%"),
     ("run", "mode=0755,size=10%"),
     ("var/tmp", "mode=1777,size=10%"),
     ("mnt", "mode=0755,size=1%"),
 ];
-/// Of `/dev/shm`.
+/// Mount options of `/dev/shm`.
 const SHARED_MEMORY: &CStr = c"mode=1777,size=10%";
 
-/// Mounts everything once. Nothing of it reaches the host: its files are read-only.
+/// Mount the root of programs. The host's files are read-only, so no write reaches the host.
 pub fn prepare() -> Result<()> {
     mount_host()?;
     for (path, options) in PRIVATE {
@@ -38,12 +40,13 @@ pub fn prepare() -> Result<()> {
     mount_names()
 }
 
-/// The source of a mount of `path` of the host, an absolute path.
+/// Mount `path`, an absolute path of the host, on `target`.
 pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()> {
     let what = || format!("mounting the host's {path}");
     let up = STEP.repeat(STEPS);
     let source = |place: &str| CString::new(place).map_err(|error| Error::because(what(), error));
-    // Without a root of its own (`--unconfined` on a machine that offers none) the sandbox's root is the host's.
+    // Without a root of its own (`--unconfined` on a machine that offers none) the sandbox has the
+    // host's root.
     mount("none", target, "hostfs", flags, source(&format!("{up}{HOST}{path}"))?.as_c_str())
         .or_else(|_| {
             mount(
@@ -57,15 +60,15 @@ pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()
         .attempt(what)
 }
 
-/// Mounts the host's files, read-only, and ignores their set-user-ID bits. Programs are root already, and where an
-/// ordinary user runs the guest, the host's files belong to user 65534 here: without this, `mount` would run as that
-/// user and be refused.
+/// Mount the host's files, read-only and without set-user-ID bits. Programs are already root. If an
+/// ordinary user runs the guest, the host's files belong to user 65534 here; with set-user-ID,
+/// `mount` would run as that user and fail.
 pub fn mount_host() -> Result<()> {
     rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("making {ROOT}"))?;
     mount_host_path("/", ROOT, MountFlags::RDONLY | MountFlags::NOSUID)
 }
 
-/// Mounts what the guest's kernel offers, in place of what the host's does.
+/// Mount the kernel file systems of the guest over those of the host.
 pub fn mount_kernel() -> Result<()> {
     mount_at("proc", "proc", &format!("{ROOT}/proc"), c"")?;
     mount_at("sysfs", "sysfs", &format!("{ROOT}/sys"), c"")?;
@@ -78,15 +81,16 @@ pub fn mount_kernel() -> Result<()> {
     Ok(())
 }
 
-/// Names of the namespaces, for `ip netns`.
+/// Mount the names of the namespaces, for `ip netns`.
 pub fn mount_names() -> Result<()> {
     let names = format!("{ROOT}/run/netns");
     rustix::fs::mkdir(&names, Mode::from_raw_mode(0o755)).attempt(|| format!("making {names}"))?;
     mount_bind_recursive("/run/netns", &names).attempt(|| format!("mounting {names}"))
 }
 
-/// From here on nothing more of the host can be mounted, nor what is mounted be made writable, nor code be brought into
-/// the kernel: programs are root. Called by the main thread, from which all programs descend.
+/// Lock the guest down, because programs are root: they can no longer mount anything of the host,
+/// make a mount writable, or load code into the kernel. The main thread calls this; all programs
+/// descend from it.
 pub fn seal() -> Result<()> {
     for path in ["/sys/module/hostfs/parameters/sealed", "/proc/sys/kernel/modules_disabled"] {
         std::fs::write(path, "1")

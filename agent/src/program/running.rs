@@ -1,4 +1,4 @@
-//! One program of a trial, followed by a thread of its own from its start to its end.
+//! One program of a trial. A thread follows it from its start to its end.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -20,27 +20,27 @@ use crate::sys;
 use crate::tables::{self, Event};
 use crate::traffic::Traffic;
 
-/// What the shell reports for a program that a signal has ended.
+/// The shell's offset of the exit code of a program that a signal ended.
 const SIGNALLED: i64 = 128;
-/// How long, in virtual time, what a program has printed may take to its log.
+/// How long, in virtual time, a program's last output may take to reach its log.
 pub const SETTLING_US: i64 = 1000;
 
-/// A program of the plan and what has become of it.
+/// A program of the plan and its state.
 pub struct Running {
-    /// What it shall do.
+    /// The plan of the program.
     pub plan: &'static Program,
     pub group: Group,
     pub log: Log,
     pub started: Latch,
     pub ended: Latch,
     pub code: Mutex<Option<i64>>,
-    /// It has been told to end: how it does is no failure.
+    /// The agent has stopped the program, so its exit code is no failure.
     pub stopping: AtomicBool,
     pub failure: Mutex<Option<String>>,
 }
 
 impl Running {
-    /// It has been started and has not ended.
+    /// Whether the program has started and not ended.
     pub fn lives(&self) -> bool {
         self.started.time().is_some() && self.ended.time().is_none()
     }
@@ -70,7 +70,7 @@ impl Running {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(told);
     }
 
-    /// `program client (iperf3 -c h2) in h1: WHY; the last lines of its log: ..`
+    /// Format `program client (iperf3 -c h2) in h1: WHY; the last lines of its log: ..`.
     pub fn told(&self, why: &str) -> String {
         let Program { name, netns, argv, .. } = self.plan;
         let command: String = argv.join(" ").chars().take(120).collect();
@@ -93,7 +93,7 @@ impl Running {
     }
 }
 
-/// One program, from its start to its end.
+/// Run one program, from its start to its end.
 pub fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
     let plan = one.plan;
     let ready_us = traffic.wait_for_programs(&plan.after).unwrap_or(0);
@@ -143,7 +143,7 @@ pub fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
     traffic.bell.ring();
 }
 
-/// Whether it ended as it should have.
+/// Fail unless the program ended as planned.
 fn judge(one: &Running, code: Option<i64>) {
     if one.log.is_full() {
         one.fail(&format!("it printed more than {} MiB", log::MAX_BYTES >> 20));
@@ -163,7 +163,7 @@ fn judge(one: &Running, code: Option<i64>) {
     }
 }
 
-/// Stops it at its time, if it has one.
+/// Stop the program at its planned time, if it has one.
 fn stop_in_time(one: &Arc<Running>) {
     let Some(at_us) = one.plan.stop.at_us else { return };
     let stopped = Arc::clone(one);
@@ -200,7 +200,7 @@ fn spawn(one: &Running) -> Result<Child> {
     })
 }
 
-/// The exit code, as a shell gives it.
+/// Return the exit code as a shell reports it.
 fn code(status: ExitStatus) -> Option<i64> {
     status.code().map(i64::from).or(status.signal().map(|signal| SIGNALLED + i64::from(signal)))
 }

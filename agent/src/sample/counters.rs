@@ -1,4 +1,5 @@
-//! The kernel's counters of each namespace, before and after: /proc/net/snmp and /proc/net/netstat, by name.
+//! The kernel's counters of each namespace before and after the trial: /proc/net/snmp and
+//! /proc/net/netstat, by name.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,14 +10,14 @@ use crate::apply::{Applied, enter};
 use crate::error::{Attempt, Result};
 use crate::tables::{Counter, CounterChange, Table};
 
-/// The files, relative to the namespace of the thread that opens them; open ones stay with theirs.
+/// The paths refer to the namespace of the thread that opens them; open files keep their namespace.
 const FILES: [&str; 2] = ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"];
-/// More than either file has; the kernel hands each out in one piece.
+/// More than either file has, because the kernel returns each file in one piece.
 const READ_BYTES: usize = 64 * 1024;
 
 type Values = Vec<(String, i64)>;
 
-/// The counters at the trial's zero, and the open files to read them again.
+/// The counters at the trial's zero, and the open files.
 pub struct Counters {
     nodes: Vec<Node>,
 }
@@ -28,8 +29,8 @@ struct Node {
 }
 
 impl Counters {
-    /// Reads the counters of every namespace of `network`, which `wire` has left by now. The thread ends in the
-    /// namespace where the agent began.
+    /// Read the counters of every namespace of `network`, which no longer contains `wire`. The
+    /// thread ends in the namespace where the agent began.
     pub fn before(network: &Applied) -> Result<Self> {
         let mut nodes = Vec::new();
         for namespace in &network.namespaces {
@@ -44,11 +45,11 @@ impl Counters {
         Ok(Self { nodes })
     }
 
-    /// Reads them again, and adds a row for each counter that is or was not zero.
+    /// Read the counters again, and add a row for each that is or was not zero.
     pub fn after(&self, table: &mut Table<Counter>) -> Result<()> {
         for node in &self.nodes {
             for (counter, after) in read(node.name, &node.files)? {
-                // Some counters appear only once they have counted; before that they were zero.
+                // Some counters appear when they first count; before that they were zero.
                 let before = node.before.get(&counter).copied().unwrap_or(0);
                 if before != 0 || after != 0 {
                     table.push(Counter {
@@ -67,19 +68,19 @@ impl Counters {
 /// The counters over time: the table `counter_series`.
 pub struct Series {
     pub table: Table<CounterChange>,
-    /// By node and file, what the latest reading told.
+    /// The latest reading, by node and file.
     latest: Vec<[Reading; FILES.len()]>,
-    /// For the next reading.
+    /// A buffer for the next reading.
     text: Vec<u8>,
 }
 
-/// What a file told: what stands there as before is not looked at again.
+/// The latest reading of a file. Unchanged lines need no parsing.
 #[derive(Default)]
 struct Reading {
     groups: Vec<Group>,
 }
 
-/// Two lines of a file: names, and their values.
+/// Two lines of a file: names and their values.
 struct Group {
     header: String,
     numbers: String,
@@ -88,12 +89,12 @@ struct Group {
 }
 
 impl Series {
-    /// Creates the table.
+    /// Create the table.
     pub fn create(folder: &Path) -> Result<Self> {
         Ok(Self { table: Table::create(folder)?, latest: Vec::new(), text: vec![0; READ_BYTES] })
     }
 
-    /// Adds a row for each counter that is not what it was.
+    /// Add a row for each counter that has changed.
     pub fn read(&mut self, t_us: i64, counters: &Counters) -> Result<()> {
         if self.latest.is_empty() {
             self.latest = counters.nodes.iter().map(|_| Default::default()).collect();
@@ -119,8 +120,8 @@ impl Series {
 }
 
 impl Reading {
-    /// Takes what a file tells now, and returns the counters that are not what they were, with what they are. One that
-    /// appears was `first` until then.
+    /// Compare a new reading with the latest one, and return the changed counters with their
+    /// values. The previous value of a new counter is that in `first`.
     fn changes(&mut self, text: &str, first: &BTreeMap<String, i64>) -> Values {
         let pairs = || text.lines().step_by(2).zip(text.lines().skip(1).step_by(2));
         if !pairs().map(|(header, _)| header).eq(self.groups.iter().map(|group| group.header.as_str())) {
@@ -133,7 +134,7 @@ impl Reading {
         changed
     }
 
-    /// Other counters than before: each keeps its value.
+    /// Replace the names of the counters. Known counters keep their values.
     fn rename<'a>(&mut self, headers: impl Iterator<Item = &'a str>, first: &BTreeMap<String, i64>) {
         let groups = std::mem::take(&mut self.groups);
         let known: BTreeMap<_, _> =
@@ -179,7 +180,7 @@ fn read(node: &str, files: &[File]) -> Result<Values> {
     Ok(values)
 }
 
-/// Appends `Group: Name Name ..` and `Group: 1 2 ..`, line by line, as `GroupName` and value.
+/// Parse pairs of lines `Group: Name Name ..` and `Group: 1 2 ..` into `GroupName` and value.
 fn parse(text: &str, values: &mut Values) {
     let mut lines = text.lines();
     while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {

@@ -1,5 +1,5 @@
-//! Path-manager events, and the ends of subflows: one thread waits for those of all hosts and stamps each with the
-//! time.
+//! Path-manager events and closed subflows. One thread waits for those of all hosts and records the
+//! time of each.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
@@ -22,8 +22,8 @@ const GROUP: &str = "mptcp_pm_events";
 /// `struct genlmsghdr`: command, version, reserved.
 const GENERIC_HEADER_BYTES: usize = 4;
 
-/// Subscribes every host to its path manager's events, and starts the thread that reads them. Called when all
-/// sockets listen, so that what was set up before the trial is not told.
+/// Subscribe to the path-manager events of every host, and start the thread that reads them. By
+/// then all sockets listen, so the setup of the trial causes no events.
 pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     let Some(family) = network.path_manager.take() else { return Ok(()) };
     let what = || "watching path-manager events";
@@ -66,7 +66,8 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     Ok(())
 }
 
-/// Takes what one namespace has to tell. The console hears when the kernel had to drop events.
+/// Read all messages of one namespace. The agent reports on the console if the kernel had to drop
+/// events.
 fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic, joiner: &mut Joiner) {
     let t_us = clock::trial_us();
     loop {
@@ -96,7 +97,8 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
     }
 }
 
-/// Where programs run, nobody else knows which sockets belong to which connection.
+/// Record a new connection or subflow in a node with programs: only these events show which sockets
+/// belong to which connection.
 fn tell_begun(
     t_us: i64,
     node: &'static str,
@@ -110,14 +112,16 @@ fn tell_begun(
         && traffic.has_programs(node)
         && let Ok(token) = u32::try_from(token)
     {
-        // Sockets that listen on IPv6 too are told of with mapped addresses, and sampled without.
+        // For sockets that also listen on IPv6, events have mapped addresses and samples plain
+        // ones.
         let plain = |end: SocketAddr| SocketAddr::new(end.ip().to_canonical(), end.port());
         let begun = Begun { t_us, node, token, ends: (plain(ends.0), plain(ends.1)), initial };
         traffic.begun.lock().unwrap_or_else(PoisonError::into_inner).push(begun);
     }
 }
 
-/// An event of the path manager as a row, but for time, node and flow; and the ends of the subflow it is about.
+/// Decode a path-manager event into a row without time, node and flow, and the two ends of its
+/// subflow.
 fn decode(payload: &[u8]) -> Option<(Event, Option<(SocketAddr, SocketAddr)>)> {
     let command = *payload.first()?;
     let name = name(EventType::from_value(u64::from(command))?)?;
@@ -147,7 +151,7 @@ fn number<E>(value: std::result::Result<impl Into<i64>, E>) -> Option<i64> {
     value.ok().map(Into::into)
 }
 
-/// The kernel copies the socket's error whenever the event can have one; 0 is none.
+/// The kernel adds the socket's error to every event that can have one; 0 means no error.
 fn error(attributes: &IterableEventAttr<'_>) -> Option<i64> {
     attributes.get_error().ok().filter(|error| *error != 0).map(i64::from)
 }
@@ -160,7 +164,7 @@ fn address(v4: Option<u32>, v6: Option<&[u8]>) -> Option<IpAddr> {
     }
 }
 
-/// The name in the table.
+/// Return the name of an event in the table.
 fn name(kind: EventType) -> Option<&'static str> {
     Some(match kind {
         EventType::Created => "created",

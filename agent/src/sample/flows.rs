@@ -1,4 +1,4 @@
-//! Connections and subflows: two system calls for each side of a flow and sample.
+//! Connections and subflows: two system calls per side of a flow and sample.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,9 +23,9 @@ const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
 const SEND_MEMORY: usize = 5;
 
-/// The kernel counts the subflows of a connection from 1.
+/// The kernel numbers the subflows of a connection from 1.
 const INITIAL_ID: u32 = 1;
-/// And never comes as far as this.
+/// A number that the kernel never reaches.
 const UNKNOWN_ID: u32 = u32::MAX;
 
 /// Samples every flow into the tables `connections` and `subflows`.
@@ -36,12 +36,13 @@ pub struct Sampler {
     full: FullInfo,
 }
 
-/// What is remembered of one side of a flow from sample to sample.
+/// What the sampler keeps of one side of a flow from sample to sample.
 #[derive(Default)]
 pub struct Side {
-    /// The kernel's numbers of the subflows seen so far; a subflow's place here is its number in the tables.
+    /// The kernel's numbers of all subflows so far; the index of a subflow is its number in the
+    /// tables.
     ids: Vec<u32>,
-    /// The two ends of each of them.
+    /// The two ends of each of these subflows.
     known: Vec<(SocketAddr, SocketAddr)>,
     /// The two ends of a TCP connection.
     ends: Option<(SocketAddr, SocketAddr)>,
@@ -49,14 +50,14 @@ pub struct Side {
     pub token: Option<u32>,
     /// Whether an MPTCP connection has fallen back to TCP.
     pub fallback: Option<bool>,
-    /// Bytes that have arrived in order, at the latest sample.
+    /// Bytes received in order, at the latest sample.
     pub received_bytes: Option<i64>,
     /// The time of the latest sample.
     sampled_us: Option<i64>,
 }
 
 impl Sampler {
-    /// Creates the tables, for `flows` flows.
+    /// Create the tables, for `flows` flows.
     pub fn create(folder: &Path, flows: usize) -> Result<Self> {
         Ok(Self {
             connections: Table::create(folder)?,
@@ -66,12 +67,12 @@ impl Sampler {
         })
     }
 
-    /// What is known of one side of the flow at `index`.
+    /// Return the state of one side of the flow at `index`.
     pub fn side(&self, index: usize, name: SideName) -> &Side {
         &self.sides[index][place(name)]
     }
 
-    /// Samples both sides of the flow at `index`, as far as they are connected. A side is sampled once at any one time.
+    /// Sample the connected sides of the flow at `index`. A side has one sample per time.
     pub fn sample(&mut self, index: usize, traffic: &Traffic, t_us: i64) -> Result<()> {
         let flow = &traffic.flows[index];
         for name in [SideName::Client, SideName::Server] {
@@ -114,7 +115,7 @@ impl Sampler {
                 return Ok(()); // the socket is gone, and there is nothing to tell of it
             };
             let info = TcpInfo::new(&bytes[..length]);
-            // A server whose client spoke plain TCP is given a plain TCP socket by `accept`.
+            // If the client used plain TCP, `accept` gives the server a plain TCP socket.
             side.fallback = (plan.transport == Transport::Mptcp).then_some(true);
             side.received_bytes = info.received_bytes();
             connection = info.connection();
@@ -133,7 +134,7 @@ impl Sampler {
         self.push_connection(&connection, t_us, plan.id, name)
     }
 
-    /// Adds the last row of each subflow of the flow at `index` that has closed.
+    /// Add the last row of a closed subflow, if the flow at `index` owns it.
     pub fn add_closed(&mut self, index: usize, plan: &Flow, closed: &Closed) -> Result<()> {
         let Some(name) = side_of(plan, closed) else { return Ok(()) };
         let row = TcpInfo::new(&closed.info).subflow();
@@ -149,24 +150,24 @@ impl Sampler {
         self.subflows.push(labelled(row, closed.t_us, plan.id, name))
     }
 
-    /// Adds a row of a connection.
+    /// Add a row of a connection.
     pub fn push_connection(&mut self, row: &Connection, t_us: i64, flow: i64, side: SideName) -> Result<()> {
         let side = Some(side.name().into());
         self.connections.push(Connection { t_us: Some(t_us), flow: Some(flow), side, ..*row })
     }
 
-    /// Adds a row of a subflow.
+    /// Add a row of a subflow.
     pub fn push_subflow(&mut self, row: Subflow, t_us: i64, flow: i64, side: SideName) -> Result<()> {
         self.subflows.push(labelled(row, t_us, flow, side))
     }
 
-    /// Writes the rows that wait.
+    /// Write the pending rows.
     pub fn flush(&mut self) -> Result<()> {
         self.connections.flush()?;
         self.subflows.flush()
     }
 
-    /// Completes both tables.
+    /// Complete both tables.
     pub fn finish(self) -> Result<()> {
         self.connections.finish()?;
         self.subflows.finish()
@@ -174,7 +175,7 @@ impl Sampler {
 }
 
 impl Side {
-    /// The rows of an MPTCP connection's live subflows, in order of their numbers.
+    /// Return the rows of an MPTCP connection's live subflows, in order of their numbers.
     fn mptcp_rows(&mut self, full: &FullInfo, priorities: &Priorities) -> Vec<Subflow> {
         let mut live: Vec<_> = full
             .subflows()
@@ -195,7 +196,7 @@ impl Side {
             .collect()
     }
 
-    /// The place of a kernel's subflow id among those seen so far.
+    /// Return the index of the kernel's subflow number `id`; add an unknown one.
     fn number(&mut self, id: u32, ends: (SocketAddr, SocketAddr)) -> usize {
         self.ids.iter().position(|seen| *seen == id).unwrap_or_else(|| {
             self.ids.push(id);
@@ -204,7 +205,7 @@ impl Side {
         })
     }
 
-    /// The number of a subflow that has closed. One that came and went between two samples is new.
+    /// Return the index of a closed subflow. One that opened and closed between two samples is new.
     fn number_of_closed(&mut self, ends: (SocketAddr, SocketAddr)) -> usize {
         match self.known.iter().rposition(|known| *known == ends) {
             Some(number) => number,
@@ -224,7 +225,8 @@ impl Side {
     }
 }
 
-/// The side of an MPTCP flow that a closed socket belonged to: every flow has a port of its own.
+/// Return the side of an MPTCP flow that a closed socket belonged to; every flow has a port of its
+/// own.
 fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
     let (local, remote) = closed.ends;
     if plan.transport != Transport::Mptcp {
@@ -238,7 +240,7 @@ fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
     }
 }
 
-/// The connection is plain TCP from now on, as far as samples can tell the time.
+/// Record a fallback to TCP, with the time of the sample that showed it.
 fn tell_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
     let place = match name {
         SideName::Client => &plan.client,
@@ -264,7 +266,7 @@ fn labelled(row: Subflow, t_us: i64, flow: i64, side: SideName) -> Subflow {
     Subflow { t_us: Some(t_us), flow: Some(flow), side: Some(side.name().into()), ..row }
 }
 
-/// A subflow's row with its number and its two ends.
+/// Complete a subflow's row with its number and its two ends.
 pub fn with_ends(row: Subflow, number: usize, local: SocketAddr, remote: SocketAddr) -> Subflow {
     Subflow {
         subflow: i64::try_from(number).ok(),
@@ -293,7 +295,7 @@ mod tests {
         assert_eq!([1, 3, 4].map(|id| side.number(id, ends(1))), [0, 1, 2]);
         assert_eq!([4, 9].map(|id| side.number(id, ends(9))), [2, 3]);
         assert_eq!(side.number_of_closed(ends(9)), 3);
-        // Nobody saw this one while it lived.
+        // No sample showed this subflow while it was open.
         assert_eq!(side.number_of_closed(ends(7)), 4);
         assert_eq!(side.number(12, ends(12)), 5);
     }

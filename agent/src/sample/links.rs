@@ -1,9 +1,10 @@
-//! Links: one dump of the qdiscs of namespace `wire` tells everything about every direction.
+//! Links: one dump of the qdiscs in namespace `wire` covers every direction of every link.
 //!
-//! How the kernel counts (net/sched, 6.12): netem, the root, counts as sent what it has handed to the device
-//! after delay *and* rate, and as dropped its random losses and also each packet that its child refused; tbf
-//! counts as dropped what its queue refused or dropped, for whatever reason, and as backlog what waits for the rate.
-//! A managed queue tells itself what it dropped because it was full.
+//! How the kernel counts (net/sched, 6.12): the root qdisc netem counts as sent what it passed to
+//! the device after delay *and* rate. It counts as dropped its random losses and also each packet
+//! that its child refused. tbf counts as dropped whatever its queue refused or dropped, for any
+//! reason, and as backlog what waits for the rate. A managed queue itself reports what it dropped
+//! because it was full.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub struct Sampler {
     queues: Option<queues::Sampler>,
     socket: Option<Socket>,
     directions: Vec<Direction>,
-    /// From the number of an interface to the place of its direction.
+    /// The index of a direction by the number of its interface.
     by_ifindex: BTreeMap<i32, usize>,
     sampled_us: Option<i64>,
 }
@@ -37,7 +38,7 @@ struct Direction {
 }
 
 impl Sampler {
-    /// Creates the table for the links of `plan`.
+    /// Create the table for the links of `plan`.
     pub fn create(folder: &Path, plan: &'static Plan) -> Result<Self> {
         let directions = plan.links.iter().flat_map(|link| &link.directions);
         let directions = directions.map(|direction| Direction {
@@ -56,7 +57,7 @@ impl Sampler {
         })
     }
 
-    /// Finds the interfaces of all links in namespace `wire`, and takes that namespace over.
+    /// Look up the interfaces of all links in namespace `wire`, and take over that namespace.
     pub fn attach(&mut self, plan: &'static Plan, network: &mut Applied) -> Result<()> {
         let Some(wire) = network.take_wire() else {
             return if plan.links.is_empty() {
@@ -76,7 +77,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Adds a row for each direction, once at any one time.
+    /// Add a row for each direction, once per time.
     pub fn sample(&mut self, t_us: i64) -> Result<()> {
         let Some(socket) = self.socket.as_mut().filter(|_| self.sampled_us != Some(t_us)) else {
             return Ok(());
@@ -102,13 +103,13 @@ impl Sampler {
         self.queues.as_mut().map_or(Ok(()), |queues| queues.push(t_us))
     }
 
-    /// Writes the rows that wait.
+    /// Write the pending rows.
     pub fn flush(&mut self) -> Result<()> {
         self.queues.as_mut().map_or(Ok(()), |queues| queues.table.flush())?;
         self.table.flush()
     }
 
-    /// Completes the tables.
+    /// Complete the tables.
     pub fn finish(self) -> Result<()> {
         self.queues.map_or(Ok(()), |queues| queues.table.finish())?;
         self.table.finish()
@@ -116,14 +117,14 @@ impl Sampler {
 }
 
 impl Direction {
-    /// Takes what one qdisc of the direction's interface tells.
+    /// Read the message of one qdisc of the direction's interface.
     fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
         let Ok(stats) = attributes.get_stats2() else { return };
         let Ok(queue) = stats.get_queue() else { return };
         if header.parent == ROOT {
             if let Ok(basic) = stats.get_basic() {
                 self.row.sent_bytes = cell(basic.bytes);
-                // The 32-bit counter wraps; the wide one is there as soon as it has.
+                // The 32-bit counter wraps; the kernel reports the 64-bit one as soon as it has.
                 self.row.sent_packets = cell(stats.get_pkt64().unwrap_or(u64::from(basic.packets)));
             }
             self.row.dropped_packets = Some(i64::from(queue.drops));

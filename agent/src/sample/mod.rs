@@ -1,4 +1,4 @@
-//! What is measured while traffic runs: connections and subflows, links, path-manager events, counters.
+//! Measurements during the traffic: connections and subflows, links, path-manager events, counters.
 
 pub mod counters;
 pub mod datapath_flows;
@@ -10,12 +10,12 @@ pub mod programs;
 pub mod queues;
 mod tcp_info;
 
-/// A counter of the kernel as a table keeps it.
+/// Convert a counter of the kernel into a cell.
 fn cell(value: u64) -> Option<i64> {
     i64::try_from(value).ok()
 }
 
-/// The integers of a C structure, by their offset; None when this kernel's structure is shorter.
+/// The integers of a C structure, by offset; None if the kernel's structure is shorter.
 #[derive(Clone, Copy)]
 struct Fields<'a>(&'a [u8]);
 

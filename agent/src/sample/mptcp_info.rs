@@ -7,21 +7,21 @@ use crate::tables::Connection;
 
 /// `MPTCP_INFO_FLAG_FALLBACK`.
 const FLAG_FALLBACK: u32 = 1;
-/// Where the two addresses of a subflow stand; each has room for any socket address.
+/// The offsets of a subflow's two addresses; each has room for any socket address.
 const LOCAL_OFFSET: usize = 8;
 const REMOTE_OFFSET: usize = 136;
 
-/// One `mptcp_info`, as long as the kernel made it.
+/// An `mptcp_info`, of the length that the kernel supports.
 #[derive(Clone, Copy)]
 pub struct MptcpInfo<'a>(Fields<'a>);
 
 impl<'a> MptcpInfo<'a> {
-    /// Reads `bytes` as a `struct mptcp_info` or the beginning of one.
+    /// Wrap `bytes`, a `struct mptcp_info` or the beginning of one.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Fields(bytes))
     }
 
-    /// The connection has fallen back to TCP.
+    /// Whether the connection has fallen back to TCP.
     pub fn fallback(self) -> Option<bool> {
         self.0.u32(8).map(|flags| flags & FLAG_FALLBACK != 0)
     }
@@ -31,17 +31,18 @@ impl<'a> MptcpInfo<'a> {
         self.0.u32(12)
     }
 
-    /// `mptcpi_bytes_received`: in order at the receiver.
+    /// `mptcpi_bytes_received`: bytes received in order.
     pub fn received_bytes(self) -> Option<i64> {
         self.0.cell64(64)
     }
 
-    /// `mptcpi_last_data_recv`: how long ago data came last, in ms.
+    /// `mptcpi_last_data_recv`: ms since the last data arrived.
     pub fn last_data_ms(self) -> Option<i64> {
         self.0.cell32(88)
     }
 
-    /// The connection's row, but for its identity. The data-level windows are not told by this kernel.
+    /// Return the connection's row without identity. This kernel does not report the data-level
+    /// windows.
     pub fn connection(self) -> Connection {
         let Self(info) = self;
         Connection {
@@ -55,8 +56,8 @@ impl<'a> MptcpInfo<'a> {
         }
     }
 
-    /// What `write_seq` is ahead of `snd_nxt`. The kernel tells of the second only by how far it is ahead of `snd_una`:
-    /// by what was sent and not acknowledged.
+    /// Return by how much `write_seq` is ahead of `snd_nxt`. The kernel reports `snd_nxt` only by
+    /// its distance from `snd_una`: the bytes sent and not acknowledged.
     fn unsent_bytes(self) -> Option<i64> {
         let Self(info) = self;
         let queued = info.u64(16)?.wrapping_sub(info.u64(24)?);
@@ -68,14 +69,14 @@ impl<'a> MptcpInfo<'a> {
 /// One `mptcp_subflow_info`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SubflowInfo {
-    /// Counts the subflows of a connection from 1, the initial one, in order of appearance.
+    /// The kernel's number of the subflow: 1 for the initial one, then in order of appearance.
     pub id: u32,
     pub local: SocketAddr,
     pub remote: SocketAddr,
 }
 
 impl SubflowInfo {
-    /// Reads `bytes` as a `struct mptcp_subflow_info`. None: it holds no Internet addresses.
+    /// Parse a `struct mptcp_subflow_info`; None if it has no Internet addresses.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             id: Fields(bytes).u32(0)?,
@@ -85,7 +86,7 @@ impl SubflowInfo {
     }
 }
 
-/// `struct sockaddr_in` or `struct sockaddr_in6`.
+/// Parse a `struct sockaddr_in` or `struct sockaddr_in6`.
 fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
     let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);

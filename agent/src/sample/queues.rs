@@ -1,8 +1,9 @@
-//! Queues that more can be told of than their length: why a managed queue dropped, and shared token buckets.
+//! Queues with more statistics than their length: the drop causes of managed queues, and shared
+//! token buckets.
 //!
-//! How the kernel counts (net/sched, 6.12), in the structure that each qdisc gives as its own statistics:
-//! red and `plait_red` tell drops by the curve from those of a full queue; codel and `fq_codel` tell only the latter, and
-//! all drops together in the common statistics.
+//! How the kernel counts (net/sched, 6.12), in each qdisc's own statistics: red and `plait_red`
+//! distinguish drops by the curve from drops of a full queue. codel and `fq_codel` report only the
+//! latter, and all drops together in the common statistics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +23,8 @@ const HEADER_BYTES: usize = 20;
 /// The kind of a shared token bucket in the table.
 const BUCKET: &str = "bucket";
 
-/// Samples managed queues and shared buckets into the table `queues`, which exists where the plan has some.
+/// Samples managed queues and shared buckets into the table `queues`, which exists only if the plan
+/// has some.
 pub struct Sampler {
     pub table: Table<Queue>,
     queues: Vec<Watched>,
@@ -37,7 +39,7 @@ struct Watched {
 }
 
 impl Sampler {
-    /// Creates the table, or nothing when the plan has no such queue.
+    /// Create the table; None if the plan has no such queue.
     pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
         let directions = plan.links.iter().flat_map(|link| &link.directions);
         let managed = directions.filter_map(|direction| {
@@ -52,7 +54,7 @@ impl Sampler {
         Ok(Some(Self { table: Table::create(folder)?, queues, by_ifindex: BTreeMap::new() }))
     }
 
-    /// Finds the interfaces.
+    /// Look up the interfaces.
     pub fn attach(&mut self, wire: &Namespace) -> Result<()> {
         for (place, queue) in self.queues.iter().enumerate() {
             let ifindex = wire.ifindex(queue.ifname).attempt(|| format!("queue {}", queue.name))?;
@@ -61,7 +63,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Takes what one qdisc tells; `payload` is its message.
+    /// Read one qdisc; `payload` is its message.
     pub fn read(&mut self, header: &Tcmsg, attributes: &tc::IterableAttrs<'_>, payload: &[u8]) {
         let Some(queue) = self.by_ifindex.get(&header.ifindex).map(|place| &mut self.queues[*place]) else {
             return;
@@ -72,7 +74,7 @@ impl Sampler {
         }
     }
 
-    /// Adds a row for each queue.
+    /// Add a row for each queue.
     pub fn push(&mut self, t_us: i64) -> Result<()> {
         for queue in &mut self.queues {
             let row = std::mem::take(&mut queue.row);
@@ -130,7 +132,7 @@ impl Watched {
     }
 }
 
-/// How many packets a full queue has refused; `drops` is what the qdisc counts in all.
+/// Return how many packets a full queue refused; `drops` is the total that the qdisc counts.
 pub(super) fn overflow(kind: &str, own: Fields<'_>, drops: i64) -> Option<i64> {
     match kind {
         "red" => own.cell32(4),
@@ -141,7 +143,7 @@ pub(super) fn overflow(kind: &str, own: Fields<'_>, drops: i64) -> Option<i64> {
     }
 }
 
-/// The qdisc's own statistics in its message; empty when it has none.
+/// Return the qdisc's own statistics in its message; empty if it has none.
 pub(super) fn xstats(payload: &[u8]) -> &[u8] {
     let mut rest = payload.get(HEADER_BYTES..).unwrap_or_default();
     while let Some(&[l0, l1, k0, k1]) = rest.first_chunk() {

@@ -1,32 +1,33 @@
-//! `struct tcp_info` (`linux/tcp.h`) as columns. Every number here is the offset of a field in that structure.
+//! `struct tcp_info` (`linux/tcp.h`) as columns. The numbers are offsets of fields in that
+//! structure.
 
 use super::{Fields, cell};
 use crate::tables::{Connection, Subflow};
 
-/// The kernel's "infinite" for ssthresh, and beyond it.
+/// The kernel uses this value and larger ones as an infinite ssthresh.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// One `tcp_info`, as long as the kernel made it.
+/// A `tcp_info`, of the length that the kernel supports.
 #[derive(Clone, Copy)]
 pub struct TcpInfo<'a>(Fields<'a>);
 
 impl<'a> TcpInfo<'a> {
-    /// Reads `bytes` as a `struct tcp_info` or the beginning of one.
+    /// Wrap `bytes`, a `struct tcp_info` or the beginning of one.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Fields(bytes))
     }
 
-    /// `tcpi_bytes_received`: in order at the receiver.
+    /// `tcpi_bytes_received`: bytes received in order.
     pub fn received_bytes(self) -> Option<i64> {
         self.0.cell64(128)
     }
 
-    /// `tcpi_last_data_recv`: how long ago data came last, in ms.
+    /// `tcpi_last_data_recv`: ms since the last data arrived.
     pub fn last_data_ms(self) -> Option<i64> {
         self.0.cell32(52)
     }
 
-    /// A subflow's row, but for its identity and addresses.
+    /// Return a subflow's row without identity and addresses.
     pub fn subflow(self) -> Subflow {
         let Self(info) = self;
         Subflow {
@@ -58,7 +59,7 @@ impl<'a> TcpInfo<'a> {
         }
     }
 
-    /// A TCP connection's row, but for its identity.
+    /// Return a TCP connection's row without identity.
     pub fn connection(self) -> Connection {
         let Self(info) = self;
         let retransmitted = info.cell64(208);
@@ -76,12 +77,12 @@ impl<'a> TcpInfo<'a> {
     }
 }
 
-/// A smoothed RTT is 0 until there is a sample.
+/// A smoothed RTT of 0 means that there is no sample yet.
 fn measured(rtt: Option<u32>) -> Option<i64> {
     rtt.filter(|rtt| *rtt != 0).map(i64::from)
 }
 
-/// The kernel's rates are bytes a second.
+/// Convert the kernel's rate, in bytes per second.
 fn bits(bytes_ps: u64) -> Option<i64> {
     bytes_ps.checked_mul(8).and_then(cell)
 }

@@ -1,4 +1,4 @@
-//! The session's console, on which orders come.
+//! The session's console, from which the agent reads orders.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use super::run::Runs;
 use crate::error::{Attempt, Result};
 use crate::program::root::ROOT;
 
-/// Carries out what comes on the console, as it comes.
+/// Start a thread that carries out each order on the console.
 pub fn listen(runs: &Arc<Runs>) -> Result<()> {
     let path = format!("{ROOT}/dev/tty1");
     let what = || format!("opening the session's console {path}");

@@ -1,4 +1,5 @@
-//! The guest as programs find it: the host's files with private layers, devices, control groups, a loopback.
+//! The guest as programs of a session see it: the host's files with private layers, devices,
+//! control groups, a loopback.
 
 use std::ffi::CString;
 use std::fs;
@@ -16,22 +17,22 @@ use crate::error::{Attempt, Error, Result};
 use crate::program::root::{self, ROOT};
 use crate::sys;
 
-/// Written to in memory, over what the host has there.
+/// Folders of the host with a writable layer in memory.
 const LAYERED: [&str; 2] = ["tmp", "var"];
-/// What is written to the layers, and the room for it.
+/// The mount point of the writable layers.
 const LAYERS: &str = "/run/layers";
-/// Folders of control groups, as of version 1, which Mininet and libcgroup look for.
+/// Folders of version 1 control groups, for Mininet and libcgroup.
 const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "freezer", "pids"];
 const GROUPS: &str = "/host/sys/fs/cgroup";
-/// All programs of a session are in this group, which bounds how many there are.
+/// The control group of all programs of a session; it limits the number of processes.
 pub const GROUP: &str = "/host/sys/fs/cgroup/pids/plait";
 
-/// Where programs run: a mount namespace in which the host's files are the root.
+/// Where programs run: a mount namespace with the host's files as its root.
 pub struct Place {
     pub mounts: OwnedFd,
 }
 
-/// Makes everything.
+/// Prepare the guest for programs.
 pub fn prepare(first: &First) -> Result<Place> {
     apply::bring_up_loopback()?;
     root::mount_host()?;
@@ -70,12 +71,12 @@ fn layers() -> Result<()> {
 fn make(path: &str, mode: u32) -> Result<String> {
     let what = || format!("making {path}");
     rustix::fs::mkdir(path, Mode::from_raw_mode(mode)).attempt(what)?;
-    // Whatever the file mode creation mask says.
+    // Set the mode again, because mkdir applies the umask.
     rustix::fs::chmod(path, Mode::from_raw_mode(mode & 0o7777)).attempt(what)?;
     Ok(path.to_owned())
 }
 
-/// What devtmpfs leaves to user space.
+/// Create the devices that devtmpfs leaves to user space.
 pub fn devices() -> Result<()> {
     let dev = format!("{ROOT}/dev");
     for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
@@ -83,7 +84,7 @@ pub fn devices() -> Result<()> {
         std::os::unix::fs::symlink(target, format!("{dev}/{name}"))
             .attempt(|| format!("making {dev}/{name}"))?;
     }
-    // The instance of pseudo-terminals that programs see, in place of the kernel's own node.
+    // Programs see their own instance of devpts, not the kernel's node.
     let ptmx = format!("{dev}/ptmx");
     let what = || format!("making {ptmx}");
     if fs::symlink_metadata(&ptmx).is_ok() {
@@ -117,7 +118,7 @@ fn groups(processes_max: u32) -> Result<()> {
     fs::write(&limit, processes_max.to_string()).attempt(|| format!("writing {limit}"))
 }
 
-/// Makes the host's files the root of a mount namespace, as `switch_root` does.
+/// Make the host's files the root of a new mount namespace, as `switch_root` does.
 pub fn enter() -> Result<Place> {
     let (sender, receiver) = mpsc::channel();
     let make = move || {
@@ -136,13 +137,13 @@ pub fn enter() -> Result<Place> {
     Ok(Place { mounts: mounts.attempt(what)? })
 }
 
-/// How often the bound on processes was met.
+/// Return how often the limit on processes refused a new one.
 pub fn refused_processes() -> u64 {
     let events = fs::read_to_string(format!("{GROUP}/pids.events")).unwrap_or_default();
     events.split_whitespace().nth(1).and_then(|count| count.parse().ok()).unwrap_or_default()
 }
 
-/// Private file systems on which nothing is left.
+/// Return the private file systems that are full.
 pub fn full() -> Vec<&'static str> {
     let places = [(LAYERS, "/tmp and /var"), ("/host/run", "/run"), ("/host/dev/shm", "/dev/shm")];
     let is_full = |path: &str| rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail == 0);

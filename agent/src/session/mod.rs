@@ -1,8 +1,8 @@
-//! A session: programs of the host that run because somebody asks for them, one (`plait exec`) or many (a prompt).
+//! A session: programs of the host that the user starts, one (`plait exec`) or many (a prompt).
 //!
-//! Orders come as the file `session.json`, and afterwards as lines on the console `tty1`; what programs write, and
-//! how they end, goes to the file `output`. Without any line on the console a session in virtual time is as
-//! repeatable as a trial.
+//! The first orders come in the file `session.json`, later ones as lines on the console `tty1`. The
+//! file `output` takes what programs write and how they end. Without a line on the console, a
+//! session in virtual time is as reproducible as a trial.
 
 mod console;
 mod guest;
@@ -32,15 +32,15 @@ use run::Runs;
 pub use pause::Pauses;
 
 const FIRST: &str = "session.json";
-/// How often orphans are buried and the clock is told, in us.
+/// How often the agent reaps orphans and reports its progress, in us.
 const ROUND_US: i64 = 100_000;
 
-/// Whether this guest was booted for a session.
+/// Whether the host booted this guest for a session.
 pub fn is_asked_for() -> bool {
     Path::new(JOB).join(FIRST).exists()
 }
 
-/// Runs what `session.json` asks for, until it has ended.
+/// Carry out `session.json`; return when the session is over.
 pub fn hold(plan: &'static Plan) -> Result<()> {
     let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {FIRST}"), error);
     let json = std::fs::read(format!("{JOB}/{FIRST}")).map_err(|error| because(&error))?;
@@ -74,7 +74,7 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
             rustix::fs::sync();
             return Ok(());
         }
-        // Only what this thread has started, and what nobody else waits for any more.
+        // This reaps only children of this thread, for which no other thread waits.
         sys::bury_orphans();
         progress.tell(clock::trial_us())?;
         if clock::trial_us() >= limit_us {

@@ -1,26 +1,27 @@
-//! What a session is asked to do: the shape of `session.json`, and of the lines on the console.
+//! The orders of a session: the format of `session.json` and of the lines on the console.
 
 use serde::Deserialize;
 
-/// The first orders, which a session is booted with.
+/// `session.json`, with which a session starts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct First {
-    /// Folders of the host that may be written to; each is an absolute path without links.
+    /// Folders of the host that programs may write to. Each is an absolute path without symbolic
+    /// links.
     pub writable: Vec<String>,
-    /// No more processes than this may there be at once.
+    /// Limit on the number of processes.
     pub processes_max: u32,
-    /// Whether the plan's network is made first.
+    /// Whether to build the plan's network first.
     pub network: bool,
-    /// Run one after the other before anything else; each must succeed.
+    /// Services to run first, one after the other. The session fails unless each succeeds.
     pub before: Vec<Service>,
-    /// The session ends with this run. None: it lasts until it is told to stop.
+    /// The session ends with this run. None: the session lasts until [`Order::Stop`].
     pub start: Option<Start>,
-    /// The run is ended after so much of the guest's time.
+    /// The agent ends the run after this much time of the guest.
     pub time_limit_us: Option<i64>,
 }
 
-/// A step of what is made ready before.
+/// A step of the preparation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
@@ -33,17 +34,17 @@ pub struct Service {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// The number by which later orders and its output name it.
+    /// The number by which later orders and the output refer to the run.
     pub run: u32,
-    /// None: the guest's first namespace.
+    /// The node to run in. None: the guest's first namespace.
     pub netns: Option<String>,
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub directory: String,
     pub input: Input,
-    /// Standard error goes where standard output goes, in the order of writing.
+    /// Whether standard error goes where standard output goes, in the order of writing.
     pub merged: bool,
-    /// The size of the terminal in which it runs. None: it runs in none.
+    /// The size of the program's terminal. None: the program has no terminal.
     pub terminal: Option<Size>,
 }
 
@@ -51,9 +52,9 @@ pub struct Start {
 #[serde(rename_all = "snake_case")]
 pub enum Input {
     Nothing,
-    /// The file `input/stdin` of the job's folder.
+    /// The file `input/stdin` in the trial's folder.
     File,
-    /// What comes by [`Order::Input`].
+    /// The data of [`Order::Input`].
     Orders,
 }
 
@@ -69,8 +70,8 @@ pub struct Size {
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
     Start(Start),
-    /// Bytes for its standard input, each as the character with its number; or, when there are many, the name of a
-    /// file of the job's folder `input` that holds them. Neither: no more.
+    /// Data for standard input: the bytes, each as the character with that code point, or, for
+    /// large data, the name of a file in the trial's folder `input`. Neither: the end of the input.
     Input {
         run: u32,
         #[serde(default)]
@@ -78,16 +79,16 @@ pub enum Order {
         #[serde(default)]
         file: Option<String>,
     },
-    /// Its terminal has another size.
+    /// A new size of the terminal.
     Size {
         run: u32,
         size: Size,
     },
-    /// A signal for its foreground processes.
+    /// A signal for the foreground processes.
     Signal {
         run: u32,
         number: i32,
     },
-    /// The session is over.
+    /// The end of the session.
     Stop,
 }

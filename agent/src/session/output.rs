@@ -1,7 +1,9 @@
-//! What a session tells the host: the file `output`, a sequence of frames that the host reads while it grows.
+//! What a session reports to the host: the file `output`, a sequence of frames, which the host
+//! reads while the file grows.
 //!
-//! A frame is a header of three little-endian 32-bit numbers (run, kind, bytes) and so many bytes. hostfs keeps what is
-//! written in the guest's memory until something asks for it to be written, so every frame asks.
+//! A frame is a header of three little-endian 32-bit numbers (run, kind, length) and `length`
+//! bytes. hostfs keeps written data in the guest's memory until a program asks to write it back, so
+//! the agent asks after every frame.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,54 +15,54 @@ use crate::error::{Attempt, Result};
 use crate::job::JOB;
 use crate::sys;
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub enum Kind {
     Stdout = 1,
     Stderr = 2,
-    /// How a run has ended, as JSON.
+    /// How a run ended, as JSON.
     End = 3,
-    /// It listens; a trial's clock stands until it is told more.
+    /// The agent accepts orders. During a pause, the trial's clock stops until the next order.
     Ready = 4,
-    /// It has read the next file of input, which the host may remove.
+    /// The agent has read the next file of input; the host may remove it.
     Taken = 5,
 }
 
-/// How a run has ended.
+/// How a run ended.
 #[derive(Serialize, Default)]
 pub struct End {
     /// The exit code.
     pub code: Option<i32>,
-    /// The signal that has ended it.
+    /// The signal that ended the program.
     pub signal: Option<i32>,
-    /// It did not start: why, and the number of the error.
+    /// Why the program did not start, and the error number.
     pub error: Option<String>,
     pub errno: Option<i32>,
-    /// The session's time was over.
+    /// The session reached its time limit.
     pub timed_out: bool,
-    /// So often a new process was refused, because there were as many as may be.
+    /// How often the limit on processes refused a new one.
     pub refused_processes: u64,
-    /// Private file systems on which nothing is left.
+    /// Private file systems that are full.
     pub full: Vec<&'static str>,
-    /// Devices of which a program that failed spoke, and that are not there.
+    /// Devices that a failed program mentioned and the guest lacks.
     pub missing_devices: Vec<String>,
-    /// The session's time at the end.
+    /// The session's time at the end of the run.
     pub t_us: i64,
 }
 
-/// The file, shared by all runs.
+/// The file `output`, shared by all runs.
 #[derive(Clone)]
 pub struct Output(Arc<Mutex<File>>);
 
 impl Output {
-    /// Starts the file anew.
+    /// Create the file, or truncate it.
     pub fn create() -> Result<Self> {
         let file = File::create(format!("{JOB}/output")).attempt(|| "creating output")?;
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 
-    /// Adds a frame.
+    /// Append a frame.
     pub fn frame(&self, run: u32, kind: Kind, bytes: &[u8]) -> Result<()> {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut frame = Vec::with_capacity(12 + bytes.len());
@@ -73,7 +75,7 @@ impl Output {
         sys::write_back(&*file).attempt(|| "writing output")
     }
 
-    /// Tells how a run has ended.
+    /// Report how a run ended.
     pub fn end(&self, run: u32, end: &End) -> Result<()> {
         let json = serde_json::to_vec(end).map_err(std::io::Error::from).attempt(|| "writing output")?;
         self.frame(run, Kind::End, &json)

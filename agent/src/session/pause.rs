@@ -1,7 +1,9 @@
-//! The prompt in a trial's own network, before its traffic or after it. Virtual time passes only while the host says so.
+//! The prompt in a trial's network, before or after the traffic. Virtual time passes only when the
+//! host asks for it.
 //!
-//! Orders come as files, one after the other, and are looked for all the time: no virtual time passes meanwhile, and the
-//! host stops the guest until it has an order. So the same orders leave the same trial.
+//! Orders come as files, one after the other. The agent polls for them without a pause: a poll
+//! takes no virtual time, and the host stops the guest until it has an order. The same orders
+//! therefore reproduce the same trial.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -18,18 +20,18 @@ use crate::job::JOB;
 use crate::plan::{PauseAt, Plan};
 use crate::{program, status, sys};
 
-/// It has as many bytes as orders were given.
+/// A file with one byte for each order so far.
 const COUNT: &str = "/job/input/orders";
 
-/// What the host wants next.
+/// An order of the host during a pause.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum Step {
-    /// To be carried out as soon as time passes.
+    /// Carry out the order as soon as time passes.
     Obey { order: Order },
-    /// Time passes: so much, or until a program has ended.
+    /// Let this much time pass, or less if a run ends.
     Pass { us: i64 },
-    /// The trial goes on. Programs that still run go on as well.
+    /// Continue the trial. Programs that still run keep running.
     Leave,
 }
 
@@ -37,12 +39,12 @@ enum Step {
 pub struct Pauses {
     times: &'static [PauseAt],
     output: Option<Output>,
-    /// So many orders have been read.
+    /// How many orders the agent has read.
     orders: u64,
 }
 
 impl Pauses {
-    /// Makes ready what programs need, if there is a pause at all.
+    /// Prepare what programs need, if the plan has a pause.
     pub fn prepare(plan: &'static Plan) -> Result<Self> {
         let mut pauses = Self { times: &plan.pause, output: None, orders: 0 };
         if !plan.pause.is_empty() {
@@ -56,7 +58,8 @@ impl Pauses {
         Ok(pauses)
     }
 
-    /// Does what the host wants until the trial shall go on; returns at once where the plan has no pause.
+    /// Carry out orders until the host continues the trial. Return at once if the plan has no pause
+    /// `at` this point.
     pub fn hold(&mut self, at: PauseAt, network: &Applied) -> Result<()> {
         let Some(output) = self.output.as_ref().filter(|_| self.times.contains(&at)) else { return Ok(()) };
         status::enter_phase(at.phase());
@@ -79,7 +82,7 @@ impl Pauses {
     fn next(&mut self) -> Result<Step> {
         let path = format!("{JOB}/input/order-{}", self.orders);
         let what = || format!("reading {path}");
-        // A call that succeeds takes no virtual time; looking for a file that is not there would.
+        // A call that succeeds takes no virtual time; looking for a missing file would take some.
         while std::fs::metadata(COUNT).attempt(what)?.len() <= self.orders {}
         let json = std::fs::read(&path).attempt(what)?;
         self.orders += 1;

@@ -1,4 +1,4 @@
-//! One program of a session, from its start to its end, and all that run at once.
+//! The programs of a session: all runs, and each from its start to its end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,16 +27,17 @@ use crate::job::JOB;
 use crate::program::devices;
 use crate::sys;
 
-/// What is read at once.
+/// The size of one read.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// What is kept of what a program writes, to tell what it missed.
+/// How much of a program's last output the agent keeps, to find the devices that the program
+/// missed.
 const LAST_BYTES: usize = 2000;
 
-/// What can be done to a run, from the order to start it on.
+/// A run, from the order that starts it to its end.
 struct Live {
-    /// None: it is not running yet.
+    /// The process group. None: the program has not started yet.
     group: Option<Pid>,
-    /// Signals that came before it ran.
+    /// Signals that arrived before the program started.
     early: Vec<i32>,
     terminal: Option<OwnedFd>,
     input: Option<Sender<Piece>>,
@@ -58,7 +59,7 @@ struct State {
     /// The session ends with this run.
     last: Option<u32>,
     over: bool,
-    /// A run has ended since somebody asked.
+    /// A run has ended since the last wait.
     news: bool,
     timed_out: bool,
 }
@@ -74,9 +75,9 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Nothing runs yet.
+    /// Create the state of a session without runs.
     ///
-    /// `group` is the `cgroup.procs` of the control group that programs belong to.
+    /// `group` is the `cgroup.procs` of the programs' control group.
     pub fn new(output: Output, place: Place, group: File, network: Option<&Applied>) -> Result<Self> {
         let mut namespaces = BTreeMap::new();
         for namespace in network.map_or(&[][..], Applied::all) {
@@ -91,17 +92,17 @@ impl Runs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the host that orders are heard.
+    /// Report to the host that the agent accepts orders.
     pub fn tell_ready(&self) -> Result<()> {
         self.output.frame(0, Kind::Ready, &[])
     }
 
-    /// The session ends when this run has ended.
+    /// End the session when this run ends.
     pub fn stop_after(&self, run: u32) {
         self.state().last = Some(run);
     }
 
-    /// Waits until the session is over, at most until `t_us`.
+    /// Wait until the session is over, at most until `t_us`. Return whether it is over.
     pub fn wait_for_the_end(&self, t_us: i64) -> bool {
         let left = u64::try_from(t_us - clock::trial_us()).unwrap_or_default();
         let state = self.state();
@@ -109,20 +110,21 @@ impl Runs {
         waited.unwrap_or_else(PoisonError::into_inner).0.over
     }
 
-    /// Waits until a run ends that was not known to have ended, at most for `us` of the guest's time.
+    /// Wait until a run ends, at most for `us` of the guest's time. A run that ended since the last
+    /// wait counts.
     pub fn wait_for_news(&self, us: i64) {
         let most = Duration::from_micros(us.unsigned_abs());
         let waited = self.bell.wait_timeout_while(self.state(), most, |state| !state.news);
         waited.unwrap_or_else(PoisonError::into_inner).0.news = false;
     }
 
-    /// Ends every program of the guest: the session's time is over.
+    /// Kill all programs: the session reached its time limit.
     pub fn end_all(&self) {
         self.state().timed_out = true;
         sys::kill_everything();
     }
 
-    /// Does as it is told.
+    /// Carry out an order.
     pub fn obey(self: &Arc<Self>, order: Order) {
         match order {
             Order::Start(start) => self.start(start),
@@ -134,7 +136,7 @@ impl Runs {
                 let mut state = self.state();
                 let Some(live) = state.live.get_mut(&run) else { return };
                 let piece = match (data, file) {
-                    // Each character stands for the byte with its number.
+                    // Each character stands for the byte with that code point.
                     (Some(text), _) => {
                         Piece::Bytes(text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect())
                     }
@@ -144,7 +146,7 @@ impl Runs {
                         return;
                     }
                 };
-                // A program that does not want any more has let go of the other end.
+                // The send fails if the program has closed its input.
                 let _ = live.input.as_ref().map(|input| input.send(piece));
             }
             Order::Size { run, size } => {
@@ -160,7 +162,7 @@ impl Runs {
         }
     }
 
-    /// Starts a program, and follows it to its end in a thread of its own.
+    /// Start a program, and follow it to its end in a thread of its own.
     pub fn start(self: &Arc<Self>, start: Start) {
         let runs = Arc::clone(self);
         let run = start.run;
@@ -244,7 +246,8 @@ impl Runs {
         Ok(End { code, signal, missing_devices, ..End::default() })
     }
 
-    /// Passes on what a program writes, until it has ended and everything is read that it left. Returns the last of it.
+    /// Forward the program's output until the program has ended and its output is empty. Return the
+    /// last bytes of it.
     fn relay(&self, run: u32, mut sources: Vec<Source>, ended: BorrowedFd<'_>) -> Result<Vec<u8>> {
         let what = || "reading what a program writes";
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -262,7 +265,7 @@ impl Runs {
             let mut quiet = true;
             for index in (0..sources.len()).rev().filter(|index| ready[*index]).collect::<Vec<_>>() {
                 match rustix::io::read(&sources[index].fd, &mut buffer) {
-                    // A terminal says EIO when no program has it open any more.
+                    // A terminal reports EIO when no program has it open.
                     Ok(0) | Err(Errno::IO) => drop(sources.remove(index)),
                     Ok(bytes) => {
                         quiet = false;
@@ -280,7 +283,7 @@ impl Runs {
         }
     }
 
-    /// Runs a step of what is made ready before, and fails unless it succeeds.
+    /// Run a service, and fail unless it succeeds.
     pub fn complete(&self, service: &Service) -> Result<()> {
         let path = format!("{JOB}/{}.log", service.name);
         let what = || format!("starting {} ({})", service.name, service.argv.join(" "));

@@ -20,16 +20,16 @@ pub enum Piece {
     File(String),
 }
 
-/// Where what a program writes comes from.
+/// A stream that a program writes to.
 pub struct Source {
     pub fd: OwnedFd,
     pub kind: Kind,
 }
 
-/// A command, what it writes to, its terminal, and where its input goes in.
+/// A command, the streams that it writes to, its terminal, and the descriptor for its input.
 pub type Prepared = (Command, Vec<Source>, Option<OwnedFd>, Option<OwnedFd>);
 
-/// The command with its standard streams, and this side of them.
+/// Build the command with its standard streams, and return the agent's ends of them.
 pub fn prepare(start: &Start) -> Result<Prepared> {
     let what = || format!("starting {}", start.argv.join(" "));
     let (program, arguments) =
@@ -77,7 +77,8 @@ fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
     rustix::pipe::pipe_with(flags).attempt(what)
 }
 
-/// Writes to a program what comes for it; a program that does not read holds up nobody else.
+/// Start a thread that writes the input of a program. A program that does not read blocks only this
+/// thread.
 pub fn feed(to: OwnedFd, orders: Receiver<Piece>, output: Output, run: u32) -> std::io::Result<()> {
     let write = move || {
         let mut to = File::from(to);

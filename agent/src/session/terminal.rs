@@ -1,4 +1,4 @@
-//! Pseudo-terminals of the guest, for programs that talk to a person.
+//! Pseudo-terminals of the guest, for interactive programs.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -11,7 +11,7 @@ use super::orders::Size;
 use crate::error::{Attempt, Result};
 use crate::program::root::ROOT;
 
-/// Opens a pseudo-terminal: the side of whoever sits before it, and the side of the program.
+/// Open a pseudo-terminal: the master and the slave.
 pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd)> {
     let what = || "opening a pseudo-terminal";
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -24,13 +24,13 @@ pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd)> {
     Ok((person, program))
 }
 
-/// Tells the program of a new size.
+/// Set the window size; the kernel notifies the program.
 pub fn resize(person: impl AsFd, size: Size) {
     let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
     let _ = tcsetwinsize(person, size); // the program may have gone
 }
 
-/// The processes in the foreground.
+/// Return the process group in the foreground.
 pub fn foreground(person: impl AsFd) -> Option<Pid> {
     tcgetpgrp(person).ok()
 }

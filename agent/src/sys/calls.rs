@@ -1,11 +1,11 @@
-//! System calls by their results, and socket options as plain data.
+//! Results of system calls, and socket options as plain data.
 
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::{Errno, Result};
 
-/// A size as the kernel takes it.
+/// Convert a size for the kernel.
 #[allow(clippy::cast_possible_truncation)] // sizes of a few structures, known when this is compiled
 pub const fn size32(bytes: usize) -> u32 {
     bytes as u32
@@ -19,7 +19,7 @@ pub fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// `getsockopt` of plain data. Returns how many bytes of `value` the kernel filled.
+/// Call `getsockopt` for plain data. Return how many bytes of `value` the kernel filled.
 pub fn getsockopt(fd: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -> Result<usize> {
     let mut length = size32(value.len());
     // SAFETY: the kernel writes at most `length` bytes, the size of `value`; options of plain data hold no pointers.
@@ -29,7 +29,7 @@ pub fn getsockopt(fd: BorrowedFd<'_>, level: i32, name: i32, value: &mut [u8]) -
     Ok(length as usize)
 }
 
-/// Sets an option whose value is a plain integer.
+/// Set an option with an integer value.
 pub fn set_integer(fd: BorrowedFd<'_>, level: i32, name: i32, value: u32) -> Result<()> {
     // SAFETY: the kernel reads the four bytes of `value`.
     check(unsafe {

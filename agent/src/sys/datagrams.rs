@@ -1,4 +1,4 @@
-//! Many datagrams in one system call, with the times at which the kernel received them.
+//! Many datagrams per system call, with the times at which the kernel received them.
 
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
@@ -7,30 +7,30 @@ use rustix::io::Result;
 
 use super::calls::{last_errno, set_integer, size32};
 
-/// `SCM_TIMESTAMPNS` comes with a `timespec`; its control message takes so many bytes.
+/// The size of the control message `SCM_TIMESTAMPNS`, which holds a `timespec`.
 const CONTROL_BYTES: usize = 64;
-/// Of each datagram the first bytes are kept: its number, or the headers of IPv4 and ICMP.
+/// The bytes kept of each datagram: its number, or the headers of IPv4 and ICMP.
 pub const HEAD_BYTES: usize = 32;
 
-/// What is known of a datagram.
+/// One datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram {
-    /// Its first bytes, and zeros where it has fewer.
+    /// Its first bytes; zeros where it is shorter.
     pub head: [u8; HEAD_BYTES],
-    /// All its bytes; 0 when there was none, because the socket is shut down.
+    /// The length of the whole datagram; 0 if there was none because the socket is shut down.
     pub length: u64,
-    /// `CLOCK_REALTIME` when the kernel received it; 0 when it does not tell.
+    /// `CLOCK_REALTIME` when the kernel received it; 0 if the kernel did not report it.
     pub realtime_ns: i64,
 }
 
 impl Datagram {
-    /// Its first eight bytes, little-endian.
+    /// Return its first eight bytes, little-endian.
     pub fn number(&self) -> u64 {
         self.head.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 }
 
-/// Room for a batch of datagrams.
+/// Buffers for a batch of datagrams.
 pub struct Datagrams {
     heads: Box<[[u8; HEAD_BYTES]]>,
     controls: Box<[[u64; CONTROL_BYTES / 8]]>,
@@ -39,13 +39,13 @@ pub struct Datagrams {
     control_lengths: Box<[usize]>,
 }
 
-/// Asks the kernel to stamp what this socket receives.
+/// Let the kernel time-stamp what this socket receives.
 pub fn stamp_arrivals(fd: impl AsFd) -> Result<()> {
     set_integer(fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
 impl Datagrams {
-    /// Room for `batch` of them.
+    /// Allocate buffers for `batch` datagrams.
     pub fn new(batch: usize) -> Self {
         Self {
             heads: vec![[0; HEAD_BYTES]; batch].into(),
@@ -56,12 +56,12 @@ impl Datagrams {
         }
     }
 
-    /// Waits until `ask` datagrams are there (at most a batch), or the socket is shut down.
+    /// Wait until `ask` datagrams have arrived (at most a batch), or the socket is shut down.
     pub fn receive(&mut self, fd: impl AsFd, ask: usize) -> Result<()> {
         self.receive_as(fd, ask, libc::MSG_TRUNC)
     }
 
-    /// Takes what is there, at most a batch, without waiting.
+    /// Receive the pending datagrams, at most a batch, without waiting.
     pub fn take(&mut self, fd: impl AsFd) -> Result<()> {
         match self.receive_as(fd, usize::MAX, libc::MSG_TRUNC | libc::MSG_DONTWAIT) {
             Err(rustix::io::Errno::AGAIN) => {
@@ -95,8 +95,9 @@ impl Datagrams {
                 header
             })
             .collect();
-        // SAFETY: the kernel writes through the pointers of the first `ask` headers, each of which leads to room of the
-        // size that stands beside it; `parts`, `headers` and `self` live until it returns. It keeps no pointer.
+        // SAFETY: the kernel writes through the pointers of the first `ask` headers, each of which
+        // leads to a buffer of the given size; `parts`, `headers` and `self` live until it returns.
+        // It keeps no pointer.
         let got = unsafe {
             libc::recvmmsg(
                 fd.as_fd().as_raw_fd(),
@@ -114,7 +115,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// The datagrams of the latest call.
+    /// Yield the datagrams of the latest call.
     pub fn iter(&self) -> impl Iterator<Item = Datagram> {
         (0..self.count).map(|place| Datagram {
             head: self.heads[place],
@@ -124,7 +125,8 @@ impl Datagrams {
     }
 }
 
-/// The time in a control message `SCM_TIMESTAMPNS`: a header of 16 bytes (length, level, type), then a `timespec`.
+/// Decode the time in a control message `SCM_TIMESTAMPNS`: a header of 16 bytes (length, level,
+/// type), then a `timespec`.
 fn stamp(control: &[u64; CONTROL_BYTES / 8], length: usize) -> i64 {
     let kind =
         u64::from(libc::SOL_SOCKET.cast_unsigned()) | u64::from(libc::SCM_TIMESTAMPNS.cast_unsigned()) << 32;

@@ -1,6 +1,7 @@
-//! The only unsafe code of the agent: system calls for which no safe wrapper exists.
+//! The agent's only unsafe code: system calls without a safe wrapper.
 //!
-//! Every function here is safe to call with any argument; the reason stands beside each `unsafe`.
+//! Every function here is safe to call with any argument. A comment at each `unsafe` gives the
+//! reason.
 #![allow(unsafe_code)]
 
 mod calls;

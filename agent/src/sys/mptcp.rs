@@ -8,14 +8,15 @@ use rustix::io::Result;
 use super::calls::{check, size32};
 use super::sockets::TCP_INFO_BYTES;
 
-/// `SOL_MPTCP` and its option (`linux/mptcp.h`), which libc does not name.
+/// `SOL_MPTCP` and its option (`linux/mptcp.h`), which libc lacks.
 const SOL_MPTCP: i32 = 284;
 const MPTCP_FULL_INFO: i32 = 4;
-/// Bytes of `struct mptcp_info` that the agent asks for.
+/// Bytes of `struct mptcp_info` that the agent requests.
 pub const MPTCP_INFO_BYTES: usize = 96;
 /// Bytes of `struct mptcp_subflow_info`: a 32-bit id, padding to 8, and two socket addresses of 128 bytes.
 pub const SUBFLOW_INFO_BYTES: usize = 264;
-/// The kernel allows 8 subflows in addition to the initial one; closing ones may linger beside them.
+/// The kernel allows 8 subflows in addition to the initial one; closing ones may remain for a
+/// while.
 pub const SUBFLOWS_MAX: usize = 32;
 
 /// `struct mptcp_full_info` of `linux/mptcp.h`.
@@ -32,7 +33,7 @@ struct FullInfoHeader {
     mptcp_info: [u8; MPTCP_INFO_BYTES],
 }
 
-/// What one `MPTCP_FULL_INFO` call tells: the connection, and each subflow's identity and `tcp_info`.
+/// The result of `MPTCP_FULL_INFO`: the connection, and each subflow's identity and `tcp_info`.
 pub struct FullInfo {
     mptcp: [u8; MPTCP_INFO_BYTES],
     mptcp_length: usize,
@@ -44,7 +45,7 @@ pub struct FullInfo {
 }
 
 impl FullInfo {
-    /// Room for one answer, to be used again for the next one.
+    /// Allocate space for one result; each call reuses it.
     pub fn new() -> Self {
         Self {
             mptcp: [0; MPTCP_INFO_BYTES],
@@ -57,7 +58,7 @@ impl FullInfo {
         }
     }
 
-    /// Asks the kernel (one system call, which takes the socket's lock).
+    /// Read the socket's state (one system call, which takes the socket lock).
     pub fn read(&mut self, fd: BorrowedFd<'_>) -> Result<()> {
         let mut header = FullInfoHeader {
             size_tcpinfo_kernel: 0,
@@ -85,19 +86,20 @@ impl FullInfo {
         })?;
         self.mptcp = header.mptcp_info;
         self.mptcp_length = (length as usize).saturating_sub(offset_of!(FullInfoHeader, mptcp_info));
-        // The kernel packs the elements as closely as the shorter of its structure and ours.
+        // The kernel packs the elements with the size of the shorter structure, its own or ours.
         self.identity_length = (header.size_sfinfo_user as usize).clamp(1, SUBFLOW_INFO_BYTES);
         self.tcp_length = (header.size_tcpinfo_user as usize).clamp(1, TCP_INFO_BYTES);
         self.count = (header.num_subflows as usize).min(SUBFLOWS_MAX);
         Ok(())
     }
 
-    /// The bytes of `struct mptcp_info`.
+    /// Return the bytes of `struct mptcp_info`.
     pub fn mptcp(&self) -> &[u8] {
         &self.mptcp[..self.mptcp_length.min(MPTCP_INFO_BYTES)]
     }
 
-    /// For each live subflow the bytes of `struct mptcp_subflow_info` and of `struct tcp_info`.
+    /// Yield the bytes of `struct mptcp_subflow_info` and of `struct tcp_info` for each live
+    /// subflow.
     pub fn subflows(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let identities = self.identities.chunks_exact(self.identity_length);
         identities.zip(self.tcp.chunks_exact(self.tcp_length)).take(self.count)

@@ -1,8 +1,8 @@
 //! Packets of an interface in a ring that the kernel fills (`TPACKET_V2` of packet(7)).
 //!
-//! The kernel copies the beginning of each packet into the ring and lets go of the packet at once. An ordinary packet
-//! socket would hold on to it, and a receiver cannot merge segments that somebody else holds: watching would change
-//! what is watched.
+//! The kernel copies the beginning of each packet into the ring and releases the packet at once. An
+//! ordinary packet socket would keep a reference to the packet; the receiver cannot merge segments
+//! with other references, so the capture would change the traffic.
 
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,29 +13,29 @@ use rustix::io::Result;
 
 use super::calls::{check, getsockopt, last_errno, size32};
 
-/// The kernel makes the ring of blocks of so many bytes.
+/// The size of a block of the ring.
 const BLOCK_BYTES: usize = 128 * 1024;
 const BLOCKS: usize = 64;
-/// `struct tpacket2_hdr` and what comes before the packet: 32 bytes, `struct sockaddr_ll`, and padding such that the
-/// network header behind 14 bytes of Ethernet is aligned.
+/// The bytes before the packet: `struct tpacket2_hdr` of 32 bytes, `struct sockaddr_ll`, and
+/// padding that aligns the network header after 14 bytes of Ethernet.
 const PACKET_OFFSET: usize = 66;
 const ALIGNMENT: usize = 16;
-/// `sll_pkttype` of the `struct sockaddr_ll` behind the header.
+/// The offset of `sll_pkttype` in the `struct sockaddr_ll` after the header.
 const KIND_OFFSET: usize = 32 + 10;
-/// The most that is kept of a packet.
+/// Limit on the bytes kept of a packet.
 pub const KEEP_MAX: usize = 65_600;
 const TPACKET_V2: i32 = 1;
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// A packet as the kernel put it into the ring.
+/// A packet in the ring.
 pub struct Packet<'a> {
     /// `CLOCK_REALTIME` in ns, when the interface sent or received it.
     pub realtime_ns: i64,
-    /// The node sent it; otherwise it received it.
+    /// Whether the node sent the packet; otherwise it received it.
     pub outgoing: bool,
     /// Its length on the wire.
     pub length: usize,
-    /// Its first bytes, as many as were asked for.
+    /// Its first bytes, up to the requested number.
     pub bytes: &'a [u8],
 }
 
@@ -49,14 +49,14 @@ pub struct PacketRing {
 }
 
 impl PacketRing {
-    /// Makes a ring for the packets of interface `ifindex`, of each of which `keep` bytes are kept. `socket` is a raw
-    /// packet socket of no protocol, in the interface's namespace.
+    /// Create a ring for the packets of interface `ifindex` that keeps `keep` bytes of each.
+    /// `socket` is a raw packet socket without a protocol, in the interface's namespace.
     pub fn new(socket: OwnedFd, ifindex: i32, keep: usize) -> Result<Self> {
         let fd = socket.as_fd();
         let keep = keep.min(KEEP_MAX);
         let frame_bytes = (PACKET_OFFSET + keep).next_multiple_of(ALIGNMENT);
         let frames = BLOCK_BYTES / frame_bytes * BLOCKS;
-        // A filter of one instruction, "return keep", tells the kernel how much to copy.
+        // A filter of one instruction, "return keep", sets how much the kernel copies.
         let code = libc::BPF_RET | libc::BPF_K;
         let mut filter = libc::sock_filter {
             code: u16::try_from(code).unwrap_or_default(),
@@ -69,7 +69,7 @@ impl PacketRing {
         set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
         let ring: [u32; 4] = [BLOCK_BYTES, BLOCKS, frame_bytes, frames].map(size32);
         set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)?;
-        // SAFETY: maps the ring that the socket has now, at an address of the kernel's choice.
+        // SAFETY: maps the socket's ring, at an address that the kernel chooses.
         let base = unsafe {
             let access = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(
@@ -84,8 +84,9 @@ impl PacketRing {
         if base == libc::MAP_FAILED {
             return Err(last_errno());
         }
-        // User-Mode Linux takes the ring's pages for somebody else's when a process forks and its child lets go of them.
-        // SAFETY: the range was mapped just now, and keeps its content.
+        // After a fork, User-Mode Linux would mistake the owner of the ring's pages when the child unmaps
+        // them.
+        // SAFETY: the range was just mapped, and keeps its content.
         check(unsafe { libc::madvise(base, BLOCK_BYTES * BLOCKS, libc::MADV_DONTFORK) })?;
         let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         // SAFETY: all zero is a valid sockaddr_ll, a structure of integers.
@@ -93,7 +94,7 @@ impl PacketRing {
         address.sll_family = libc::sa_family_t::try_from(libc::AF_PACKET).unwrap_or_default();
         address.sll_protocol = u16::try_from(libc::ETH_P_ALL).unwrap_or_default().to_be();
         address.sll_ifindex = ifindex;
-        // SAFETY: the kernel reads the structure, whose size stands beside it.
+        // SAFETY: the kernel reads the structure; its size is the next argument.
         check(unsafe {
             let size = size32(size_of::<libc::sockaddr_ll>());
             libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size)
@@ -101,14 +102,14 @@ impl PacketRing {
         Ok(Self { socket, base, frame_bytes, frames, next: 0 })
     }
 
-    /// So many packets fit into the ring.
+    /// Return how many packets fit into the ring.
     pub fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Hands the packets that wait to `each`, in order, and gives their places back to the kernel.
+    /// Pass the pending packets to `each`, in order, and return their frames to the kernel.
     pub fn take(&mut self, mut each: impl FnMut(&Packet<'_>)) {
-        // No more than the ring holds, should packets come faster than they are taken.
+        // Stop after one round of the ring, even if packets arrive faster than they are read.
         for _ in 0..self.frames {
             let in_block = BLOCK_BYTES / self.frame_bytes;
             let offset = self.next / in_block * BLOCK_BYTES + self.next % in_block * self.frame_bytes;
@@ -119,7 +120,7 @@ impl PacketRing {
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
                 return;
             }
-            // SAFETY: see above; with this status the kernel has left the frame to us.
+            // SAFETY: see above; this status means that the kernel has left the frame to us.
             let frame =
                 unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset), self.frame_bytes) };
             if let Some(packet) = read(frame) {
@@ -131,7 +132,8 @@ impl PacketRing {
         }
     }
 
-    /// How many packets found the ring full since this was asked last.
+    /// Return how many packets the kernel has dropped since the last call because the ring was
+    /// full.
     pub fn lost(&self) -> Result<u32> {
         let mut bytes = [0; 8]; // `struct tpacket_stats`: packets, drops
         getsockopt(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut bytes)?;
@@ -139,7 +141,8 @@ impl PacketRing {
     }
 }
 
-/// `struct tpacket2_hdr`: status, length, kept, offset of the packet (16 bits) and of its network header, s, ns.
+/// Decode `struct tpacket2_hdr`: status, length, kept bytes, offset of the packet (16 bits) and of
+/// its network header, s, ns.
 fn read(frame: &[u8]) -> Option<Packet<'_>> {
     let word = |at: usize| Some(u32::from_ne_bytes(*frame.get(at..)?.first_chunk()?));
     let kept = word(8)? as usize;
@@ -152,9 +155,10 @@ fn read(frame: &[u8]) -> Option<Packet<'_>> {
     })
 }
 
-/// `setsockopt` of plain data.
+/// Call `setsockopt` with plain data.
 fn set<T>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> Result<()> {
-    // SAFETY: the kernel reads `value`, whose size stands beside it; the filter that a program points to is copied.
+    // SAFETY: the kernel reads `value`, whose size it gets; it copies the filter that a program
+    // points to.
     check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),

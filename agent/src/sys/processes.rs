@@ -1,4 +1,4 @@
-//! Processes and their namespaces: where they start, and their ends.
+//! Processes: how programs start, and how they end.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,14 +11,16 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use super::calls::check;
 
-/// How many open files a program may have unless it asks for more: what programs are used to. Some close every
-/// number that they may have.
+/// Limit on the open files of a program unless the program raises it: the usual value, because some
+/// programs close every descriptor up to the limit.
 const FILES: Rlimit = Rlimit { current: Some(1024), maximum: Some(1 << 20) };
 
-/// Makes a command run with the root and the mounts of `mounts`, in `directory`, as a member of the control group
-/// whose `cgroup.procs` is `group`; with `terminal` it leads a session on the terminal that is its standard input.
+/// Make a command run with the root and the mounts of `mounts`, in `directory`, in the control
+/// group whose `cgroup.procs` is `group`. With `terminal`, the command leads a session on the
+/// terminal that is its standard input.
 ///
-/// All that is borrowed must stay until the command has been spawned, and does: the command is spawned by the caller.
+/// The borrowed descriptors must outlive the spawn; the caller spawns the command while it holds
+/// them.
 pub fn run_in_place(command: &mut Command, mounts: &OwnedFd, group: &File, directory: &str, terminal: bool) {
     let (mounts, group) = (mounts.as_raw_fd(), group.as_raw_fd());
     let directory = std::ffi::CString::new(directory).unwrap_or_default();
@@ -41,13 +43,13 @@ pub fn run_in_place(command: &mut Command, mounts: &OwnedFd, group: &File, direc
     }
 }
 
-/// Gives this thread mounts, a root and a working directory of its own.
+/// Give this thread a mount namespace, a root and a working directory of its own.
 pub fn unshare_mounts() -> Result<()> {
     // SAFETY: neither shares memory or descriptors with other threads.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }
 }
 
-/// Writes to the disk's host what the guest keeps of a file in memory, without asking the host to do more.
+/// Write a file's dirty pages to the host, without a sync on the host.
 pub fn write_back(file: impl AsFd) -> Result<()> {
     let flags =
         libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -55,26 +57,27 @@ pub fn write_back(file: impl AsFd) -> Result<()> {
     check(unsafe { libc::sync_file_range(file.as_fd().as_raw_fd(), 0, 0, flags) })
 }
 
-/// Takes note of the deaths of processes whose parents died before them. Those that this process itself has started
-/// are left to the threads that started them.
+/// Reap orphans that have ended. Threads reap the processes that they started themselves.
 pub fn bury_orphans() {
     // SAFETY: takes no pointers but a null one, which is allowed.
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG | libc::__WNOTHREAD) } > 0 {}
 }
 
-/// Kills every process but this one.
+/// Kill every process but this one.
 pub fn kill_everything() {
     // SAFETY: takes no pointers.
     let _ = unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
-/// Moves this thread into a new network namespace.
+/// Move this thread into a new network namespace.
 pub fn unshare_network() -> Result<()> {
-    // SAFETY: a network namespace shares no memory and no descriptors; open sockets stay where they were made.
+    // SAFETY: a network namespace shares no memory and no descriptors; open sockets keep their
+    // namespace.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }
 }
 
-/// Keeps all threads on one heap: a heap of its own costs each new thread several system calls.
+/// Keep all threads on one heap, because a heap per thread costs each new thread several system
+/// calls.
 pub fn share_one_heap() {
     // SAFETY: sets a parameter of the allocator; called before any other thread exists.
     unsafe {
@@ -82,22 +85,22 @@ pub fn share_one_heap() {
     }
 }
 
-/// Makes a command run with `root` as its root directory, in `directory` below it, and in the control group that
-/// `door` leads to.
+/// Make a command run with `root` as its root directory, in `directory` below it, in the control
+/// group of `door`.
 pub fn run_confined(command: &mut Command, root: &'static str, directory: &'static str, door: OwnedFd) {
     let enter = move || {
         rustix::io::write(&door, b"0")?;
         rustix::process::chroot(root)?;
         Ok(rustix::process::chdir(directory)?)
     };
-    // SAFETY: between fork and exec the closure makes three system calls; paths of ordinary length are put on the
-    // stack, so that nothing is allocated.
+    // SAFETY: between fork and exec the closure makes three system calls; paths of ordinary length
+    // go on the stack, so nothing is allocated.
     unsafe {
         command.pre_exec(enter);
     }
 }
 
-/// Sends a signal; to nobody, if the process is gone.
+/// Send a signal to a process, if it still exists.
 pub fn signal(pid: i32, number: i32) {
     if pid > 1 {
         // SAFETY: a signal to another process touches no memory of this one.

@@ -1,4 +1,4 @@
-//! Columns under construction, and what can stand in their cells.
+//! Columns under construction, and the types of their cells.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::{BooleanBuilder, Int64Builder, StringBuilder};
 use arrow_schema::DataType;
 
-/// Text of a cell: mostly names from the plan, which live as long as the agent.
+/// A text cell. Most texts are names in the plan, which live as long as the agent.
 pub type Text = Cow<'static, str>;
 
 /// A column under construction.
@@ -27,7 +27,7 @@ impl Column {
     }
 }
 
-/// A type that can stand in a cell; None is null.
+/// A type of a cell; None is null.
 pub trait Cell {
     const TYPE: DataType;
     fn column() -> Column;
@@ -72,12 +72,12 @@ impl Cell for bool {
     }
 }
 
-/// A row of one table; `rows.rs` implements it for each.
+/// A row of one table. `rows.rs` implements it for each table.
 pub trait Row {
     /// The name of the table and of its file.
     const NAME: &'static str;
-    /// Name and type of each column, in order.
+    /// Return the name and the type of each column, in order.
     fn columns() -> Vec<(&'static str, DataType, Column)>;
-    /// Appends the row's cells, in order.
+    /// Append the row's cells, in order.
     fn append(self, columns: &mut [Column]);
 }

@@ -1,6 +1,6 @@
-//! The tables that a trial leaves behind: Arrow IPC streams below /job/data, one file each, flushed as they grow.
+//! The tables of a trial: Arrow IPC streams below /job/data, one file each, flushed as they grow.
 //!
-//! `rows.rs` lists the columns; `table.rs` turns rows into record batches and record batches into files.
+//! `rows.rs` lists the columns. `table.rs` converts rows into record batches and writes them.
 
 mod column;
 mod rows;

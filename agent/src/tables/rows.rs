@@ -1,5 +1,5 @@
-//! The columns of every table: the same names, types and order as `src/plait/dataset/model.py`, which says what
-//! each of them means. A field of None becomes null: what was not measured is missing, never zero.
+//! The columns of every table: the same names, types and order as in `src/plait/dataset/model.py`,
+//! which documents them. A field of None becomes null: a missing measurement is never zero.
 
 use arrow_schema::DataType;
 
@@ -34,7 +34,7 @@ macro_rules! row {
 }
 
 row! {
-    /// What became of a flow.
+    /// The outcome of a flow.
     Flow = "flows" {
         flow: i64,
         name: Text,
@@ -56,7 +56,7 @@ row! {
 }
 
 row! {
-    /// One side of a connection at one moment.
+    /// A sample of one side of a connection.
     Connection = "connections" {
         t_us: i64,
         flow: i64,
@@ -78,7 +78,7 @@ row! {
 }
 
 row! {
-    /// One side of a subflow at one moment.
+    /// A sample of one side of a subflow.
     Subflow = "subflows" {
         t_us: i64,
         flow: i64,
@@ -118,7 +118,7 @@ row! {
 }
 
 row! {
-    /// One direction of a link at one moment.
+    /// A sample of one direction of a link.
     Link = "links" {
         t_us: i64,
         link: Text,
@@ -132,7 +132,7 @@ row! {
 }
 
 row! {
-    /// A managed queue or a shared token bucket at one moment.
+    /// A sample of a managed queue or a shared token bucket.
     Queue = "queues" {
         t_us: i64,
         queue: Text,
@@ -150,7 +150,7 @@ row! {
 }
 
 row! {
-    /// Something that happened.
+    /// An event.
     Event = "events" {
         t_us: i64,
         node: Text,
@@ -182,7 +182,7 @@ row! {
 }
 
 row! {
-    /// A kernel counter before and after.
+    /// A kernel counter before and after the trial.
     Counter = "counters" {
         node: Text,
         counter: Text,
@@ -192,7 +192,7 @@ row! {
 }
 
 row! {
-    /// The counters of an interface at one moment.
+    /// A sample of the counters of an interface.
     Interface = "interfaces" {
         t_us: i64,
         node: Text,
@@ -206,7 +206,7 @@ row! {
 }
 
 row! {
-    /// An echo request and what became of it.
+    /// An echo request and its outcome.
     Probe = "probes" {
         t_us: i64,
         path: Text,
@@ -217,7 +217,7 @@ row! {
 }
 
 row! {
-    /// A kernel counter that has changed.
+    /// A change of a kernel counter.
     CounterChange = "counter_series" {
         t_us: i64,
         node: Text,
@@ -227,7 +227,7 @@ row! {
 }
 
 row! {
-    /// What became of a program.
+    /// The outcome of a program.
     Program = "programs" {
         program: Text,
         node: Text,
@@ -240,7 +240,7 @@ row! {
 }
 
 row! {
-    /// A figure that a program tells of itself.
+    /// A figure that a program reports.
     ProgramFigure = "program_figures" {
         program: Text,
         figure: Text,
@@ -268,7 +268,7 @@ row! {
 mod tests {
     use super::*;
 
-    /// The columns of one table in model.py, which are written one a line.
+    /// Read the columns of one table in model.py, which has one per line.
     fn python_columns(table: &str) -> Vec<(String, DataType)> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/plait/dataset/model.py");
         let source = std::fs::read_to_string(path).unwrap();

@@ -1,4 +1,4 @@
-//! One table and its file.
+//! A table and its file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -12,12 +12,12 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use super::column::{Column, Row};
 use crate::error::{Attempt, Error, Result};
 
-/// More rows than this are written without waiting for the end of the interval.
+/// The number of pending rows after which the table writes them before the next flush.
 const ROWS_MAX: usize = 16 * 1024;
-/// A record batch goes to the host in as few writes as possible.
+/// The size of the write buffer: a record batch should reach the host in few writes.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// One table: rows not yet written, and the file.
+/// One table: its pending rows and its file.
 pub struct Table<R> {
     columns: Vec<Column>,
     rows: usize,
@@ -27,7 +27,7 @@ pub struct Table<R> {
 }
 
 impl<R: Row> Table<R> {
-    /// Creates `folder/NAME.arrow` with the schema and no rows.
+    /// Create `folder/NAME.arrow` with the schema and no rows.
     pub fn create(folder: &Path) -> Result<Self> {
         let what = || format!("creating table {}", R::NAME);
         let columns = R::columns();
@@ -42,14 +42,14 @@ impl<R: Row> Table<R> {
         Ok(Self { columns, rows: 0, schema, writer, row: std::marker::PhantomData })
     }
 
-    /// Adds a row; it reaches the host with the next flush.
+    /// Add a row. The next flush writes it to the host.
     pub fn push(&mut self, row: R) -> Result<()> {
         row.append(&mut self.columns);
         self.rows += 1;
         if self.rows >= ROWS_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the rows that wait, if any, as one record batch.
+    /// Write the pending rows, if any, as one record batch.
     pub fn flush(&mut self) -> Result<()> {
         if self.rows == 0 {
             return Ok(());
@@ -63,7 +63,7 @@ impl<R: Row> Table<R> {
         self.writer.get_mut().flush().attempt(what)
     }
 
-    /// Writes what waits, and the mark of a complete stream.
+    /// Write the pending rows and the end of the stream.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         let what = || format!("finishing table {}", R::NAME);

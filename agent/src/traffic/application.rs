@@ -1,4 +1,4 @@
-//! What the two threads of a flow do: connect or accept, then play their parts until the flow is over.
+//! The two threads of a flow: they connect or accept, then run the application until the flow ends.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::error::describe;
 use crate::plan::{Application, SideName, Transfer};
 use crate::sys;
 
-/// How much a receiver that does not look at the data asks for at once.
+/// The size of one receive call of a receiver that discards the data.
 const RECEIVE_BYTES: usize = 1 << 30;
 
-/// The server's thread: waits for the client, then plays its part. It goes on listening meanwhile, because
-/// further subflows join an MPTCP connection through the listening socket.
+/// Run the server: accept the client, then run the application. The listening socket stays open,
+/// because further subflows join an MPTCP connection through it.
 pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
     match accept_with(listener, SocketFlags::CLOEXEC) {
         Ok(socket) => {
@@ -36,7 +36,7 @@ pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
     }
 }
 
-/// The client's thread: waits for the flow's start, connects, then plays its part.
+/// Run the client: wait for the flow's start, connect, then run the application.
 pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
     let begin_us = begin(traffic, flow);
     clock::sleep_until(begin_us);
@@ -78,7 +78,7 @@ pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
     play(traffic, flow, SideName::Client, &socket);
 }
 
-/// Waits for what has to come before the flow; returns when it is to start.
+/// Wait for everything that the flow follows, and return when the flow starts.
 fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
     let plan = flow.plan;
     if let Application::PageConnection(job) = &plan.application {
@@ -89,19 +89,19 @@ fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
     let begin_us = ended_us.unwrap_or(0) + plan.start_us;
     flow.progress().begin_us = Some(begin_us);
     if ended_us.is_some() {
-        // The main thread learns of the new deadline.
+        // The main thread reads the new deadline.
         traffic.bell.ring();
     }
     begin_us
 }
 
-/// Plays the part of a flow that uses the connection of another one, in a thread of its own.
+/// Run a flow that shares the connection of another flow, in a thread of its own.
 fn share(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<OwnedFd>) {
     let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
     aside(traffic, rider, move || play(&shared, &shared.flows[rider], side, &socket));
 }
 
-/// The thread of a UDP sender; what comes back is received in a thread of its own.
+/// Run a UDP sender. Another thread receives the packets that come back.
 pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
     let begin_us = begin(traffic, flow);
@@ -114,7 +114,7 @@ pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd)
     send_packets(traffic, flow, begin_us, &socket);
 }
 
-/// Sends the packets of a UDP flow that begins now.
+/// Send the packets of a UDP flow that begins now.
 fn send_packets(traffic: &Traffic, flow: &FlowState, begin_us: i64, socket: &OwnedFd) {
     let Application::Udp(job) = &flow.plan.application else { return };
     let start_us = clock::trial_us();
@@ -129,7 +129,7 @@ fn send_packets(traffic: &Traffic, flow: &FlowState, begin_us: i64, socket: &Own
     traffic.bell.ring();
 }
 
-/// The thread of a UDP receiver; it answers in a thread of its own where another flow uses its socket.
+/// Run a UDP receiver. Another thread answers if another flow shares the socket.
 pub fn receive_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
     flow.progress().server = Some(Arc::clone(&socket));
@@ -139,7 +139,8 @@ pub fn receive_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: Owned
     receive_packets(traffic, flow, &socket);
 }
 
-/// Waits for the first packet, which says where the other side is, behind a translation too; then sends there.
+/// Wait for the first packet, whose source address may come from a NAT, and send packets back to
+/// that address.
 fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
     let flow = &traffic.flows[rider];
     if let Err(why) = udp::connect_to_sender(socket) {
@@ -152,20 +153,20 @@ fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
         progress.begin_us = Some(begin_us);
         progress.server = Some(Arc::clone(socket));
     }
-    // The main thread learns of the new deadline.
+    // The main thread reads the new deadline.
     traffic.bell.ring();
     let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
     aside(traffic, rider, move || send_packets(&shared, &shared.flows[rider], begin_us, &socket));
 }
 
-/// Does what a flow that uses another one's socket has to do, in a thread of its own.
+/// Start a thread for a flow that shares the socket of another flow.
 fn aside(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'static) {
     if let Err(error) = spawn(body) {
         fail(traffic, &traffic.flows[rider], error.to_string());
     }
 }
 
-/// Receives the packets of a UDP flow.
+/// Receive the packets of a UDP flow.
 fn receive_packets(traffic: &Traffic, flow: &FlowState, socket: &Arc<OwnedFd>) {
     let Application::Udp(job) = &flow.plan.application else { return };
     if flow.plan.sender == SideName::Server {
@@ -177,7 +178,7 @@ fn receive_packets(traffic: &Traffic, flow: &FlowState, socket: &Arc<OwnedFd>) {
     traffic.bell.ring();
 }
 
-/// Plays the part of one side; afterwards the main thread hears of it.
+/// Run the application of one side, then wake the main thread.
 fn play(traffic: &Arc<Traffic>, flow: &FlowState, side: SideName, socket: &OwnedFd) {
     if side == flow.plan.sender {
         send(traffic, flow, socket);
@@ -210,7 +211,7 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
     flow.progress().sent_bytes = Some(sent);
     match result {
         Err(why) => fail(traffic, flow, format!("sending: {why}")),
-        // The receiver learns from the end of the stream that it has everything.
+        // The end of the stream shows the receiver that it has all data.
         Ok(()) => match shutdown(socket, Shutdown::Write) {
             Ok(()) | Err(Errno::NOTCONN) => {}
             Err(errno) => fail(traffic, flow, format!("ending the stream: {}", describe(errno))),
@@ -218,7 +219,7 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
     }
 }
 
-/// Sends so many bytes; the first of them before a pause, where the plan says so.
+/// Send the bytes of a transfer, with a pause after the first ones if the plan has one.
 fn send_transfer(job: &Transfer, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
     if let Some(first) = &job.first {
         bytes::send(socket, first.bytes.min(job.bytes), sent)?;
@@ -234,7 +235,7 @@ fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
             Some(planned) => {
                 let first_byte = || flow.first_byte();
                 file::receive(planned, socket, &mut received, first_byte).map(|(sha256, last_us)| {
-                    // The hash of a part says nothing.
+                    // The hash of a partial transfer is meaningless.
                     flow.progress().received_sha256 = last_us.map(|_| sha256);
                     last_us
                 })
@@ -261,7 +262,7 @@ fn receive(traffic: &Arc<Traffic>, flow: &FlowState, socket: &OwnedFd) {
     end_receiving(traffic, flow, received, result);
 }
 
-/// Notes what has arrived, and when the last of it did, where that is known.
+/// Record the received bytes and, if known, the time of the last one.
 fn end_receiving(traffic: &Traffic, flow: &FlowState, received: u64, result: Result<Option<i64>, String>) {
     {
         let mut progress = flow.progress();
@@ -276,7 +277,8 @@ fn end_receiving(traffic: &Traffic, flow: &FlowState, received: u64, result: Res
     }
 }
 
-/// Counts what arrives until the stream ends, without looking at it; returns when the last of `expected` bytes came.
+/// Count the received bytes until the stream ends, without reading them. Return when the last of
+/// `expected` bytes arrived.
 fn receive_anything(
     flow: &FlowState,
     expected: Option<u64>,
@@ -285,7 +287,7 @@ fn receive_anything(
 ) -> Result<Option<i64>, String> {
     let mut last_us = None;
     loop {
-        // The first byte is asked for alone, so that its time is known; then all that is still to come.
+        // Receive the first byte alone, to know its time; then receive all the rest.
         let rest = expected.map_or(u64::MAX, |bytes| bytes.saturating_sub(*received));
         let ask = match (*received, rest) {
             (0, _) | (_, 0) => 1,
@@ -305,13 +307,14 @@ fn receive_anything(
     }
 }
 
-/// The same where nobody knows how much it will be: returns when the stream ended.
+/// Count the received bytes of a stream of unknown length. Return when the stream ended.
 fn receive_to_the_end(flow: &FlowState, socket: &OwnedFd, received: &mut u64) -> Result<Option<i64>, String> {
     receive_anything(flow, None, socket, received)?;
     Ok(Some(clock::trial_us()))
 }
 
-/// Records the first failure of a flow, unless the main thread has ended it already, and tells the main thread.
+/// Record the first failure of a flow, unless the main thread has ended the flow, and wake the main
+/// thread.
 fn fail(traffic: &Traffic, flow: &FlowState, why: String) {
     {
         let now = clock::trial_us();

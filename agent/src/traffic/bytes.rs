@@ -1,4 +1,4 @@
-//! Sending and receiving so many bytes that nobody looks at, in as few system calls as the kernel allows.
+//! Send and receive synthetic data, in as few system calls as the kernel allows.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,12 +9,12 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use crate::error::describe;
 use crate::sys;
 
-/// What a synthetic sender sends: these bytes again and again, small enough for the cache.
+/// The data of a synthetic sender: a repeated block, small enough for the cache.
 static PATTERN: [u8; 64 * 1024] = [0; 64 * 1024];
-/// How many times in one system call (the kernel's limit for one call is 1024).
+/// How many blocks one system call sends (the kernel's limit is 1024).
 const REPEATS: usize = 1024;
 
-/// Sends `bytes` bytes of the pattern, and counts them in `sent` as they go.
+/// Send `bytes` bytes, and count them in `sent` on the way.
 pub fn send(socket: &OwnedFd, bytes: u64, sent: &mut u64) -> Result<(), String> {
     let mut rest = bytes;
     while rest > 0 {
@@ -25,8 +25,8 @@ pub fn send(socket: &OwnedFd, bytes: u64, sent: &mut u64) -> Result<(), String> 
     Ok(())
 }
 
-/// Sends up to `bytes` bytes of the pattern in one system call; returns how many the kernel took. Where the socket has a
-/// time limit for sending, it may have taken none.
+/// Send up to `bytes` bytes in one system call, and return how many the kernel took. With a send
+/// timeout on the socket, this can be 0.
 pub fn send_some(socket: &OwnedFd, bytes: u64) -> Result<u64, Errno> {
     let now = usize::try_from(bytes).unwrap_or(usize::MAX).min(REPEATS * PATTERN.len());
     let count = if now <= PATTERN.len() {
@@ -45,7 +45,7 @@ pub fn send_some(socket: &OwnedFd, bytes: u64) -> Result<u64, Errno> {
     }
 }
 
-/// Receives and discards `bytes` bytes; fewer only at the end of the stream.
+/// Receive and discard `bytes` bytes; fewer only at the end of the stream.
 pub fn receive(socket: &OwnedFd, bytes: u64) -> Result<u64, String> {
     if bytes == 0 {
         return Ok(0); // the kernel would wait for a byte to arrive
@@ -54,7 +54,7 @@ pub fn receive(socket: &OwnedFd, bytes: u64) -> Result<u64, String> {
     retried(|| sys::receive_discarding(socket.as_fd(), ask)).map(|count| count as u64).map_err(describe)
 }
 
-/// Calls again what a signal has interrupted.
+/// Repeat a call that a signal interrupts.
 pub fn retried<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

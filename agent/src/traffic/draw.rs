@@ -1,12 +1,12 @@
-//! Random lengths of time, the same for a seed on every machine.
+//! Random durations, the same for a seed on every machine.
 
 use crate::plan::Gap;
 
-/// Draws from a seed: `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
+/// The random generator `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
 pub struct Draw(u64);
 
 impl Draw {
-    /// A sequence of its own for every seed.
+    /// Start the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,17 +19,18 @@ impl Draw {
         z ^ (z >> 31)
     }
 
-    /// Uniform above 0, up to 1.
+    /// Return a uniform number in (0, 1].
     #[allow(clippy::cast_precision_loss)] // 53 bits are exact
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The next length of `gap` in ns, at least 1 us, in whole us.
+    /// Draw a duration of `gap` in ns: whole us, at least 1 us.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // an hour times 37 at most
     pub fn ns(&mut self, gap: &Gap) -> i64 {
         let mean = gap.mean_us as f64;
-        // libm's own code, not the processor's or the C library's, which differ in the last bit.
+        // libm computes the same bits everywhere; processors and C libraries differ in the last
+        // bit.
         let us = if gap.exponential { -libm::log(self.unit()) * mean } else { mean };
         (us as i64).max(1) * 1000
     }

@@ -1,4 +1,4 @@
-//! Transfers of real files: read in full, hashed at both sides.
+//! Transfers of real files. Both sides hash all of the data.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::plan;
 
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Checks before the trial that the file is there and has the size that the plan says.
+/// Check before the trial that the file exists and has the planned size.
 pub fn check(file: &plan::File) -> Result<()> {
     let path = input_path(file)?;
     let size = path.metadata().attempt(|| format!("looking for input/{}", file.name))?.len();
@@ -27,7 +27,7 @@ pub fn check(file: &plan::File) -> Result<()> {
     }
 }
 
-/// Sends the file, counts the bytes, and returns the SHA-256 of what was sent.
+/// Send the file, count the bytes, and return the SHA-256 of the sent data.
 pub fn send(file: &plan::File, socket: &OwnedFd, sent: &mut u64) -> std::result::Result<String, String> {
     let name = &file.name;
     let mut source = input_path(file)
@@ -61,7 +61,8 @@ pub fn send(file: &plan::File, socket: &OwnedFd, sent: &mut u64) -> std::result:
     }
 }
 
-/// Receives until the stream ends, counts the bytes, and returns the SHA-256 and when the last expected byte was read.
+/// Receive until the stream ends, and count the bytes. Return the SHA-256, and when the last
+/// expected byte arrived.
 pub fn receive(
     file: &plan::File,
     socket: &OwnedFd,
@@ -73,7 +74,8 @@ pub fn receive(
     let mut first_byte = Some(first_byte);
     let mut last_us = None;
     loop {
-        // Never more than the rest, so that the read of the last byte returns when that byte is there.
+        // Never ask for more than the rest, so that the read of the last byte returns when it
+        // arrives.
         let rest = usize::try_from(file.bytes.saturating_sub(*received)).unwrap_or(usize::MAX);
         let ask = if first_byte.is_some() { 1 } else { rest.clamp(1, CHUNK_BYTES) };
         let count = match recv(socket, &mut chunk[..ask], RecvFlags::WAITALL) {

@@ -1,4 +1,4 @@
-//! A flow and what has become of it, shared by its threads and the main thread.
+//! A flow and its state, shared by its threads and the main thread.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,50 +8,51 @@ use super::messages::Messages;
 use crate::clock::{self, Latch};
 use crate::plan::{Application, Flow, SideName};
 
-/// A flow of the plan and what has become of it so far.
+/// A flow of the plan and its state.
 pub struct FlowState {
-    /// What it shall do.
+    /// The plan of the flow.
     pub plan: &'static Flow,
     progress: Mutex<Progress>,
     messages: Mutex<Messages>,
-    /// Set when the flow has ended, for those that follow it.
+    /// Set when the flow has ended; following flows wait for it.
     pub ended: Latch,
-    /// What the connections of a page share; of its first one.
+    /// The state that the connections of a page share; only that of its first connection counts.
     pub loading: Loading,
 }
 
-/// What has become of a flow so far.
+/// The state of a flow.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// The client's socket once `connect` has returned, the server's once `accept` has.
+    /// The client's socket, after `connect` returned.
     pub client: Option<Arc<OwnedFd>>,
-    /// See `client`.
+    /// The server's socket, after `accept` returned.
     pub server: Option<Arc<OwnedFd>>,
-    /// When the flow was to start: its own time, or so long after the end of those before it.
+    /// The planned start: the flow's own time, or a time after the end of the flows that it
+    /// follows.
     pub begin_us: Option<i64>,
     /// When `connect` was called.
     pub start_us: Option<i64>,
     /// When `connect` returned.
     pub connected_us: Option<i64>,
-    /// When the receiver had its first byte.
+    /// When the receiver got its first byte.
     pub first_byte_us: Option<i64>,
-    /// When the receiver had the last byte, of what has an end of its own.
+    /// When the receiver got the last byte, for flows with a planned end.
     pub last_byte_us: Option<i64>,
-    /// Application bytes handed to the sender's socket. None: its thread is still at it.
+    /// Bytes that the application gave to the sender's socket. None: the sender still runs.
     pub sent_bytes: Option<u64>,
-    /// Application bytes that the receiver has read. None: its thread is still at it.
+    /// Bytes that the receiver read. None: the receiver still runs.
     pub received_bytes: Option<u64>,
-    /// The receiver saw the end of the stream.
+    /// The receiver reached the end of the stream.
     pub stream_ended: bool,
-    /// SHA-256 of what was sent and of what was received; transfers of a file only.
+    /// SHA-256 of the sent data, for transfers of a file.
     pub sent_sha256: Option<String>,
-    /// See `sent_sha256`.
+    /// SHA-256 of the received data, for transfers of a file.
     pub received_sha256: Option<String>,
-    /// The first thing that failed.
+    /// The first failure.
     pub error: Option<String>,
-    /// When it failed.
+    /// When the first failure happened.
     pub failed_us: Option<i64>,
-    /// The main thread has ended the flow: what calls return from now on is no failure.
+    /// The main thread has ended the flow, so later errors are no failures.
     pub stopped: bool,
 }
 
@@ -66,37 +67,37 @@ impl FlowState {
         }
     }
 
-    /// What has become of the flow so far, locked.
+    /// Lock the state of the flow.
     pub fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The messages of the flow so far, locked.
+    /// Lock the messages of the flow.
     pub fn messages(&self) -> MutexGuard<'_, Messages> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the receiver has its first byte now.
+    /// Record that the receiver gets its first byte now.
     pub fn first_byte(&self) {
         let now_us = clock::trial_us();
         self.progress().first_byte_us = Some(now_us);
     }
 
-    /// Tells those that follow that the flow has ended.
+    /// Report the end of the flow to the flows that follow it.
     pub fn end_at(&self, t_us: i64) {
         if matches!(self.plan.application, Application::Page(_)) && self.loading.document.set(t_us) {
-            // The document has not arrived: nothing else of the page is asked for.
+            // Without its document the page requests no other object.
             self.loading.give_up();
         }
         self.ended.set(t_us);
     }
 
-    /// Where its connection is sampled: at the flow whose connection it shares, or at itself.
+    /// Return the index of the flow whose connection this flow uses: a shared one or its own.
     pub fn carrier(&self) -> usize {
         usize::try_from(self.plan.connection.unwrap_or(self.plan.id)).unwrap_or_default()
     }
 
-    /// The client's or the server's socket, when it is connected.
+    /// Return the socket of one side, if it is connected.
     pub fn socket(&self, side: SideName) -> Option<Arc<OwnedFd>> {
         let progress = self.progress();
         match side {
@@ -105,7 +106,7 @@ impl FlowState {
         }
     }
 
-    /// The side that receives the application's data.
+    /// Return the side that receives the application's data.
     pub fn receiver(&self) -> SideName {
         match self.plan.sender {
             SideName::Client => SideName::Server,

@@ -1,12 +1,13 @@
-//! What is known of each message of a flow, for the table `messages`.
+//! The messages of a flow, for the table `messages`.
 
 use crate::plan::Flow;
 use crate::tables;
 
-/// More of one flow end it with an error, since every message is recorded.
+/// Limit on the messages of a flow, which the agent records one by one. More end the flow with an
+/// error.
 const MOST: usize = 2_000_000;
 
-/// One message: when it was to be sent, and what arrived.
+/// One message: when it was due, and when it arrived.
 #[derive(Debug, Clone, Copy)]
 struct Message {
     sent_us: i64,
@@ -15,17 +16,17 @@ struct Message {
     copies: u32,
 }
 
-/// The messages of one flow by their number; those of pages may be noted in any order.
+/// The messages of one flow, by number. Those of pages come in any order.
 #[derive(Debug, Default)]
 pub struct Messages(Vec<Option<Message>>);
 
 impl Messages {
-    /// Notes that the next message was to be sent then.
+    /// Record that the next message was due at a time.
     pub fn sent(&mut self, sent_us: i64, bytes: u64) -> Result<usize, String> {
         self.sent_as(self.0.len(), sent_us, bytes)
     }
 
-    /// Notes that message `number` was to be sent then.
+    /// Record that message `number` was due at a time.
     pub fn sent_as(&mut self, number: usize, sent_us: i64, bytes: u64) -> Result<usize, String> {
         if number >= MOST {
             return Err(format!("there are more than {MOST} messages, and every one is recorded"));
@@ -37,7 +38,8 @@ impl Messages {
         Ok(number)
     }
 
-    /// Notes that message `number` has arrived. True: for the first time, which is the one that counts.
+    /// Record that message `number` arrived. Return true the first time, which is the one that
+    /// counts.
     pub fn received(&mut self, number: usize, t_us: i64) -> bool {
         let Some(Some(message)) = self.0.get_mut(number) else { return false };
         message.copies += 1;
@@ -46,7 +48,7 @@ impl Messages {
         first
     }
 
-    /// The rows of the table, in order.
+    /// Return the rows of the table, in order.
     pub fn rows<'a>(&'a self, flow: &'a Flow, datagrams: bool) -> impl Iterator<Item = tables::Message> + 'a {
         self.0.iter().enumerate().filter_map(move |(number, message)| {
             let message = message.as_ref()?;

@@ -1,7 +1,8 @@
-//! The applications: one thread for each side of a flow, asleep in the kernel while data move.
+//! The applications: one thread per side of a flow, which sleeps in the kernel while data move.
 //!
-//! A return to user space costs some 50 us of wall time in the guest, so senders hand the kernel hundreds of
-//! megabytes at once and receivers ask for a gigabyte at once: a flow of ten seconds is a handful of system calls.
+//! A return to user space costs about 50 us of wall time in the guest. Senders therefore pass
+//! hundreds of megabytes to the kernel at once, and receivers ask for a gigabyte at once. A flow of
+//! ten seconds takes a handful of system calls.
 
 mod application;
 mod bytes;
@@ -32,7 +33,7 @@ use crate::clock::{Bell, Latch};
 use crate::error::Result;
 use crate::plan::Program;
 
-/// Starts the threads of every flow; each client sleeps until its start.
+/// Start the threads of all flows. Each client sleeps until its start.
 pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Arc<Traffic>> {
     let flows = prepared.iter().map(|p| FlowState::new(p.flow)).collect();
     let traffic = Arc::new(Traffic {

@@ -1,4 +1,4 @@
-//! Streams and on-off sources: messages that are due at their times, and their receiver.
+//! Streams and on-off sources: messages that are due at given times, and their receiver.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::clock;
 use crate::error::describe;
 use crate::plan::{OnOff, Stream};
 
-/// Sends each message when it is due, or as soon as those before it are gone.
+/// Send each message when it is due, or when the previous ones have left.
 pub fn send_stream(flow: &FlowState, job: &Stream, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
     let mut due_ns = clock::trial_ns();
     for _ in 0..job.count {
@@ -34,7 +34,7 @@ fn send_due(
     bytes::send(socket, size, sent)
 }
 
-/// Sends and is silent in turn.
+/// Send and pause alternately.
 pub fn send_on_off(flow: &FlowState, job: &OnOff, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
     let mut draw = Draw::new(job.seed);
     let mut on_ns = clock::trial_ns();
@@ -57,12 +57,12 @@ pub fn send_on_off(flow: &FlowState, job: &OnOff, socket: &OwnedFd, sent: &mut u
     Ok(())
 }
 
-/// Writes as fast as it can between two times.
+/// Send as fast as possible between two times.
 fn send_until(from_ns: i64, to_ns: i64, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
     clock::sleep_until_ns(from_ns);
     loop {
         let left_ns = to_ns - clock::trial_ns();
-        // The kernel counts time limits in ticks.
+        // The kernel counts timeouts in ticks.
         let Some(left) = u64::try_from(left_ns).ok().filter(|left| *left > 1_000_000) else { return Ok(()) };
         set_socket_timeout(socket, Timeout::Send, Some(Duration::from_nanos(left)))
             .map_err(|errno| format!("limiting the time of a call: {}", describe(errno)))?;
@@ -70,8 +70,8 @@ fn send_until(from_ns: i64, to_ns: i64, socket: &OwnedFd, sent: &mut u64) -> Res
     }
 }
 
-/// Reads messages of one size until the stream ends, and notes when the last byte of each was there.
-/// Returns when that was of the last one.
+/// Receive messages of one size until the stream ends, and record when the last byte of each
+/// arrived. Return that time of the last message.
 pub fn receive(
     flow: &FlowState,
     size: u64,
@@ -91,7 +91,8 @@ pub fn receive(
     Ok(last_us)
 }
 
-/// Reads one message of `size` bytes; fewer at the end of the stream. Of the flow's first, notes the first byte.
+/// Receive one message of `size` bytes; fewer at the end of the stream. Record the first byte of
+/// the flow.
 pub fn receive_message(
     flow: &FlowState,
     size: u64,

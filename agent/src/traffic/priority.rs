@@ -1,24 +1,26 @@
-//! Whether a subflow is a backup, put together from what the path managers of both ends tell.
+//! Whether a subflow is a backup, derived from the events of the path managers at both ends.
 //!
-//! No socket option tells it. An event tells at each end what *the other* end has asked for, so a subflow is a backup
-//! when either event says so, and is none only when both have been heard.
+//! No socket option reports it. An event at one end reports what the *other* end requested. A
+//! subflow is therefore a backup if either event says so, and is not one only if both events say
+//! so.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// By the two ends of a subflow, seen from one of them: whether the other end wants it as a backup.
+/// For the two ends of a subflow, as one of them sees it: whether the other end requested a backup.
 #[derive(Debug, Default)]
 pub struct Priorities(BTreeMap<(SocketAddr, SocketAddr), bool>);
 
 impl Priorities {
-    /// An event at `local` told that `remote` wants the subflow between them as a backup, or not.
+    /// Record an event at `local`: whether `remote` requested the subflow as a backup.
     pub fn told(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) {
         self.0.insert((local, remote), backup);
     }
 
-    /// Whether the subflow between `local` and `remote` is a backup; None while that is not known.
+    /// Whether the subflow between `local` and `remote` is a backup; None while this is unknown.
     ///
-    /// An `initial` subflow has no event of its own when it is established, and is no backup until one says so.
+    /// No event reports the establishment of an `initial` subflow. It is not a backup until an
+    /// event says so.
     pub fn backup(&self, local: SocketAddr, remote: SocketAddr, initial: bool) -> Option<bool> {
         let unheard = initial.then_some(false);
         let here = self.0.get(&(local, remote)).copied().or(unheard);

@@ -1,6 +1,7 @@
-//! Requests and answers: one side asks, the other answers at once; and pages, which are many objects asked for.
+//! Requests and responses: the client asks, and the server answers at once. A page is a set of
+//! objects to request.
 //!
-//! A request begins with the size of its answer, little-endian in eight bytes.
+//! A request begins with the size of its response, little-endian in eight bytes.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::plan::{Loop, Page, Request};
 
 const SIZE_BYTES: usize = 8;
 
-/// Answers requests of `request_bytes` until there are no more.
+/// Answer requests of `request_bytes` until the stream ends.
 pub fn answer(request_bytes: u64, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
     let size = usize::try_from(request_bytes).map_err(|error| error.to_string())?;
     let mut head = vec![0; size.min(64 * 1024)];
@@ -48,7 +49,7 @@ fn send_request(request_bytes: u64, wanted: u64, socket: &OwnedFd) -> Result<(),
     bytes::send(socket, request_bytes - head_bytes, &mut sent)
 }
 
-/// Asks as `job` says; returns when the last byte of the last answer was there.
+/// Send the requests of `job`. Return when the last byte of the last response arrived.
 pub fn ask(
     flow: &FlowState,
     job: &Request,
@@ -61,7 +62,7 @@ pub fn ask(
     }
 }
 
-/// Whether a request that is due then is made, the `number`th.
+/// Whether the client sends request `number`, which is due at `due_ns`.
 fn goes_on(job: &Request, number: u64, due_ns: i64, base_ns: i64) -> bool {
     match (job.count, job.duration_us) {
         (Some(count), _) => number < count,
@@ -70,7 +71,7 @@ fn goes_on(job: &Request, number: u64, due_ns: i64, base_ns: i64) -> bool {
     }
 }
 
-/// Each request waits for the answer to the one before, and for the pause.
+/// Send each request after the response to the previous one and a pause.
 fn ask_in_turn(
     flow: &FlowState,
     job: &Request,
@@ -101,7 +102,7 @@ fn ask_in_turn(
     Ok(last_us)
 }
 
-/// Requests are made when they are due; a thread of its own reads the answers meanwhile.
+/// Send each request when it is due. Another thread receives the responses.
 fn ask_on_time(
     flow: &FlowState,
     job: &Request,
@@ -139,7 +140,7 @@ fn make_requests(flow: &FlowState, job: &Request, socket: &OwnedFd) -> Result<()
     Ok(())
 }
 
-/// Waits for the answer to message `place` of `owner`; returns when its last byte was there, in ns.
+/// Wait for the response to message `place` of `owner`. Return when its last byte arrived, in ns.
 fn receive_answer(
     flow: &FlowState,
     place: usize,
@@ -156,7 +157,7 @@ fn receive_answer(
     Ok(now_ns)
 }
 
-/// Says that no request follows, and waits for the other side to say the same.
+/// Signal that no request follows, and wait until the server signals the same.
 fn finish(socket: &OwnedFd) -> Result<(), String> {
     finish_asking(socket)?;
     retried(|| crate::sys::receive_discarding(socket.as_fd(), 1)).map(drop).map_err(describe)
@@ -166,7 +167,8 @@ fn finish_asking(socket: &OwnedFd) -> Result<(), String> {
     shutdown(socket, Shutdown::Write).map_err(|errno| format!("ending the requests: {}", describe(errno)))
 }
 
-/// Loads what is left of a page over one of its connections; the first of them begins with the document.
+/// Load the remaining objects of a page over one of its connections. The first connection begins
+/// with the document.
 pub fn load(
     traffic: &Arc<Traffic>,
     flow: &FlowState,

@@ -1,4 +1,5 @@
-//! The sockets of the flows: made before the trial's zero, each in its own namespace, with all options set.
+//! The sockets of the flows. The agent creates them before the trial's zero, each in its namespace
+//! with all its options.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,7 +16,7 @@ use crate::error::{Attempt, Result};
 use crate::plan::{Action, Application, Flow, Plan, Side, Transfer, Transport};
 use crate::sys;
 
-/// A flow whose sockets are made.
+/// A flow with its sockets.
 pub struct Prepared {
     pub flow: &'static Flow,
     pub sockets: Sockets,
@@ -23,24 +24,25 @@ pub struct Prepared {
 
 /// The sockets of a flow.
 pub enum Sockets {
-    /// A server that listens, and a client that could connect.
+    /// A listening server, and a client ready to connect.
     Connection { listener: OwnedFd, client: Client },
-    /// Two bound sockets, of which the sender's is connected.
+    /// Two bound sockets; that of the sender is connected.
     Datagrams { receiver: OwnedFd, sender: OwnedFd },
-    /// Those of the flow whose connection it shares.
+    /// The flow shares the sockets of another flow.
     Shared,
 }
 
 /// The socket of a client.
 pub struct Client {
     socket: OwnedFd,
-    /// Its namespace, where events change what the kernel notes of endpoints, limits and settings as it makes a socket.
+    /// The client's namespace, if events change its endpoints, limits or sysctls, which the kernel
+    /// reads when it creates a socket.
     changing: Option<OwnedFd>,
 }
 
 impl Client {
-    /// The socket, at the flow's start: where events change its host, one that the kernel makes now, as it would have
-    /// made one for a program that begins now. The calling thread may end in the client's namespace.
+    /// Return the socket for the flow's start. If events change the host, create the socket now, as
+    /// a program that starts now would. The calling thread may end in the client's namespace.
     pub fn at_start(self, flow: &Flow) -> Result<OwnedFd> {
         let Some(namespace) = self.changing else { return Ok(self.socket) };
         drop(self.socket);
@@ -49,14 +51,16 @@ impl Client {
     }
 }
 
-/// One socket at a time is made with a scheduler of its own: the kernel takes it from the namespace's setting.
+/// The kernel reads a socket's scheduler from the namespace's sysctl, so only one thread at a time
+/// may create a socket with a scheduler of its own.
 static CHOOSING: Mutex<()> = Mutex::new(());
 const SCHEDULER: &str = "net/mptcp/scheduler";
 
-/// What the socket of a UDP receiver holds unless the plan says otherwise: never less than what arrives at once.
+/// The receive buffer of a UDP receiver unless the plan sets one: more than can arrive at once.
 const DATAGRAM_BUFFER_BYTES: usize = 16 << 20;
 
-/// Makes the sockets of every flow. The calling thread ends in the namespace in which the agent began.
+/// Create the sockets of every flow. The calling thread ends in the namespace in which the agent
+/// began.
 pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> {
     let mut prepared = Vec::with_capacity(plan.flows.len());
     let changing: BTreeSet<&str> =
@@ -94,8 +98,8 @@ fn client(flow: &Flow, network: &Applied, changing: &BTreeSet<&str>) -> Result<C
     })
 }
 
-/// The server listens on every address of its node, as servers do. For MPTCP it has to: the kernel takes a join to
-/// a further address only where something listens on it.
+/// Listen on all addresses of the node, as servers do. MPTCP requires it: the kernel accepts a join
+/// to another address only if a socket listens there.
 fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     let side = &flow.server;
     enter(&network.namespace(&side.netns)?.fd)?;
@@ -108,7 +112,7 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     let what = || format!("listening on {any} in {}", side.netns);
     sockopt::set_socket_reuseaddr(&socket, true).attempt(what)?;
     if any.is_ipv6() {
-        // Joins over IPv4 to a connection over IPv6 arrive here as well.
+        // IPv4 joins to an IPv6 connection arrive here as well.
         sockopt::set_ipv6_v6only(&socket, false).attempt(what)?;
     }
     bind(&socket, &any).attempt(what)?;
@@ -116,7 +120,7 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The sockets of a UDP flow; where it is `answered`, both of them receive.
+/// Create the sockets of a UDP flow. If the flow is `answered`, both of them receive.
 fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> {
     enter(&network.namespace(&flow.server.netns)?.fd)?;
     let receiver = bound(flow, &flow.server)?;
@@ -131,7 +135,7 @@ fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> 
     Ok(Sockets::Datagrams { receiver, sender })
 }
 
-/// Gives a socket room for the packets that come, and lets the kernel stamp them.
+/// Set the receive buffer, and let the kernel time-stamp packets.
 fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
     sockopt::set_socket_recv_buffer_size_force(socket, bytes)
@@ -139,14 +143,15 @@ fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     sys::stamp_arrivals(socket).attempt(|| format!("asking for time stamps in {}", side.netns))
 }
 
-/// A socket that is bound to the address of `side`, in whose namespace the thread is.
+/// Create a socket bound to the address of `side`, in the current namespace, which is that of
+/// `side`.
 fn bound(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     let socket = socket(flow, side)?;
     bind(&socket, &address(side)).attempt(|| format!("binding to {} in {}", address(side), side.netns))?;
     Ok(socket)
 }
 
-/// A socket of `side` with the scheduler, the congestion control and the buffers of `flow`.
+/// Create a socket of `side` with the scheduler, the congestion control and the buffers of `flow`.
 fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     let socket = match &flow.socket.scheduler {
         Some(name) => scheduled(name, || open(flow.transport, side))
@@ -156,12 +161,14 @@ fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     if let Some(name) = &flow.socket.congestion_control {
         let what = || format!("choosing congestion control {name} in {}", side.netns);
         if flow.transport == Transport::Mptcp {
-            // An MPTCP socket takes any name and falls back to the default later; a TCP socket says no at once.
+            // An MPTCP socket accepts any name and falls back to the default later. A TCP socket
+            // refuses an unknown name at once.
             sockopt::set_tcp_congestion(&open(Transport::Tcp, side)?, name).attempt(what)?;
         }
         sockopt::set_tcp_congestion(&socket, name).attempt(what)?;
     }
-    // The forms that ignore the machine's limits: a plan's figure is either what happens or a failure.
+    // These options ignore the limits of the machine, so the planned value applies or the call
+    // fails.
     if let Some(bytes) = flow.socket.send_buffer {
         sockopt::set_socket_send_buffer_size_force(&socket, bytes)
             .attempt(|| format!("setting SO_SNDBUF to {bytes} in {}", side.netns))?;
@@ -174,7 +181,7 @@ fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// What `make` makes while `name` is the namespace's scheduler.
+/// Call `make` with `name` as the namespace's scheduler.
 fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
     let _alone = CHOOSING.lock().unwrap_or_else(PoisonError::into_inner);
     let before = std::fs::read_to_string(format!("/proc/sys/{SCHEDULER}"))
@@ -185,7 +192,7 @@ fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
     socket
 }
 
-/// What else the plan asks of a socket.
+/// Set the remaining options of a socket.
 fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let options = &flow.socket;
     let what = |name| move || format!("setting {name} in {}", side.netns);
@@ -212,7 +219,7 @@ fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     Ok(())
 }
 
-/// A socket in the current namespace, which is that of `side`.
+/// Open a socket in the current namespace, which is that of `side`.
 fn open(transport: Transport, side: &Side) -> Result<OwnedFd> {
     let family = if side.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let (kind, protocol) = match transport {
@@ -224,7 +231,7 @@ fn open(transport: Transport, side: &Side) -> Result<OwnedFd> {
         .attempt(|| format!("making a {} socket in {}", transport.name(), side.netns))
 }
 
-/// Where a side of a flow is.
+/// Return the address of a side.
 pub fn address(side: &Side) -> SocketAddr {
     SocketAddr::new(side.address, side.port)
 }

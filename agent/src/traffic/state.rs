@@ -13,37 +13,38 @@ use crate::tables;
 
 /// What the threads of all flows share with the main thread.
 pub struct Traffic {
-    /// Rung when a flow may have ended.
+    /// Rings when a flow may have ended.
     pub bell: Bell,
-    /// One for each flow, in the order of the plan.
+    /// The flows, in the order of the plan.
     pub flows: Vec<FlowState>,
-    /// What happened, from all threads, nearly in order.
+    /// Events of all threads, nearly in order of time.
     pub events: Mutex<Vec<tables::Event>>,
-    /// What path-manager events have told about the priority of subflows.
+    /// Subflow priorities that path-manager events reported.
     pub priorities: Mutex<Priorities>,
-    /// Sockets that the kernel has freed, not yet sampled.
+    /// Closed sockets that the main thread has not sampled yet.
     pub closed: Mutex<Vec<Closed>>,
-    /// MPTCP connections that have begun in nodes where programs run, not yet looked at.
+    /// New MPTCP connections of nodes with programs, which the main thread has not read yet.
     pub begun: Mutex<Vec<Begun>>,
-    /// By the programs' names: set when they are ready, or have ended where nothing tells that they are.
+    /// By program name: set when the program is ready, or when it has ended if the plan defines no
+    /// readiness.
     pub programs: BTreeMap<&'static str, Latch>,
-    /// Where programs run.
+    /// The nodes in which programs run.
     pub(super) program_nodes: BTreeSet<&'static str>,
 }
 
 impl Traffic {
-    /// The flow of that number.
+    /// Return the flow with this number.
     pub fn flow(&self, id: i64) -> &FlowState {
         &self.flows[usize::try_from(id).unwrap_or_default()]
     }
 
-    /// The places of the flows that share the connection of `flow`.
+    /// Return the indices of the flows that share the connection of `flow`.
     pub fn riders(&self, flow: &FlowState) -> Vec<usize> {
         let shares = |other: &FlowState| other.plan.connection == Some(flow.plan.id);
         (0..self.flows.len()).filter(|place| shares(&self.flows[*place])).collect()
     }
 
-    /// Adds an event of the agent's own.
+    /// Record an event of the agent.
     pub fn event(&self, t_us: i64, flow: &FlowState, event: &'static str) {
         self.push_event(tables::Event {
             t_us: Some(t_us),
@@ -54,32 +55,32 @@ impl Traffic {
         });
     }
 
-    /// Adds an event.
+    /// Record an event.
     pub fn push_event(&self, event: tables::Event) {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
-    /// Locks what is known of the priority of subflows.
+    /// Lock the subflow priorities.
     pub fn priorities(&self) -> MutexGuard<'_, Priorities> {
         self.priorities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a socket that the kernel has freed.
+    /// Add a closed socket.
     pub fn push_closed(&self, closed: Closed) {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(closed);
     }
 
-    /// Takes the sockets that were freed so far.
+    /// Take all closed sockets.
     pub fn take_closed(&self) -> Vec<Closed> {
         std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for programs; returns when the last of them was ready. None: there are none to wait for.
+    /// Wait for programs, and return when the last of them was ready. None: `names` is empty.
     pub fn wait_for_programs(&self, names: &[String]) -> Option<i64> {
         names.iter().filter_map(|name| self.programs.get(name.as_str())).map(Latch::wait).max()
     }
 
-    /// A program is ready, or has ended.
+    /// Record that a program is ready or has ended.
     pub fn program_is_ready(&self, name: &str, t_us: i64) {
         if let Some(latch) = self.programs.get(name) {
             latch.set(t_us);
@@ -91,12 +92,12 @@ impl Traffic {
         self.program_nodes.contains(netns)
     }
 
-    /// Takes the MPTCP connections that have begun since.
+    /// Take all new MPTCP connections.
     pub fn take_begun(&self) -> Vec<Begun> {
         std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether an MPTCP flow begins or ends in namespace `netns`.
+    /// Whether an MPTCP flow has an end in namespace `netns`.
     pub fn has_mptcp(&self, netns: &str) -> bool {
         let mut flows = self.flows.iter().map(|flow| flow.plan);
         flows.any(|flow| {
@@ -105,23 +106,23 @@ impl Traffic {
         })
     }
 
-    /// Takes the events so far.
+    /// Take all events.
     pub fn take_events(&self) -> Vec<tables::Event> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// An MPTCP connection that has begun, as one end of it tells.
+/// A new MPTCP connection or subflow, as one end reports it.
 #[derive(Debug)]
 pub struct Begun {
-    /// When.
+    /// When the event arrived.
     pub t_us: i64,
-    /// Its namespace.
+    /// The namespace of the reporting end.
     pub node: &'static str,
-    /// Its token there.
+    /// The token at that end.
     pub token: u32,
-    /// The two ends of the subflow that it is told with.
+    /// The two ends of the subflow.
     pub ends: (SocketAddr, SocketAddr),
-    /// That is the initial subflow.
+    /// Whether this is the initial subflow.
     pub initial: bool,
 }

@@ -1,7 +1,7 @@
-//! UDP packets at a steady pace. Each begins with its number, little-endian in eight bytes.
+//! UDP packets at a constant rate. Each begins with its number, little-endian in eight bytes.
 //!
-//! The receiver takes many packets in one system call and has their times of arrival from the kernel's own stamps,
-//! so that neither the load nor the resolution of the measurement depends on how often it is woken.
+//! The receiver takes many packets per system call and reads the kernel's time stamps. Neither the
+//! load nor the time resolution depends on how often the receiver wakes up.
 
 use std::os::fd::OwnedFd;
 
@@ -16,10 +16,10 @@ use crate::error::describe;
 use crate::plan::Udp;
 use crate::sys::Datagrams;
 
-/// Packets in one system call.
+/// Packets per system call.
 const BATCH: usize = 256;
 
-/// Sends all packets, each when it is due. A network that cannot be reached for the moment is a lost packet.
+/// Send each packet when it is due. A packet that the network cannot carry at that moment is lost.
 pub fn transmit(
     flow: &FlowState,
     job: &Udp,
@@ -47,7 +47,7 @@ pub fn transmit(
     Ok(())
 }
 
-/// Whether an error says of a packet that it did not get through, and nothing of the socket.
+/// Whether an error means that a packet was lost, not that the socket is broken.
 fn lost(errno: Errno) -> bool {
     matches!(
         errno,
@@ -55,7 +55,7 @@ fn lost(errno: Errno) -> bool {
     )
 }
 
-/// Waits for a packet, leaves it where it is, and connects the socket to where it came from.
+/// Wait for a packet, leave it in the queue, and connect the socket to its sender.
 pub fn connect_to_sender(socket: &OwnedFd) -> Result<(), String> {
     let (_, _, from) = retried(|| recvfrom(socket, &mut [0_u8; 8], RecvFlags::PEEK)).map_err(describe)?;
     let from = from.ok_or("no packet arrived that says where to send")?;
@@ -63,7 +63,8 @@ pub fn connect_to_sender(socket: &OwnedFd) -> Result<(), String> {
         .map_err(|errno| format!("choosing the sender as the receiver: {}", describe(errno)))
 }
 
-/// Receives until all packets have arrived or the main thread shuts the socket down. Returns when the last came.
+/// Receive until all packets have arrived or the main thread shuts the socket down. Return when the
+/// last packet arrived.
 pub fn receive(
     traffic: &Traffic,
     flow: &FlowState,

@@ -1,9 +1,9 @@
-//! When flows begin and end by their plan, and whether their threads have come to an end.
+//! When flows begin and end by their plan, and whether their threads have finished.
 
 use crate::plan::{Application, Bulk, SideName, Udp};
 use crate::traffic::FlowState;
 
-/// When the time of a flow is over, where it has one and has begun.
+/// Return the planned end of a flow, if it has one and the flow has begun.
 pub(super) fn deadline(flow: &FlowState) -> Option<i64> {
     match &flow.plan.application {
         Application::Bulk(Bulk { duration_us }) => Some(begin(flow)? + (*duration_us)?),
@@ -12,7 +12,7 @@ pub(super) fn deadline(flow: &FlowState) -> Option<i64> {
     }
 }
 
-/// When the last interval of a UDP flow is over.
+/// Return the end of the last interval of a UDP flow.
 pub(super) fn sending_ends(flow: &FlowState) -> Option<i64> {
     match &flow.plan.application {
         Application::Udp(Udp { interval_ns, count, .. }) => {
@@ -23,7 +23,7 @@ pub(super) fn sending_ends(flow: &FlowState) -> Option<i64> {
     }
 }
 
-/// When a flow begins; None while that is not known, because it follows others.
+/// Return when a flow begins; None while this depends on the end of other flows.
 pub(super) fn begin(flow: &FlowState) -> Option<i64> {
     if answers(flow) {
         flow.progress().begin_us
@@ -34,17 +34,18 @@ pub(super) fn begin(flow: &FlowState) -> Option<i64> {
     }
 }
 
-/// Whether a flow sends UDP packets to where those of another one came from.
+/// Whether a flow sends UDP packets back to the source of another flow's packets.
 fn answers(flow: &FlowState) -> bool {
     flow.plan.connection.is_some() && matches!(flow.plan.application, Application::Udp(_))
 }
 
-/// Whether a flow uses its connection, or will: one that answers only when there was something to answer.
+/// Whether a flow uses or will use its connection. A flow that answers does so only after a packet
+/// has arrived.
 pub(super) fn goes_on(flow: &FlowState) -> bool {
     !answers(flow) || flow.progress().begin_us.is_some()
 }
 
-/// A connected flow whose threads have not yet come back from their last system calls.
+/// Whether a connected flow has threads that have not returned from their last system calls.
 pub(super) fn still_counting(flow: &FlowState) -> bool {
     let progress = flow.progress();
     let (sender, receiver) = match flow.plan.sender {

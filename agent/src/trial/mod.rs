@@ -1,4 +1,4 @@
-//! The trial: from the finished network to complete tables. One thread, one schedule.
+//! The trial: from a complete network to complete tables, in one thread with one schedule.
 
 mod ends;
 mod output;
@@ -24,12 +24,13 @@ use crate::sys;
 use crate::tables;
 use crate::traffic::{self, FlowState, Prepared, Traffic};
 
-/// So many samples make one record batch of each table.
+/// The number of samples in one record batch of each table.
 const SAMPLES_PER_BATCH: u32 = 64;
 /// How long the agent waits, in virtual time, for threads whose sockets it has shut down.
 const PATIENCE_US: i64 = 1_000_000;
 
-/// So much later than its time a sample is taken: less than what a reading of the clock costs others.
+/// The delay of a sample after its planned time: less than a reading of the clock costs other
+/// threads.
 const AFTER_NS: i64 = 128;
 
 /// How a flow ended.
@@ -37,7 +38,7 @@ const AFTER_NS: i64 = 128;
 struct End {
     t_us: i64,
     completed: bool,
-    /// What the kernel had received in order, at that moment.
+    /// Bytes that the kernel had received in order by then.
     received_bytes: Option<i64>,
 }
 
@@ -53,7 +54,7 @@ struct Trial<'a> {
     programs: Programs,
 }
 
-/// Runs the traffic of `plan` over `network`, and fills `tables`.
+/// Run the traffic of `plan` over `network`, and fill `tables`.
 pub fn run(
     plan: &'static Plan,
     network: &mut Applied,
@@ -80,7 +81,7 @@ pub fn run(
     let events = &mut network.events;
     events.start(zero_ns)?;
     let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters, programs };
-    // What happens at zero has happened when the first flow starts.
+    // Events at time zero happen before the first flow starts.
     trial.carry_out_events(0)?;
     clock::sleep_until(0);
     trial.progress.tell(0)?;
@@ -94,8 +95,8 @@ pub fn run(
 }
 
 impl Trial<'_> {
-    /// Samples, ends bulk flows at their deadlines, and notices the ends of others, until all have ended or the
-    /// trial's time is over. Returns when that was.
+    /// Sample, end bulk flows at their deadlines, and detect the ends of the others, until all have
+    /// ended or the trial's time is over. Return when that was.
     fn follow_schedule(&mut self) -> Result<i64> {
         let mut next_sample_us = 0;
         let mut now_us = 0;
@@ -118,8 +119,10 @@ impl Trial<'_> {
                 [self.next_deadline(), event_us, self.plan.end_us].into_iter().min().unwrap_or_default();
             let watched_us = next_sample_us.min(self.tables.monitors.next_us());
             let next_us = own_us.min(watched_us);
-            // Who is woken together with a packet comes before or after it by the order in which both were scheduled, and
-            // moves the rest of its way into a thread of the kernel's. What only watches comes a little later instead.
+            // A thread that wakes up at the same time as a packet runs before or after it,
+            // depending on the order in which both were scheduled, and can defer the rest of the
+            // packet's processing to a kernel thread. Therefore the agent takes pure measurements a
+            // little later.
             let after_ns = if watched_us < own_us { AFTER_NS } else { 0 };
             if !self.traffic.bell.wait_until_ns(next_us * 1000 + after_ns, rings) {
                 continue;
@@ -139,7 +142,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Does what the plan has for the time until `t_us`, and records it.
+    /// Carry out and record the events that are due by `t_us`.
     fn carry_out_events(&mut self, t_us: i64) -> Result<()> {
         while let Some(event) = self.events.carry_out(t_us)? {
             let endpoint = event.actions.iter().find_map(Action::endpoint);
@@ -164,7 +167,7 @@ impl Trial<'_> {
         deadlines.min().unwrap_or(i64::MAX)
     }
 
-    /// Adds the last rows of the subflows that have closed in live connections.
+    /// Add the last rows of closed subflows of live connections.
     fn note_closed(&mut self) -> Result<()> {
         for closed in self.traffic.take_closed() {
             if let Some(found) = &mut self.tables.programs {
@@ -177,13 +180,14 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Whether all flows have ended, and all programs that the trial waits for. Without either, its time decides.
+    /// Whether all flows, and all programs that the trial waits for, have ended. If there are
+    /// neither, the trial ends at its planned time.
     fn is_over(&self) -> bool {
         let decides = !self.ends.is_empty() || self.programs.any_awaited();
         decides && self.ends.iter().all(Option::is_some) && !self.programs.goes_on()
     }
 
-    /// Whether nothing goes on but flows that last as long as others do.
+    /// Whether only flows without an end of their own remain.
     fn only_waiting(&self) -> bool {
         if self.programs.goes_on() {
             return false;
@@ -215,7 +219,7 @@ impl Trial<'_> {
         found.sample(t_us, &mut self.tables.samples, self.traffic.take_begun(), &self.programs)
     }
 
-    /// Stops the programs, and keeps what they have left.
+    /// Stop the programs, and collect their output.
     fn end_programs(&mut self) -> Result<()> {
         self.programs.stop(&self.traffic);
         self.note_closed()?;
@@ -253,7 +257,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Ends the flows that have failed, and those of which everything has arrived. Returns the time if there were any.
+    /// End the flows that have failed or received everything. Return the time if there were any.
     fn notice_ends(&mut self) -> Result<Option<i64>> {
         let mut noticed_us = None;
         for index in self.live() {
@@ -273,10 +277,11 @@ impl Trial<'_> {
         Ok(noticed_us)
     }
 
-    /// Ends a flow: its last sample, what it has received by now, and the end of its sender's stream.
+    /// End a flow: take its last sample, record the received bytes, and shut down its sender's
+    /// stream.
     fn end(&mut self, index: usize, t_us: i64, now_us: i64, completed: bool, how: Shutdown) -> Result<()> {
         self.note_closed()?;
-        // The sample comes first: shutting down adds the end of the stream to some counters.
+        // Sample first, because the shutdown adds the end of the stream to some counters.
         self.sample_flow(index, now_us)?;
         let flow = &self.traffic.flows[index];
         let received_bytes = self.tables.samples.side(flow.carrier(), flow.receiver()).received_bytes;
@@ -286,12 +291,12 @@ impl Trial<'_> {
         flow.end_at(t_us);
         let sides = match how {
             Shutdown::Write => vec![flow.plan.sender],
-            // The sender has ended its stream; the other direction goes on.
+            // The sender has ended its stream; the other direction continues.
             _ if completed && self.is_shared(index) => vec![],
             _ => vec![SideName::Client, SideName::Server],
         };
         for socket in sides.into_iter().filter_map(|side| flow.socket(side)) {
-            // It may be closed already, which is what is wanted.
+            // The socket may already be closed.
             let _ = shutdown(&*socket, how);
         }
         Ok(())
@@ -305,7 +310,7 @@ impl Trial<'_> {
         others.any(|other| other.carrier() == carrier && goes_on(other))
     }
 
-    /// The last samples; then everything that still goes on is cut off.
+    /// Take the last samples, then cut off everything that still runs.
     fn stop(&mut self, now_us: i64) -> Result<()> {
         self.note_closed()?;
         self.sample_programs(now_us)?;
@@ -321,7 +326,7 @@ impl Trial<'_> {
                 let _ = shutdown(&*socket, Shutdown::Both);
             }
         }
-        // Senders come back from their last call with the number of bytes that the kernel took.
+        // Senders return from their last call with the number of bytes that the kernel took.
         while self.traffic.flows.iter().any(still_counting) {
             let rings = self.traffic.bell.rings();
             if self.traffic.flows.iter().any(still_counting)
@@ -386,9 +391,10 @@ impl Trial<'_> {
         }
     }
 
-    /// Hands the events so far to their table, in order of time, each with the flow that its token belongs to.
+    /// Move the events so far to their table, in order of time, each with the flow of its token.
     ///
-    /// Before the end, those of the latest interval wait: the connection they belong to may not be known yet.
+    /// Before the end, the events of the latest interval wait, because their connection may not be
+    /// known yet.
     fn write_events(&mut self, t_us: i64) -> Result<()> {
         let mut events = self.traffic.take_events();
         events.sort_by_key(|event| event.t_us);

@@ -1,4 +1,4 @@
-//! The files that a trial writes.
+//! The output files of a trial.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use crate::sample::programs::ProgramTables;
 use crate::sample::{flows, links};
 use crate::tables::{self, Table};
 
-/// All tables of the trial. Made first, so that a trial that fails leaves what it has, with its columns.
+/// All tables of the trial. The agent creates them first, so a failed trial also leaves its tables
+/// with their columns.
 pub struct Tables {
     pub(super) flows: Table<tables::Flow>,
     pub(super) events: Table<tables::Event>,
@@ -23,7 +24,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Creates the files below /job/data.
+    /// Create the files below /job/data.
     pub fn create(plan: &'static Plan) -> Result<Self> {
         let folder = Path::new(JOB).join("data");
         std::fs::create_dir_all(&folder).attempt(|| "making the folder for the tables")?;
@@ -44,7 +45,7 @@ impl Tables {
         })
     }
 
-    /// Writes the rows that wait.
+    /// Write the pending rows.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.events.flush()?;
         self.samples.flush()?;
@@ -53,7 +54,7 @@ impl Tables {
         self.monitors.flush()
     }
 
-    /// Completes all files.
+    /// Complete all files.
     pub fn finish(self) -> Result<()> {
         self.flows.finish()?;
         self.events.finish()?;

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::netlink::{GenericFamily, Socket};
 
-/// The numbers of the generic netlink families of Open vSwitch.
+/// The ids of these families.
 #[derive(Debug, Clone, Copy)]
 pub struct Families {
     pub datapath: u16,

@@ -1,14 +1,15 @@
-//! What flows of a datapath match.
+//! The header fields that flows of a datapath match.
 
 use netlink_bindings::ovs_flow::{OvsKeyEthernet, PushKeyAttrs};
 use netlink_bindings::utils::Pusher;
 
-/// Every bit of a field counts.
+/// The mask under which every bit counts.
 pub const EXACT_ADDRESS: [u8; 6] = [0xff; 6];
-/// `OVS_HASH_ALG_SYM_L4`: computed from the headers, always; `OVS_HASH_ALG_L4` would take what the sender left.
+/// `OVS_HASH_ALG_SYM_L4` always hashes the headers; `OVS_HASH_ALG_L4` would use a hash that the
+/// sender left in the packet.
 pub const HASH_SYMMETRIC_L4: u32 = 1;
 
-/// The fields of a packet that flows match here; what is None is left out, and any value matches.
+/// The fields of a key or of a mask. A field that is None is absent and matches any value.
 pub struct Fields {
     pub recirculation: u32,
     pub in_port: Option<u32>,

@@ -1,9 +1,9 @@
-//! Learning: packets that no flow matches come here, as they come to `ovs-vswitchd` on a real machine.
+//! MAC learning: the agent handles packets that no flow matches, as `ovs-vswitchd` does.
 //!
-//! The source address of a packet tells behind which port it is. A packet to a known address gets a flow of its own,
-//! so that the next ones stay in the kernel; any other goes to all ports. An address that shows up behind another
-//! port takes the flows that lead to it away. Nothing is forgotten by age: a trial is shorter than 300 s, or its
-//! addresses stay where they are.
+//! The source address of a packet shows which port it is behind. A packet to a known address
+//! installs a flow, so the kernel forwards the following ones itself. The agent floods every other
+//! packet to all ports. When an address moves to another port, the agent removes the flows to that
+//! address. Addresses do not age: a trial is shorter than 300 s, or its addresses do not move.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -23,15 +23,15 @@ use crate::error::{Attempt, Result};
 use crate::netlink::{Batch, Socket};
 
 type Mac = [u8; 6];
-/// `OVS_FLOW_ATTR_KEY`, and `OVS_ACTION_ATTR_OUTPUT`.
+/// `OVS_FLOW_ATTR_KEY` and `OVS_ACTION_ATTR_OUTPUT`.
 const FLOW_KEY: u16 = 1;
 const ACTION_OUTPUT: u16 = 1;
 const GROUP_BIT: u8 = 1;
 
-/// A datapath that learns.
+/// A datapath with MAC learning.
 pub struct Learner {
     upcalls: Socket,
-    /// For requests: their answers must not wait behind packets.
+    /// For requests: their answers must not queue behind packets.
     socket: Socket,
     ifindex: u32,
     ports: u32,
@@ -49,7 +49,7 @@ struct Miss {
     key: Vec<u8>,
 }
 
-/// Starts the thread that serves these datapaths, if there are any.
+/// Start the thread that serves these datapaths, if there are any.
 pub fn start(mut learners: Vec<Learner>) -> Result<()> {
     if learners.is_empty() {
         return Ok(());
@@ -161,12 +161,12 @@ fn key((in_port, source, destination): (u32, Mac, Mac)) -> Fields {
     Fields { recirculation: 0, in_port: Some(in_port), source, destination, hash: None }
 }
 
-/// An upcall, if it is one for a packet that no flow matched.
+/// Decode an upcall; None unless no flow matched its packet.
 fn read(payload: &[u8]) -> Option<Miss> {
     let body = payload.get(GENERIC_HEADER_BYTES..).filter(|_| payload[0] == MISS)?;
     let (_, upcall) = OpExecuteDo::decode_request(body);
     let (packet, key) = (upcall.get_packet().ok()?.to_vec(), upcall.get_key().ok()?.to_vec());
-    // The key stands here as it stands in a flow, where the bindings can read it.
+    // The key has the same layout as in a flow, where the bindings can decode it.
     let mut flow = OvsHeader::default().as_slice().to_vec();
     push_header(&mut flow, FLOW_KEY, u16::try_from(key.len()).ok()?);
     flow.extend_from_slice(&key);
@@ -176,7 +176,7 @@ fn read(payload: &[u8]) -> Option<Miss> {
     Some(Miss { in_port, source: ethernet.eth_src, destination: ethernet.eth_dst, packet, key })
 }
 
-/// Output actions, one after the other.
+/// Encode output actions, one after the other.
 fn actions(ports: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for port in ports {

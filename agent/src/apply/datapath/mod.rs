@@ -1,7 +1,7 @@
-//! `OpenFlow` switches: datapaths of the kernel's Open vSwitch, with the plan's flows or with learned ones.
+//! `OpenFlow` switches: datapaths of the kernel's Open vSwitch, with planned or with learned flows.
 //!
-//! The agent does what `ovs-vswitchd` does on a real machine: it makes the datapath, its ports and its flows, and
-//! answers for packets that no flow matches. `docs/decisions/0013-open-vswitch.md` says why.
+//! The agent replaces `ovs-vswitchd`. It creates the datapath, its ports and its flows, and handles
+//! the packets that no flow matches. `docs/decisions/0013-open-vswitch.md` gives the reasons.
 
 mod families;
 mod fields;
@@ -29,7 +29,7 @@ use request::{Command, Request};
 /// `OVS_VPORT_TYPE_NETDEV`.
 const VPORT_NETDEV: u32 = 1;
 
-/// Makes the datapaths. Those that learn are watched by a thread from then on.
+/// Create the datapaths. A thread serves those that learn.
 pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -> Result<Vec<Switch>> {
     let mut switches = Vec::with_capacity(datapaths.len());
     let mut learners = Vec::new();
@@ -58,7 +58,8 @@ pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -
     Ok(switches)
 }
 
-/// The datapath and its ports, numbered from 1 in the order of the plan. Upcalls go to `port_id`; 0: nowhere.
+/// Encode the datapath and its ports, numbered from 1 in the order of the plan. Upcalls go to the
+/// socket `port_id`; with 0 the kernel sends none.
 fn ports(planned: &Datapath, ifindex: u32, port_id: u32, families: Families) -> Batch {
     let mut batch = Batch::default();
     let Datapath { netns, ifname, .. } = planned;
@@ -104,7 +105,7 @@ fn rules(planned: &Datapath, ifindex: u32, families: Families) -> Result<Batch> 
     Ok(batch)
 }
 
-/// What a flow matches, and the mask that says which bits of it count.
+/// Return the key that a flow matches, and the mask of the bits that count.
 fn fields(rule: &FlowRule, in_port: Option<u32>) -> Result<(Fields, Fields)> {
     let (address, mask) = match &rule.destination {
         None => ([0; 6], [0; 6]),

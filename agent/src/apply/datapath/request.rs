@@ -1,5 +1,5 @@
-//! Requests to the families of Open vSwitch. The bindings (0.3.5) leave out the generic header of these, and know no
-//! command that removes a flow.
+//! Requests to the netlink families of Open vSwitch. The bindings (0.3.5) omit the generic netlink
+//! header of these families and lack the command that removes a flow.
 
 use netlink_bindings::ovs_datapath::PushDatapath;
 use netlink_bindings::ovs_flow::PushFlowAttrs;
@@ -7,7 +7,7 @@ use netlink_bindings::ovs_packet::PushPacket;
 use netlink_bindings::ovs_vport::PushVport;
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 
-/// `linux/openvswitch.h`: datapaths, ports and flows number their commands alike.
+/// `linux/openvswitch.h`: datapaths, ports and flows use the same command numbers.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
     New = 1,
@@ -17,17 +17,17 @@ pub enum Command {
 
 /// `OVS_PACKET_CMD_EXECUTE`.
 const EXECUTE: u8 = 3;
-/// What the kernel sends: `OVS_PACKET_CMD_MISS`.
+/// `OVS_PACKET_CMD_MISS`, which the kernel sends.
 pub const MISS: u8 = 1;
 const VERSION: u8 = 1;
-/// Command, version, padding; then comes the datapath's number.
+/// Command, version, padding. The number of the datapath follows.
 pub const GENERIC_HEADER_BYTES: usize = 4;
 const NLM_F_CREATE: u16 = 0x400;
 const NLM_F_DUMP: u16 = 0x300;
 
 type Trace = (Vec<(&'static str, usize)>, Option<&'static str>);
 
-/// A request: the generic header, the datapath that it concerns (0: none yet), and attributes.
+/// A request: the generic netlink header, the number of its datapath (0: none yet), and attributes.
 pub struct Request {
     payload: Vec<u8>,
     flags: u16,
@@ -43,7 +43,7 @@ impl Request {
         Self::with(command as u8, ifindex, flags)
     }
 
-    /// To let a packet through the datapath by given actions.
+    /// A request that executes actions on a packet.
     pub fn execute(ifindex: u32) -> Self {
         Self::with(EXECUTE, ifindex, 0)
     }

@@ -1,4 +1,4 @@
-//! The flows of a datapath as the kernel has them, in the words of `ovs-dpctl dump-flows`.
+//! The flows of a datapath, in the format of `ovs-dpctl dump-flows`.
 
 use netlink_bindings::ovs_flow::{
     ActionAttrs, IterableActionAttrs, IterableFlowAttrs, IterableKeyAttrs, OpGetDump,
@@ -10,7 +10,7 @@ use super::request::{Command, GENERIC_HEADER_BYTES, Request};
 use crate::error::{Attempt, Result};
 use crate::netlink::Socket;
 
-/// A datapath that was made, and the socket through which its flows are read.
+/// A datapath, and the socket through which the agent reads its flows.
 pub struct Switch {
     pub name: &'static str,
     pub(super) socket: Socket,
@@ -19,7 +19,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Asks the kernel for all flows: each as text, and the packets that it has matched. In the order of the texts.
+    /// Return the kernel's flows, sorted: the text of each, and the number of packets that it
+    /// matched.
     pub fn flows(&mut self) -> Result<Vec<(String, i64)>> {
         let mut found = Vec::new();
         let mut request = Request::new(Command::Get, self.ifindex);
@@ -48,7 +49,7 @@ fn describe(flow: &IterableFlowAttrs<'_>) -> (String, i64) {
 
 fn describe_match(key: &IterableKeyAttrs<'_>, mask: &IterableKeyAttrs<'_>) -> String {
     let mut parts = vec![format!("recirc_id({})", hexadecimal(key.get_recirc_id().unwrap_or(0)))];
-    // The upper half is always set in what the kernel tells.
+    // The kernel always reports the upper half as set.
     if mask.get_in_port().is_ok_and(|mask| mask & 0xffff != 0) {
         parts.push(format!("in_port({})", key.get_in_port().unwrap_or(0)));
     }
@@ -94,7 +95,7 @@ fn describe_actions(actions: IterableActionAttrs<'_>) -> String {
     if parts.is_empty() { String::from("drop") } else { parts.join(",") }
 }
 
-/// As ovs-dpctl writes identifiers: 0, 0x1, ..
+/// Format an identifier as ovs-dpctl does: 0, 0x1, ...
 fn hexadecimal(value: u32) -> String {
     if value == 0 { String::from("0") } else { format!("{value:#x}") }
 }

@@ -1,4 +1,5 @@
-//! Traffic control: the qdiscs that make a link's delay, loss, rate and queue, and the redirects that join its ends.
+//! Traffic control: the qdiscs that emulate a link's delay, loss, rate and queue, and the redirects
+//! that connect its two ends.
 
 mod options;
 pub(super) mod traces;
@@ -16,7 +17,7 @@ use crate::plan::{Hook, Qdisc, QdiscOptions, Redirect};
 
 /// `TC_H_ROOT` of `linux/pkt_sched.h`.
 pub const ROOT: u32 = 0xffff_ffff;
-/// `TC_H_CLSACT`, the parent of the clsact qdisc, whose own number is ffff:.
+/// `TC_H_CLSACT`, the parent of the clsact qdisc; the handle of the qdisc is ffff:.
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 /// `TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)`.
@@ -26,12 +27,12 @@ const CLSACT_EGRESS: u32 = 0xffff_fff3;
 /// `TCA_EGRESS_REDIR`, `TC_ACT_STOLEN`.
 const EGRESS_REDIRECT: u32 = 1;
 const ACT_STOLEN: u32 = 4;
-/// Every protocol (`linux/if_ether.h`).
+/// All protocols (`linux/if_ether.h`).
 const ETH_P_ALL: u16 = 3;
-/// Position of the only action in the list; the kernel counts from 1.
+/// Position of the only action in the list. The kernel counts from 1.
 const FIRST_ACTION: u16 = 1;
 
-/// Adds the qdiscs in the order of the plan (parents come first there).
+/// Add the qdiscs in the order of the plan, in which parents come first.
 pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
     for qdisc in qdiscs {
         let what = qdisc.to_string();
@@ -55,7 +56,7 @@ pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
     Ok(())
 }
 
-/// Gives a qdisc that is there already all its options anew.
+/// Replace all options of an existing qdisc.
 pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
     let what = qdisc.to_string().replacen("adding", "changing", 1).replacen(" to ", " of ", 1);
     let header = Tcmsg {
@@ -70,8 +71,8 @@ pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
     Ok(())
 }
 
-/// Joins the two ends of a link: what arrives on one interface leaves through the other, past its qdiscs. What is
-/// about to leave can be sent to an ifb first.
+/// Connect the two ends of a link. A packet that arrives on `source` leaves through `target`, past
+/// its qdiscs. With the egress hook, a packet that is about to leave goes to an ifb first.
 pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Result<()> {
     let mut prepared = BTreeSet::new();
     for redirect in redirects {
@@ -88,7 +89,8 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
             batch.add(&request, format_args!("{what}: adding clsact"));
         }
 
-        // The upper half is the priority (the kernel would choose one), the lower the protocol in network order.
+        // The upper half is the priority (otherwise the kernel chooses one); the lower half is the
+        // protocol in network order.
         let every_protocol = u32::from(ETH_P_ALL.to_be());
         let parent = match hook {
             Hook::Ingress => CLSACT_INGRESS,
@@ -98,7 +100,7 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
         let mut request = tc::Request::new().set_create().set_excl().op_newtfilter_do(&header);
         {
             let mut list = request.encode().nested_options_matchall().array_act();
-            // The bindings would number the action 0, which the kernel skips.
+            // The bindings number the action 0, which the kernel skips.
             let bytes = list.as_vec_mut();
             let entry = push_nested_header(bytes, FIRST_ACTION);
             PushActAttrs::new(&mut *bytes).nested_options_mirred().push_parms(&mirred(target_index));
@@ -109,7 +111,7 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
     Ok(())
 }
 
-/// `struct tc_mirred` of `linux/tc_act/tc_mirred.h`: take the packet and send it out of `ifindex`.
+/// `struct tc_mirred` of `linux/tc_act/tc_mirred.h`: steal the packet and send it out of `ifindex`.
 fn mirred(ifindex: i32) -> [u8; 28] {
     let (index, capabilities, references, bindings) = (0, 0, 0, 0);
     let fields =
@@ -121,7 +123,7 @@ fn mirred(ifindex: i32) -> [u8; 28] {
     bytes
 }
 
-/// `root`, `1:` or `1:1` (hexadecimal, as tc writes them) as a number.
+/// Parse `root`, `1:` or `1:1` (hexadecimal, as in tc).
 fn parse_handle(text: &str) -> Result<u32> {
     if text == "root" {
         return Ok(ROOT);

@@ -1,4 +1,4 @@
-//! The options of each kind of queueing discipline as netlink attributes.
+//! The options of each kind of qdisc as netlink attributes.
 
 use netlink_bindings::builtin::BuiltinBitfield32;
 use netlink_bindings::tc::{
@@ -10,14 +10,14 @@ use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_
 use crate::error::{Error, Result};
 use crate::plan::{Codel, Distribution, FqCodel, Gemodel, Netem, PlaitRed, QdiscOptions, Red, Tbf};
 
-/// `TC_LINKLAYER_ETHERNET`: the rate table of old is not needed.
+/// `TC_LINKLAYER_ETHERNET`: the kernel then needs no legacy rate table.
 const LINKLAYER_ETHERNET: u8 = 1;
-/// netem's own rate in bytes a second, at which the largest frame takes less than a nanosecond; with a rate, netem
-/// lets no packet overtake another.
+/// netem's own rate in bytes per second. The largest frame takes less than 1 ns at this rate. With
+/// a rate, netem lets no packet overtake another.
 const IN_ORDER_RATE: u64 = 1_000_000_000_000_000;
 /// `TC_RED_ECN`.
 const RED_ECN: u32 = 1;
-/// `TCA_OPTIONS`, and the attributes of `sch_plait_red.c` in it.
+/// `TCA_OPTIONS`, and the attributes of `sch_plait_red.c` inside it.
 const OPTIONS: u16 = 2;
 const PLAIT_RED_LIMIT: u16 = 1;
 const PLAIT_RED_WEIGHT_LOG: u16 = 2;
@@ -26,15 +26,16 @@ const PLAIT_RED_ECN: u16 = 4;
 const PLAIT_RED_SEED: u16 = 5;
 const PLAIT_RED_IDLE_NS: u16 = 6;
 
-/// Whether options are those of a new qdisc. In one that is there, a random generator goes on where it is: begun anew
-/// with the seed, it would drop the same packets after every change.
+/// Whether the options belong to a new qdisc. A change leaves the random generator of an existing
+/// qdisc in its state; with the seed again, the qdisc would drop the same packets after every
+/// change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
     Add,
     Change,
 }
 
-/// Appends kind and options of a qdisc.
+/// Append the kind and the options of a qdisc.
 pub fn push_options(
     request: &mut OpNewqdiscDo<'_>,
     options: &QdiscOptions,
@@ -70,7 +71,7 @@ fn push_netem<P: Pusher>(
         limit: netem.limit_packets,
         loss: threshold(netem.loss_ratio),
         duplicate: threshold(netem.duplicate_ratio),
-        // One packet in each gap may be reordered: with a gap of one, each may.
+        // netem may reorder one packet in each gap, so a gap of one lets it reorder any packet.
         gap: u32::from(netem.reorder_ratio.is_some_and(|ratio| ratio > 0.0)),
         ..Default::default()
     };
@@ -123,7 +124,7 @@ fn push_tbf<P: Pusher>(attributes: PushAttrs<P>, tbf: &Tbf) -> Result<()> {
     Ok(())
 }
 
-/// A rate as the kernel takes it, and its exact bytes a second.
+/// Return a rate as the kernel expects it, and its exact value in bytes per second.
 fn kernel_rate(bps: u64) -> Result<(TcRatespec, u64)> {
     if bps == 0 || !bps.is_multiple_of(8) {
         return Err(Error::new(format!(
@@ -137,7 +138,8 @@ fn kernel_rate(bps: u64) -> Result<(TcRatespec, u64)> {
 }
 
 fn push_red<P: Pusher>(attributes: PushAttrs<P>, red: &Red) {
-    // Without a limit the kernel makes no queue of its own: it would replace the planned one, also when changed.
+    // Without a limit the kernel creates a queue of its own, also on a change, and replaces the
+    // planned one.
     let fixed = TcRedQopt {
         limit: 0,
         qth_min: red.min_bytes,
@@ -197,7 +199,7 @@ fn push_fq_codel<P: Pusher>(attributes: PushAttrs<P>, codel: &FqCodel) {
         .push_quantum(codel.quantum_bytes);
 }
 
-/// A share as a threshold for a 32-bit random number, as `tc` computes it.
+/// Convert a share into a threshold for a 32-bit random number, as `tc` does.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and u32::MAX by construction
 fn threshold(ratio: f64) -> u32 {
     (ratio.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32

@@ -1,6 +1,7 @@
-//! Recorded traces: their delivery opportunities are handed to the qdisc `plait_trace`, and started at the trial's zero.
+//! Recorded traces: the agent passes their delivery opportunities to the qdisc `plait_trace` and
+//! starts them at the trial's zero.
 //!
-//! `kernel/queues/plait_trace.h` says what its attributes mean.
+//! `kernel/queues/plait_trace.h` documents the attributes.
 
 use netlink_bindings::tc::{self, OpNewqdiscDo, Tcmsg};
 use netlink_bindings::utils::{Pusher, finalize_nested_header, push_header, push_nested_header};
@@ -12,24 +13,24 @@ use crate::plan::PlaitTrace;
 
 /// `TCA_OPTIONS` of `linux/rtnetlink.h`.
 const OPTIONS: u16 = 2;
-/// Attributes of the qdisc.
+/// Attributes of `plait_trace`.
 const BYTES: u16 = 1;
 const PERIOD: u16 = 2;
 const TIMES: u16 = 3;
 const START: u16 = 4;
-/// Opportunities in one message; an attribute holds less than 64 KiB.
+/// Opportunities per message; an attribute holds less than 64 KiB.
 const PIECE: usize = 8000;
 const US_PER_MS: u32 = 1000;
 
-/// A trace that is complete and not started.
+/// A trace that the kernel has in full and that has not started.
 pub struct Waiting {
-    /// Of its namespace.
+    /// The index of its namespace.
     pub place: usize,
     header: Tcmsg,
     what: String,
 }
 
-/// Adds the qdisc and, in pieces, its list.
+/// Add the qdisc and, in pieces, its list of opportunities.
 pub fn add(
     batch: &mut Batch,
     what: &str,
@@ -55,7 +56,7 @@ pub fn add(
 }
 
 impl Waiting {
-    /// Adds to `batch` that the trace begins at `zero_ns` of `CLOCK_MONOTONIC`.
+    /// Add the request that starts the trace at `zero_ns` of `CLOCK_MONOTONIC`.
     pub fn start(&self, batch: &mut Batch, zero_ns: i64) {
         let mut request = tc::Request::new().op_newqdisc_do(&self.header);
         push(&mut request, &[(START, &zero_ns.to_ne_bytes())]);
@@ -78,7 +79,7 @@ fn push(request: &mut OpNewqdiscDo<'_>, attributes: &[(u16, &[u8])]) {
     finalize_nested_header(bytes, options);
 }
 
-/// The times of the opportunities in us.
+/// Read the times of the opportunities, in us.
 fn read(trace: &PlaitTrace) -> Result<Vec<u32>> {
     let name = &trace.file.name;
     let text =

@@ -1,4 +1,4 @@
-//! Connections as they are found: each seen from one node or from two, and what is known of it at the end.
+//! The connections of programs. One or two nodes show each; at the end each becomes a row.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::tables::{Flow, ProgramFlow};
 
 const US_PER_MS: i64 = 1000;
 
-/// By what a node tells connections apart.
+/// How a node identifies a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// The two ends of a TCP connection.
@@ -17,20 +17,20 @@ pub enum Key {
     Mptcp(u32),
 }
 
-/// One side of a connection, as its node shows it for the first time.
+/// One side of a connection, as its node lists it.
 #[derive(Clone, Copy)]
 pub struct Sight {
     pub node: &'static str,
     pub key: Key,
     pub remote_token: Option<u32>,
     pub ends: Ends,
-    /// Somebody listens on its local port.
+    /// Whether a socket listens on the local port.
     pub listened: bool,
-    /// The socket is one of MPTCP.
+    /// Whether this is an MPTCP socket.
     pub mptcp: bool,
 }
 
-/// One side of a connection.
+/// One side of a connection and its samples.
 pub struct View {
     /// The number of the connection in the tables.
     pub flow: i64,
@@ -40,9 +40,9 @@ pub struct View {
     remote_token: Option<u32>,
     ends: Ends,
     mptcp: bool,
-    /// The ends of its subflows; their places are their numbers.
+    /// The ends of its subflows; the index of a subflow is its number.
     subflows: Vec<Ends>,
-    /// When the connection was there, if the kernel has told.
+    /// When the connection began, if the kernel reported it.
     pub begun_us: Option<i64>,
     pub fallback: Option<bool>,
     pub sent_bytes: Option<i64>,
@@ -55,7 +55,7 @@ pub struct View {
 }
 
 impl View {
-    /// The number of a subflow, by its ends. One that was not seen before is new.
+    /// Return the number of a subflow by its ends; add an unknown one.
     pub fn number(&mut self, ends: Ends) -> usize {
         self.subflows.iter().position(|known| *known == ends).unwrap_or_else(|| {
             self.subflows.push(ends);
@@ -63,7 +63,7 @@ impl View {
         })
     }
 
-    /// A sample: what it has received, and how many ms ago the last of that came.
+    /// Add a sample: the received bytes, and how many ms ago the last of them arrived.
     pub fn count(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
         if let Some(bytes) = received {
             self.first.get_or_insert((t_us, bytes));
@@ -71,7 +71,7 @@ impl View {
         self.end(t_us, received, last_data_ms);
     }
 
-    /// As `count`, when it has closed: that is no sample.
+    /// Update the received bytes at the end of the connection, which is no sample.
     pub fn end(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
         if received > self.received_bytes {
             self.received_bytes = received;
@@ -79,7 +79,7 @@ impl View {
         }
     }
 
-    /// Notes whose it is, while that can be told.
+    /// Record the program that owns the connection, while this is possible.
     pub fn own(&mut self, owner: impl FnOnce() -> Option<&'static str>, seen: &Seen) {
         if self.program.is_none() {
             self.program = owner();
@@ -89,17 +89,18 @@ impl View {
         }
     }
 
-    /// When it had received what: (start, bytes before that, end, bytes since). None: it was not there for two moments.
+    /// Return (start, bytes before the start, end, bytes after it). None: there are not two points
+    /// in time.
     fn window(&self) -> Option<(i64, i64, i64)> {
         let (start_us, before) = self.begun_us.map(|us| (us, 0)).or(self.first)?;
         Some((start_us, self.last_data_us?.max(start_us), self.received_bytes? - before))
     }
 }
 
-/// A connection, by its two sides as far as they have been seen: client and server.
+/// A connection with the sides seen so far: client and server.
 type Found = [Option<View>; 2];
 
-/// All connections, in the order in which they were first seen.
+/// All connections, in order of appearance.
 pub struct Connections {
     first: usize,
     found: Vec<Found>,
@@ -107,17 +108,17 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// None yet; the first will have the number `first`.
+    /// Create an empty list; the first connection will have the number `first`.
     pub fn new(first: usize) -> Self {
         Self { first, found: Vec::new(), places: BTreeMap::new() }
     }
 
-    /// Whether a node has shown it before.
+    /// Whether a node has listed this connection before.
     pub fn has(&self, node: &'static str, key: Key) -> bool {
         self.places.contains_key(&(node, key))
     }
 
-    /// What is known of this side of a connection; of a new one, if it was not seen before.
+    /// Return this side of a connection; create it at its first appearance.
     pub fn view(&mut self, sight: Sight) -> &mut View {
         let known = self.places.get(&(sight.node, sight.key)).copied();
         let (index, side) = known.unwrap_or_else(|| self.place(&sight));
@@ -145,7 +146,7 @@ impl Connections {
         view
     }
 
-    /// Where a new side belongs: opposite to one that another node shows, or to a connection of its own.
+    /// Assign a new side: to a connection that another node shows, or to a new connection.
     fn place(&mut self, sight: &Sight) -> (usize, usize) {
         for exactly in [true, false] {
             for (index, found) in self.found.iter().enumerate().rev() {
@@ -163,7 +164,7 @@ impl Connections {
         (self.found.len() - 1, usize::from(sight.listened))
     }
 
-    /// The flow that has this token in this node.
+    /// Return the flow with this token in this node.
     pub fn flow_of(&self, node: &str, token: u32) -> Option<i64> {
         let of = |((at, key), (index, _)): (&(&str, Key), &(usize, usize))| {
             (*at == node && *key == Key::Mptcp(token)).then_some(*index)
@@ -171,7 +172,7 @@ impl Connections {
         self.places.iter().find_map(of).and_then(|index| i64::try_from(self.first + index).ok())
     }
 
-    /// A row of both tables for each.
+    /// Return a row of both tables for each connection.
     pub fn rows(&self) -> Vec<(Flow, ProgramFlow)> {
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         let row = |(index, found): (usize, &Found)| {
@@ -188,13 +189,14 @@ impl Connections {
     }
 }
 
-/// Whether a side that was seen, and one that is new, are the two of one connection. Behind a translating router the
-/// client's own address is not the one that the server sees; its port mostly is.
+/// Whether a known side and a new one belong to one connection. Behind a NAT, the client's own
+/// address differs from the one that the server sees; the port is mostly the same.
 fn is_other_side(view: &View, side: usize, sight: &Sight, exactly: bool) -> bool {
     if view.node == sight.node {
         return false;
     }
-    // A subflow that joins tells the token at the other end; before there is one, addresses have to do.
+    // A joining subflow carries the token of the other end. Without one, only addresses can match
+    // the sides.
     if let (Key::Mptcp(there), Key::Mptcp(here)) = (view.key, sight.key)
         && (view.remote_token == Some(here) || sight.remote_token == Some(there))
     {

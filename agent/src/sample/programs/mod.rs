@@ -1,5 +1,5 @@
-//! Connections that programs make: sockets that plait did not open, as `sock_diag` shows them in every node where
-//! programs run. They become flows of the tables like any other, numbered after those of the plan.
+//! Connections of programs: sockets that plait did not open, as `sock_diag` shows them in every
+//! node with programs. They become flows in the tables, numbered after those of the plan.
 
 mod found;
 
@@ -28,7 +28,7 @@ const RECEIVE_BUFFER: usize = 1;
 const SEND_BUFFER: usize = 3;
 const SEND_MEMORY: usize = 5;
 
-/// The tables of programs, and what is needed to fill them.
+/// The tables of programs, and the state to fill them.
 pub struct ProgramTables {
     pub programs: Table<Program>,
     pub figures: Table<ProgramFigure>,
@@ -38,22 +38,22 @@ pub struct ProgramTables {
     connections: Connections,
 }
 
-/// A node in which programs run.
+/// A node with programs.
 struct Node {
     name: &'static str,
-    /// Its own addresses: what connects to them from here crosses no link.
+    /// The node's own addresses. Connections from here to them cross no link.
     own: BTreeSet<IpAddr>,
     socket: Socket,
-    /// The ports on which somebody listens, or did.
+    /// The ports on which a socket listens or listened.
     listening: BTreeSet<u16>,
     /// When connections began, by token.
     begun: BTreeMap<u32, i64>,
-    /// The connection that a subflow belongs to.
+    /// The token of a subflow's connection.
     tokens: BTreeMap<Ends, u32>,
 }
 
 impl Node {
-    /// A connection with these ends as this node shows it: by its token where it is one of MPTCP.
+    /// Describe a connection with these ends: by its token if it uses MPTCP.
     fn sight(&self, ends: Ends, token: Option<u32>) -> Sight {
         Sight {
             node: self.name,
@@ -67,7 +67,7 @@ impl Node {
 }
 
 impl ProgramTables {
-    /// Creates the tables. None: the plan has no programs.
+    /// Create the tables. None: the plan has no programs.
     pub fn create(folder: &Path, plan: &'static Plan) -> Result<Option<Self>> {
         if plan.programs.is_empty() {
             return Ok(None);
@@ -82,7 +82,7 @@ impl ProgramTables {
         }))
     }
 
-    /// Opens a socket in each node in which programs run.
+    /// Open a socket in each node with programs.
     pub fn attach(&mut self, plan: &'static Plan, network: &Applied) -> Result<()> {
         let names: BTreeSet<_> = plan.programs.iter().map(|program| program.netns.as_str()).collect();
         for name in names {
@@ -99,7 +99,7 @@ impl ProgramTables {
         enter(&network.home)
     }
 
-    /// Samples every connection of programs.
+    /// Sample all connections of programs.
     pub fn sample(
         &mut self,
         t_us: i64,
@@ -162,7 +162,7 @@ impl ProgramTables {
         Ok(())
     }
 
-    /// TCP connections, and the subflows of MPTCP's.
+    /// Sample TCP connections, and the subflows of MPTCP connections.
     fn sample_tcp(
         &mut self,
         place: usize,
@@ -171,7 +171,7 @@ impl ProgramTables {
         samples: &mut Sampler,
         programs: &Programs,
     ) -> Result<()> {
-        // The initial subflow is number 0, whatever the order in which the kernel shows them.
+        // The initial subflow gets number 0, in whatever order the kernel lists them.
         tcp.sort_by_key(|one| (one.ulp.is_some_and(Ulp::has_joined), one.ends));
         for one in tcp {
             let Some(ends) = self.foreign(place, &one) else { continue };
@@ -191,7 +191,8 @@ impl ProgramTables {
             let mut row = with_ends(info.subflow(), number, ends.0, ends.1);
             let (flow, side) = (view.flow, view.side);
             if token.is_none() {
-                // With a token it is a subflow of an MPTCP connection that is closed and no longer shown.
+                // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
+                // longer lists.
                 view.fallback = one.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
                 view.count(t_us, info.received_bytes(), info.last_data_ms());
                 view.own(|| programs.owner(name, one.inode), &one);
@@ -207,7 +208,7 @@ impl ProgramTables {
         Ok(())
     }
 
-    /// The ends of a socket that joins two nodes and is none of the plan's flows.
+    /// Return the two ends of a socket that connects two nodes and belongs to no flow of the plan.
     fn foreign(&self, place: usize, one: &Seen) -> Option<Ends> {
         let (local, remote) = one.ends.filter(|_| one.state != LISTEN)?;
         let Node { name, own, .. } = &self.nodes[place];
@@ -219,7 +220,7 @@ impl ProgramTables {
         (!inside && !planned).then_some((local, remote))
     }
 
-    /// Adds the last row of a subflow, or of a TCP connection, that has closed.
+    /// Add the last row of a closed subflow or TCP connection.
     pub fn add_closed(&mut self, closed: &Closed, begun: Vec<Begun>, samples: &mut Sampler) -> Result<()> {
         self.note_begun(begun);
         let Some(place) = self.nodes.iter().position(|node| node.name == closed.node) else { return Ok(()) };
@@ -246,12 +247,12 @@ impl ProgramTables {
         samples.push_subflow(with_ends(row, number, ends.0, ends.1), closed.t_us, flow, side)
     }
 
-    /// The flow of the connection that has this token in this node.
+    /// Return the flow of the connection with this token in this node.
     pub fn flow_of(&self, node: &str, token: u32) -> Option<i64> {
         self.connections.flow_of(node, token)
     }
 
-    /// Adds a row for each connection to both tables of flows.
+    /// Add a row for each connection to both tables of flows.
     pub fn write_flows(&mut self, flows: &mut Table<tables::Flow>) -> Result<()> {
         for (flow, about) in self.connections.rows() {
             flows.push(flow)?;
@@ -260,14 +261,14 @@ impl ProgramTables {
         Ok(())
     }
 
-    /// Writes the rows that wait.
+    /// Write the pending rows.
     pub fn flush(&mut self) -> Result<()> {
         self.programs.flush()?;
         self.figures.flush()?;
         self.flows.flush()
     }
 
-    /// Completes the tables.
+    /// Complete the tables.
     pub fn finish(self) -> Result<()> {
         self.programs.finish()?;
         self.figures.finish()?;

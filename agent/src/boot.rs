@@ -20,20 +20,21 @@ const DESCRIPTORS: u64 = 1 << 20;
 /// Prepare the guest: mounts, limits, and exact timers.
 pub fn prepare() -> Result<()> {
     if rustix::process::getpid() != rustix::process::Pid::INIT {
-        return Err(Error::new("plait-agent runs as PID 1 of a guest; `plait run` boots one"));
+        return Err(Error::new("plait-agent must run as PID 1 of a guest; `plait run` boots one"));
     }
     sys::share_one_heap();
     mount_at("proc", "proc", "/proc", c"")?;
     mount_at("sysfs", "sysfs", "/sys", c"")?;
     mount_at("tmpfs", "tmpfs", "/run", c"mode=0755")?;
     mount_at("tmpfs", "tmpfs", "/tmp", c"mode=1777")?;
-    rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {NETNS}"))?;
+    rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {NETNS}"))?;
     // Otherwise the kernel adds a tunnel device of each kind to every new namespace.
     let tunnels = "/proc/sys/net/core/fb_tunnels_only_for_init_net";
     std::fs::write(tunnels, "2").attempt(|| format!("writing {tunnels}"))?;
     // A namespace takes four descriptors, and a network may have thousands.
     let descriptors = Rlimit { current: Some(DESCRIPTORS), maximum: Some(DESCRIPTORS) };
-    setrlimit(Resource::Nofile, descriptors).attempt(|| format!("allowing {DESCRIPTORS} open files"))?;
+    setrlimit(Resource::Nofile, descriptors)
+        .attempt(|| format!("setting the limit on open files to {DESCRIPTORS}"))?;
     // By default, sleeps of ordinary threads may end 50 us late, which saves power on real
     // machines.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))

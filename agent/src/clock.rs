@@ -28,7 +28,7 @@ pub fn monotonic_ns() -> i64 {
 pub fn leave_first_second() -> Result<()> {
     let parameters = std::fs::read_to_string("/proc/cmdline").attempt(|| "reading /proc/cmdline")?;
     if parameters.contains("time-travel=") {
-        let left = u64::try_from(NS_PER_S - monotonic_ns()).unwrap_or(0); // negative: it is over
+        let left = u64::try_from(NS_PER_S - monotonic_ns()).unwrap_or(0); // negative after the first second
         std::thread::sleep(Duration::from_nanos(left));
     }
     Ok(())

@@ -34,27 +34,27 @@ impl std::error::Error for Error {}
 /// Adds the attempt to an error that a caller passes up.
 pub trait Attempt<T> {
     /// Convert a failure into an [`Error`] that begins with the attempted operation.
-    fn attempt<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T>;
+    fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T>;
 }
 
 impl<T> Attempt<T> for std::result::Result<T, Errno> {
-    fn attempt<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T> {
-        self.map_err(|errno| Error::because(what(), describe(errno)))
+    fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T> {
+        self.map_err(|errno| Error::because(context(), describe(errno)))
     }
 }
 
 impl<T> Attempt<T> for std::io::Result<T> {
-    fn attempt<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T> {
+    fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T> {
         self.map_err(|error| match Errno::from_io_error(&error) {
-            Some(errno) => Error::because(what(), describe(errno)),
-            None => Error::because(what(), error),
+            Some(errno) => Error::because(context(), describe(errno)),
+            None => Error::because(context(), error),
         })
     }
 }
 
 impl<T> Attempt<T> for Result<T> {
-    fn attempt<D: fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T> {
-        self.map_err(|error| Error::because(what(), error))
+    fn attempt<D: fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T> {
+        self.map_err(|error| Error::because(context(), error))
     }
 }
 

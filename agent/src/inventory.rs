@@ -63,24 +63,24 @@ pub fn answer() -> Result<()> {
         serde_json::from_slice(&json).map_err(|error| Error::because(format!("reading {REQUEST}"), error))?;
     let home = namespace::current()?;
     let shared = sysctls()?;
-    sys::unshare_network().attempt(|| "making a namespace")?;
-    let own = sysctls()?;
+    sys::unshare_network().attempt(|| "creating a namespace")?;
+    let private = sysctls()?;
     let words = |path: &str| {
-        let value = own.get(path).and_then(|sysctl| sysctl.value.as_deref());
+        let value = private.get(path).and_then(|sysctl| sysctl.value.as_deref());
         value.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     };
     let inventory = Inventory {
         congestion_controls: words("net/ipv4/tcp_available_congestion_control"),
         schedulers: words("net/mptcp/available_schedulers"),
-        shared_sysctls: shared.into_iter().filter(|(path, _)| !own.contains_key(path)).collect(),
+        shared_sysctls: shared.into_iter().filter(|(path, _)| !private.contains_key(path)).collect(),
         refused: request.settings.iter().filter_map(refusal).collect(),
-        sysctls: own,
+        sysctls: private,
     };
     enter(&home)?;
-    let what = || format!("writing {ANSWER}");
-    let json = serde_json::to_vec(&inventory).map_err(std::io::Error::from).attempt(what)?;
-    std::fs::write(format!("{JOB}/{ANSWER}.new"), json).attempt(what)?;
-    std::fs::rename(format!("{JOB}/{ANSWER}.new"), format!("{JOB}/{ANSWER}")).attempt(what)
+    let context = || format!("writing {ANSWER}");
+    let json = serde_json::to_vec(&inventory).map_err(std::io::Error::from).attempt(context)?;
+    std::fs::write(format!("{JOB}/{ANSWER}.new"), json).attempt(context)?;
+    std::fs::rename(format!("{JOB}/{ANSWER}.new"), format!("{JOB}/{ANSWER}")).attempt(context)
 }
 
 fn refusal((path, value): &(String, String)) -> Option<Refusal> {
@@ -90,22 +90,22 @@ fn refusal((path, value): &(String, String)) -> Option<Refusal> {
 
 /// Return all sysctls below [`PART`] that the calling thread's namespace has.
 fn sysctls() -> Result<BTreeMap<String, Sysctl>> {
-    let mut found = BTreeMap::new();
-    collect(&Path::new(ROOT).join(PART), PART, &mut found)?;
-    Ok(found)
+    let mut listed = BTreeMap::new();
+    collect(&Path::new(ROOT).join(PART), PART, &mut listed)?;
+    Ok(listed)
 }
 
-fn collect(folder: &Path, name: &str, found: &mut BTreeMap<String, Sysctl>) -> Result<()> {
-    let what = || format!("listing {}", folder.display());
-    for entry in std::fs::read_dir(folder).attempt(what)? {
-        let entry = entry.attempt(what)?;
+fn collect(folder: &Path, name: &str, listed: &mut BTreeMap<String, Sysctl>) -> Result<()> {
+    let context = || format!("listing {}", folder.display());
+    for entry in std::fs::read_dir(folder).attempt(context)? {
+        let entry = entry.attempt(context)?;
         let path = format!("{name}/{}", entry.file_name().to_string_lossy());
-        let metadata = entry.metadata().attempt(what)?;
+        let metadata = entry.metadata().attempt(context)?;
         if metadata.is_dir() {
-            collect(&entry.path(), &path, found)?;
+            collect(&entry.path(), &path, listed)?;
         } else {
             let value = std::fs::read_to_string(entry.path()).ok().map(|text| text.trim_end().to_owned());
-            found.insert(path, Sysctl { value, writable: metadata.permissions().mode() & 0o200 != 0 });
+            listed.insert(path, Sysctl { value, writable: metadata.permissions().mode() & 0o200 != 0 });
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ pub const JOB: &str = "/job";
 /// Return the path at which the engine has put an input file.
 pub fn input_path(file: &plan::File) -> Result<PathBuf> {
     if file.name.is_empty() || file.name.contains('/') || matches!(file.name.as_str(), "." | "..") {
-        return Err(Error::new(format!("{:?} cannot be the name of an input file", file.name)));
+        return Err(Error::new(format!("{:?} is not a valid name of an input file", file.name)));
     }
     Ok(PathBuf::from(JOB).join("input").join(&file.name))
 }

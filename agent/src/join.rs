@@ -55,8 +55,8 @@ impl Joiner {
         t_us: i64,
         traffic: &Traffic,
     ) {
-        let known = (self.flows.get(&(node, server)), self.sockets.get_mut(node), u32::try_from(token));
-        let (Some(flow), Some(socket), Ok(number)) = known else { return };
+        let lookup = (self.flows.get(&(node, server)), self.sockets.get_mut(node), u32::try_from(token));
+        let (Some(flow), Some(socket), Ok(number)) = lookup else { return };
         for join in &flow.joins {
             for _ in 0..join.count {
                 let request = create(join, number, server.port());

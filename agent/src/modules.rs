@@ -14,12 +14,12 @@ const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_c
 
 /// The names of what modules added to the kernel.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
-pub struct Brought {
+pub struct ModuleOffers {
     schedulers: BTreeSet<String>,
     congestion_controls: BTreeSet<String>,
 }
 
-impl Brought {
+impl ModuleOffers {
     fn available() -> Result<Self> {
         Ok(Self { schedulers: words(SCHEDULERS)?, congestion_controls: words(CONGESTION_CONTROLS)? })
     }
@@ -34,22 +34,19 @@ impl Brought {
 }
 
 /// Load the modules, and return what they added to the kernel's offers.
-pub fn load(modules: &[Module]) -> Result<Brought> {
+pub fn load(modules: &[Module]) -> Result<ModuleOffers> {
     if modules.is_empty() {
-        return Ok(Brought::default());
+        return Ok(ModuleOffers::default());
     }
-    let before = Brought::available()?;
+    let before = ModuleOffers::available()?;
     for module in modules {
         let path = format!("{JOB}/modules/{}.ko", module.name);
         let file = File::open(&path).attempt(|| format!("opening {path}"))?;
         rustix::system::finit_module(file, c"", 0).attempt(|| {
-            format!(
-                "loading the module {} (EEXIST: it takes a name that the kernel has already)",
-                module.name
-            )
+            format!("loading the module {} (EEXIST: the kernel already uses its name)", module.name)
         })?;
     }
-    Ok(Brought::available()?.without(&before))
+    Ok(ModuleOffers::available()?.without(&before))
 }
 
 fn words(path: &str) -> Result<BTreeSet<String>> {
@@ -66,11 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_was_not_brought() {
-        let before = Brought { schedulers: set(&["default"]), congestion_controls: set(&["reno", "cubic"]) };
-        let after =
-            Brought { schedulers: set(&["default", "mine"]), congestion_controls: set(&["cubic", "reno"]) };
+    fn modules_add_only_what_the_kernel_lacked() {
+        let before =
+            ModuleOffers { schedulers: set(&["default"]), congestion_controls: set(&["reno", "cubic"]) };
+        let after = ModuleOffers {
+            schedulers: set(&["default", "mine"]),
+            congestion_controls: set(&["cubic", "reno"]),
+        };
         let brought = after.without(&before);
-        assert_eq!(brought, Brought { schedulers: set(&["mine"]), congestion_controls: set(&[]) });
+        assert_eq!(brought, ModuleOffers { schedulers: set(&["mine"]), congestion_controls: set(&[]) });
     }
 }

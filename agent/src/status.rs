@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::job::JOB;
-use crate::modules::Brought;
+use crate::modules::ModuleOffers;
 
 const US_PER_S: i64 = 1_000_000;
 /// The name of status.json until it is complete, and the space reserved for it.
@@ -20,7 +20,7 @@ const RESERVED_BYTES: usize = 2048;
 
 static PHASE: Mutex<&'static str> = Mutex::new("boot");
 static BOOT_US: AtomicI64 = AtomicI64::new(0);
-static BROUGHT: Mutex<Option<Brought>> = Mutex::new(None);
+static BROUGHT: Mutex<Option<ModuleOffers>> = Mutex::new(None);
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 #[derive(Serialize)]
@@ -30,7 +30,7 @@ struct Status<'a> {
     error: Option<&'a str>,
     virtual_us: i64,
     boot_us: i64,
-    brought: Brought,
+    brought: ModuleOffers,
 }
 
 /// Return the agent's phase: boot, plan, modules, network, traffic, run, write, done.
@@ -49,7 +49,7 @@ pub fn booted(zero_ns: i64) {
 }
 
 /// Record what the plan's modules added.
-pub fn brought(names: Brought) {
+pub fn brought(names: ModuleOffers) {
     *BROUGHT.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
 }
 
@@ -78,19 +78,20 @@ pub fn write(error: Option<&str>) {
 /// Reserve space for status.json, so that the agent can still report a full disk.
 pub fn reserve() -> Result<()> {
     std::fs::write(format!("{JOB}/{UNFINISHED}"), [b' '; RESERVED_BYTES])
-        .attempt(|| "making room for status.json")
+        .attempt(|| "reserving space for status.json")
 }
 
 fn save(status: &Status<'_>) -> Result<()> {
-    let what = || "writing status.json";
-    let mut json = serde_json::to_vec(status).map_err(std::io::Error::from).attempt(what)?;
+    let context = || "writing status.json";
+    let mut json = serde_json::to_vec(status).map_err(std::io::Error::from).attempt(context)?;
     // Pad to the reserved length: truncation would free the space before the agent uses it.
     json.resize(json.len().max(RESERVED_BYTES - 1), b' ');
     json.push(b'\n');
     let path = format!("{JOB}/{UNFINISHED}");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).attempt(what)?;
-    file.write_all(&json).attempt(what)?;
-    std::fs::rename(path, format!("{JOB}/status.json")).attempt(what)
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(false).open(&path).attempt(context)?;
+    file.write_all(&json).attempt(context)?;
+    std::fs::rename(path, format!("{JOB}/status.json")).attempt(context)
 }
 
 /// Write to the guest's console, which the host keeps as a log.
@@ -114,7 +115,7 @@ impl Progress {
     }
 
     /// Add a line if a new virtual second has begun.
-    pub fn tell(&mut self, t_us: i64) -> Result<()> {
+    pub fn report(&mut self, t_us: i64) -> Result<()> {
         if t_us < self.next_us {
             return Ok(());
         }

@@ -23,17 +23,17 @@ impl Failure {
 /// Adds the attempted step to an error of the kernel.
 pub trait Attempt<T> {
     /// Convert the error into a [`Failure`].
-    fn attempt<D: std::fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T, Failure>;
+    fn attempt<D: std::fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Failure>;
 }
 
 impl<T> Attempt<T> for Result<T, Errno> {
-    fn attempt<D: std::fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T, Failure> {
-        self.map_err(|errno| Failure::new(what(), std::io::Error::from(errno)))
+    fn attempt<D: std::fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Failure> {
+        self.map_err(|errno| Failure::new(context(), std::io::Error::from(errno)))
     }
 }
 
 impl<T> Attempt<T> for std::io::Result<T> {
-    fn attempt<D: std::fmt::Display>(self, what: impl FnOnce() -> D) -> Result<T, Failure> {
-        self.map_err(|error| Failure::new(what(), error))
+    fn attempt<D: std::fmt::Display>(self, context: impl FnOnce() -> D) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(context(), error))
     }
 }

@@ -149,9 +149,9 @@ const TIOCLINUX: u64 = 0x541c;
 
 /// Install the filter on this process and all its descendants.
 pub fn install() -> Result<(), Failure> {
-    let what = "filtering system calls";
-    let program = compile().map_err(|error| Failure::new(what, error))?;
-    seccompiler::apply_filter(&program).map_err(|error| Failure::new(what, error))
+    let context = "filtering system calls";
+    let program = compile().map_err(|error| Failure::new(context, error))?;
+    seccompiler::apply_filter(&program).map_err(|error| Failure::new(context, error))
 }
 
 fn compile() -> Result<BpfProgram, seccompiler::BackendError> {

@@ -20,7 +20,7 @@ impl<'a> Layers<'a> {
     }
 
     /// Whether to build `layer`.
-    pub fn wants(&self, layer: Layer) -> bool {
+    pub fn includes(&self, layer: Layer) -> bool {
         !self.spec.without.contains(&layer)
     }
 
@@ -31,7 +31,7 @@ impl<'a> Layers<'a> {
         layer: Layer,
         build: impl FnOnce() -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
-        if !self.wants(layer) {
+        if !self.includes(layer) {
             return Ok(false);
         }
         match build() {

@@ -37,7 +37,9 @@ use spec::Spec;
 
 fn main() -> ExitCode {
     let Some(spec) = std::env::args().nth(1).and_then(|text| serde_json::from_str::<Spec>(&text).ok()) else {
-        eprintln!("plait-contain: plait starts this program; it takes one argument, a specification as JSON");
+        eprintln!(
+            "plait-contain: this program expects one argument, a specification as JSON; only plait should start it"
+        );
         return ExitCode::from(2);
     };
     match run(&spec) {

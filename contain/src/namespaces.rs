@@ -20,7 +20,7 @@ pub fn enter(layers: &mut Layers<'_>) -> Result<(), Failure> {
         (Layer::UtsNamespace, UnshareFlags::NEWUTS, "UTS"),
         (Layer::CgroupNamespace, UnshareFlags::NEWCGROUP, "cgroup"),
     ] {
-        layers.add(layer, || sys::unshare(flag).attempt(|| format!("making a {name} namespace")))?;
+        layers.add(layer, || sys::unshare(flag).attempt(|| format!("creating a {name} namespace")))?;
     }
     Ok(())
 }
@@ -28,17 +28,20 @@ pub fn enter(layers: &mut Layers<'_>) -> Result<(), Failure> {
 /// Create a user namespace that maps every ID to itself: all IDs for root, otherwise only the
 /// user's own.
 fn enter_user_namespace() -> Result<(), Failure> {
-    let what = || "making a user namespace";
+    let context = || "creating a user namespace";
     let maps = IdMaps::of_this_user()?;
-    let Some(writer) =
-        maps.privileged.then(|| sys::fork_map_writer(&maps.user, &maps.group)).transpose().attempt(what)?
+    let Some(writer) = maps
+        .privileged
+        .then(|| sys::fork_map_writer(&maps.user, &maps.group))
+        .transpose()
+        .attempt(context)?
     else {
-        sys::unshare(UnshareFlags::NEWUSER).attempt(what)?;
-        fs::write("/proc/self/setgroups", "deny").attempt(what)?;
-        fs::write("/proc/self/uid_map", &maps.user).attempt(what)?;
-        return fs::write("/proc/self/gid_map", &maps.group).attempt(what);
+        sys::unshare(UnshareFlags::NEWUSER).attempt(context)?;
+        fs::write("/proc/self/setgroups", "deny").attempt(context)?;
+        fs::write("/proc/self/uid_map", &maps.user).attempt(context)?;
+        return fs::write("/proc/self/gid_map", &maps.group).attempt(context);
     };
-    let unshared = sys::unshare(UnshareFlags::NEWUSER).attempt(what);
+    let unshared = sys::unshare(UnshareFlags::NEWUSER).attempt(context);
     writer.finish(unshared.is_ok()).attempt(|| "mapping the users of the user namespace")?;
     unshared
 }

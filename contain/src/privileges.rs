@@ -76,7 +76,7 @@ fn drop_capabilities() -> Result<(), Failure> {
 /// Restrict the files that the process can access. Mounts already protect most of them; Landlock
 /// adds FIFOs.
 fn restrict_files(spec: &Spec) -> Result<(), Failure> {
-    let what = "restricting access to files";
+    let context = "restricting access to files";
     let all = AccessFs::from_all(LANDLOCK);
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let change = all & !AccessFs::Execute;
@@ -101,8 +101,8 @@ fn restrict_files(spec: &Spec) -> Result<(), Failure> {
         Ok(ruleset.restrict_self()?.ruleset)
     };
     match enforce() {
-        Ok(RulesetStatus::NotEnforced) => Err(Failure::new(what, "this kernel has no Landlock")),
+        Ok(RulesetStatus::NotEnforced) => Err(Failure::new(context, "this kernel has no Landlock")),
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(what, error)),
+        Err(error) => Err(Failure::new(context, error)),
     }
 }

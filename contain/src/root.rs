@@ -6,7 +6,7 @@
 //! /proc/self/cwd    -> /job         (the kernel's command line names it, the same on every machine)
 //! /proc/self/exe    -> /plait/linux (kernels since 7.0 execute themselves once more)
 //! /proc/cpuinfo     the host's first processor
-//! /dev/null         where the kernel's consoles that nobody reads write to
+//! /dev/null         the output of the kernel's unused consoles
 //! /plait/linux      the kernel, the one file that can be executed
 //! /plait/host       the host's files without /proc, /sys, /run, /dev and every file system of its kernel
 //! ```
@@ -100,13 +100,13 @@ fn build(spec: &Spec) -> Result<(), Failure> {
     attach(&root, &spec.job)?;
     rustix::process::chdir(&*spec.job).attempt(|| "entering the new root")?;
     for folder in ["job", "proc", "proc/self", "dev", "plait", HOST] {
-        fs::create_dir(folder).attempt(|| format!("making /{folder}"))?;
+        fs::create_dir(folder).attempt(|| format!("creating /{folder}"))?;
     }
-    symlink("/job", "proc/self/cwd").attempt(|| "making /proc/self/cwd")?;
-    symlink(KERNEL, "proc/self/exe").attempt(|| "making /proc/self/exe")?;
-    fs::write("proc/cpuinfo", cpuinfo).attempt(|| "making /proc/cpuinfo")?;
+    symlink("/job", "proc/self/cwd").attempt(|| "creating /proc/self/cwd")?;
+    symlink(KERNEL, "proc/self/exe").attempt(|| "creating /proc/self/exe")?;
+    fs::write("proc/cpuinfo", cpuinfo).attempt(|| "writing /proc/cpuinfo")?;
     for (file, tree) in [("plait/linux", &kernel), ("dev/null", &null)] {
-        fs::write(file, "").attempt(|| format!("making the mount point of /{file}"))?;
+        fs::write(file, "").attempt(|| format!("creating the mount point of /{file}"))?;
         attach(tree, file)?;
     }
     attach(&job, "job")?;
@@ -118,7 +118,7 @@ fn build(spec: &Spec) -> Result<(), Failure> {
     }
     sys::set_mount_attributes(root.as_fd(), READ_ONLY, false).attempt(|| "making the new root read-only")?;
     rustix::process::pivot_root(".", ".").attempt(|| "changing the root")?;
-    rustix::mount::unmount(".", UnmountFlags::DETACH).attempt(|| "letting go of the host's root")?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).attempt(|| "unmounting the host's root")?;
     rustix::process::chdir("/job").attempt(|| "entering /job")
 }
 
@@ -145,8 +145,8 @@ fn host_files(writable: &[String]) -> Result<Vec<(OwnedFd, String)>, Failure> {
     }
     for place in &covered {
         let cover = match fs::symlink_metadata(place) {
-            Ok(found) if found.is_dir() => memory("4k")?,
-            Ok(found) if found.is_file() => subtree("/dev/null", false, READ_ONLY)?, // opening it fails: no devices
+            Ok(metadata) if metadata.is_dir() => memory("4k")?,
+            Ok(metadata) if metadata.is_file() => subtree("/dev/null", false, READ_ONLY)?, // an open fails: the mount forbids devices
             _ => continue,
         };
         sys::set_mount_attributes(cover.as_fd(), READ_ONLY, false).attempt(|| format!("covering {place}"))?;
@@ -181,12 +181,12 @@ fn subtree(path: &str, recursive: bool, attributes: MountAttrFlags) -> Result<Ow
 
 /// Return a detached file system in memory.
 fn memory(size: &str) -> Result<OwnedFd, Failure> {
-    let what = || "making a file system in memory";
-    let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).attempt(what)?;
-    rustix::mount::fsconfig_set_string(context.as_fd(), "size", size).attempt(what)?;
-    rustix::mount::fsconfig_set_string(context.as_fd(), "mode", "0755").attempt(what)?;
-    rustix::mount::fsconfig_create(context.as_fd()).attempt(what)?;
-    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES).attempt(what)
+    let context = || "creating a file system in memory";
+    let tmpfs = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).attempt(context)?;
+    rustix::mount::fsconfig_set_string(tmpfs.as_fd(), "size", size).attempt(context)?;
+    rustix::mount::fsconfig_set_string(tmpfs.as_fd(), "mode", "0755").attempt(context)?;
+    rustix::mount::fsconfig_create(tmpfs.as_fd()).attempt(context)?;
+    rustix::mount::fsmount(tmpfs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES).attempt(context)
 }
 
 fn attach(tree: &OwnedFd, place: &str) -> Result<(), Failure> {
@@ -195,12 +195,12 @@ fn attach(tree: &OwnedFd, place: &str) -> Result<(), Failure> {
 }
 
 fn make_mount_point(path: &Path, is_folder: bool) -> Result<(), Failure> {
-    let what = || format!("making {}", path.display());
+    let context = || format!("creating {}", path.display());
     if is_folder {
-        return fs::create_dir(path).attempt(what);
+        return fs::create_dir(path).attempt(context);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::RUSR).attempt(what).map(drop)
+    rustix::fs::open(path, flags, Mode::RUSR).attempt(context).map(drop)
 }
 
 /// Copy a file, or a folder of files.
@@ -219,9 +219,10 @@ fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
 /// Return the entry of the first processor in /proc/cpuinfo.
 fn first_processor() -> Result<Vec<u8>, Failure> {
     use std::io::Read as _;
-    let what = || "reading /proc/cpuinfo";
+    let context = || "reading /proc/cpuinfo";
     let mut text = vec![0; CPUINFO_BYTES];
-    let length = fs::File::open("/proc/cpuinfo").and_then(|mut file| file.read(&mut text)).attempt(what)?;
+    let length =
+        fs::File::open("/proc/cpuinfo").and_then(|mut file| file.read(&mut text)).attempt(context)?;
     text.truncate(length);
     let end = text.windows(2).position(|pair| pair == b"\n\n").map_or(text.len(), |at| at + 2);
     text.truncate(end);

@@ -21,11 +21,11 @@ const SIGNALLED: i32 = 128;
 
 /// Ask the kernel to kill this process when the thread of `parent` that started it ends.
 pub fn die_with(parent: i32) -> Result<(), Failure> {
-    let what = || "asking to die with plait";
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).attempt(what)?;
+    let context = || "asking for a signal when plait ends";
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).attempt(context)?;
     // plait may have ended before the request; then no signal would ever end this process.
     if rustix::process::getppid().is_none_or(|pid| pid.as_raw_nonzero().get() != parent) {
-        return Err(Failure::new(what(), "plait has ended already"));
+        return Err(Failure::new(context(), "plait has already ended"));
     }
     Ok(())
 }
@@ -35,18 +35,18 @@ pub fn die_with(parent: i32) -> Result<(), Failure> {
 pub fn run(spec: &Spec, layers: &Layers<'_>, confined: bool) -> Result<u8, Failure> {
     let signals = Signals::block().attempt(|| "blocking signals")?;
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
-    let (life, supervisor) = rustix::pipe::pipe_with(flags).attempt(|| "making a pipe")?;
+    let (life, supervisor) = rustix::pipe::pipe_with(flags).attempt(|| "creating a pipe")?;
     let first = if layers.held.contains(&Layer::PidNamespace) {
-        let what = || "starting process 1 of the sandbox";
-        Some(sys::fork(|| be_process_one(&supervisor, &life)).attempt(what)?)
+        let context = || "starting process 1 of the sandbox";
+        Some(sys::fork(|| be_process_one(&supervisor, &life)).attempt(context)?)
     } else {
         None
     };
-    let (outcome, result) = rustix::pipe::pipe_with(flags).attempt(|| "making a pipe")?;
+    let (outcome, result) = rustix::pipe::pipe_with(flags).attempt(|| "creating a pipe")?;
     let guest =
         sys::fork(|| become_guest(spec, confined, &signals, &result)).attempt(|| "starting the guest")?;
     drop((life, result));
-    let failure = sys::read_to_end(&outcome).attempt(|| "starting the guest")?; // empty once the kernel is executed
+    let failure = sys::read_to_end(&outcome).attempt(|| "starting the guest")?; // empty if the kernel runs
     if failure.is_empty() {
         report::started(spec, guest.as_raw_nonzero().get(), layers);
     } else {
@@ -66,7 +66,7 @@ fn be_process_one(supervisor: &OwnedFd, life: &OwnedFd) {
     // No process in the sandbox may trace this one. The kernel reaps orphans.
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     sys::ignore_children();
-    let _ = sys::read_to_end(life); // it ends when the supervisor does, whatever ends the supervisor
+    let _ = sys::read_to_end(life); // returns when the supervisor ends, for whatever reason
 }
 
 /// Execute the guest's kernel; write the reason to `result` on failure.
@@ -86,7 +86,7 @@ fn start(kernel: &str, home: &str, arguments: &[String], signals: &Signals) -> F
         let environment =
             [text("PATH=/".into())?, text(format!("HOME={home}"))?, text(format!("TMPDIR={home}"))?];
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-            .attempt(|| "asking to die with plait")?;
+            .attempt(|| "asking for a signal when plait ends")?;
         signals.restore().attempt(|| "unblocking signals")?;
         Ok((text(kernel.to_owned())?, line.map(text).collect::<Result<_, _>>()?, environment))
     };

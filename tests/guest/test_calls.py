@@ -71,7 +71,7 @@ def test_who_hears_nothing_does_not_answer(run_trial: RunTrial) -> None:
     there, back = ran.tables["flows"].sort("flow").iter_rows(named=True)
     assert (there["completed"], there["received_bytes"]) == (True, 0)
     assert (back["completed"], back["sent_bytes"], back["start_us"]) == (False, 0, None)
-    assert back["error"] == "no packet arrived that says where to send"
+    assert back["error"] == "no packet arrived, so the address of the receiver is unknown"
     assert ran.plan.end_us > back["end_us"], "the trial does not wait for what cannot come"
 
 

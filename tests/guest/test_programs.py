@@ -111,22 +111,25 @@ def test_a_program_is_stopped_by_its_signal_and_after_its_grace_by_force(
     [
         (
             "run: 'echo why; exit 7'",
-            "it ended with exit code 7, where exit code 0 was expected; the last lines of its log:\n  why",
+            "it ended with exit code 7 instead of exit code 0; the last lines of its log:\n  why",
         ),
         ("run: 'kill -SEGV $$'", "it ended by signal 11"),
         ("run: [no-such-program]", "there is no program no-such-program"),
         (
             "run: 'cat /dev/net/nothing'",
-            "expected; there is no /dev/net/nothing in a guest, which has none of this machine's devices",
+            "exit code 0; there is no /dev/net/nothing in a guest, which has none of this machine's devices",
         ),
         ("run: 'echo x > /etc/x'", "cannot create /etc/x: Read-only file system"),
         ("run: 'yes | head -c 1G > full'", "No space left on device"),
         ("run: 'yes'", "it printed more than 16 MiB"),
-        ("run: 'sleep infinity'", "it had not ended by itself when the trial's time was over, at 3.000 s"),
-        ("run: 'sleep 3', ready: {tcp: 80, within: 1s}", "a listener on TCP port 80 was still awaited"),
-        ("run: 'true', ready: {tcp: 80}", "it ended before a listener on TCP port 80"),
+        ("run: 'sleep infinity'", "it still ran when the trial's time was over, at 3.000 s"),
+        (
+            "run: 'sleep 3', ready: {tcp: 80, within: 1s}",
+            "s after its start: it needs a listener on TCP port 80",
+        ),
+        ("run: 'true', ready: {tcp: 80}", "it ended before it was ready: it needs a listener on TCP port 80"),
         ("run: 'true', collect: nothing", "collecting /tmp/it/nothing: ENOENT"),
-        ("run: 'echo {}', result: iperf3", "reading what it printed as iperf3's JSON"),
+        ("run: 'echo {}', result: iperf3", "parsing its output as iperf3's JSON"),
     ],
 )
 def test_what_goes_wrong_is_told_in_one_message(

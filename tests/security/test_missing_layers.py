@@ -47,4 +47,4 @@ def test_the_doctor_lists_every_layer_and_what_its_absence_means() -> None:
     assert lines[0].startswith("sandbox    11 of 12 layers of containment are present")
     states = [line.split("  ")[-1].strip() for line in lines[1:13]]
     assert sum(state == "present" for state in states) == 11
-    assert any("MISSING (making a user namespace" in line for line in lines)
+    assert any("MISSING (creating a user namespace" in line for line in lines)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::namespace::Namespace;
-use super::qdiscs::traces::Waiting;
+use super::qdiscs::traces::PendingTrace;
 use crate::error::{Error, Result};
 use crate::netlink::Batch;
 use crate::plan::{Distribution, Network};
@@ -15,7 +15,7 @@ pub struct Build {
     by_name: BTreeMap<&'static str, usize>,
     pub distributions: &'static [Distribution],
     /// Traces that start at the trial's zero.
-    pub traces: Vec<Waiting>,
+    pub traces: Vec<PendingTrace>,
 }
 
 impl Build {

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use super::build::Build;
 use super::namespace::enter;
-use super::qdiscs::traces::Waiting;
+use super::qdiscs::traces::PendingTrace;
 use super::sysctl::open_sysctl;
 use super::{links, mptcp, qdiscs, routing};
 use crate::error::{Attempt, Error, Result};
@@ -25,7 +25,7 @@ pub struct Schedule {
     sockets: BTreeMap<usize, Socket>,
     /// One generic netlink socket per namespace whose path manager an event changes.
     managers: BTreeMap<usize, Socket>,
-    traces: Vec<Waiting>,
+    traces: Vec<PendingTrace>,
 }
 
 struct Step {
@@ -55,7 +55,7 @@ impl Schedule {
             for action in &event.actions {
                 schedule
                     .add(build, action, path_manager, &mut managed, &mut writes)
-                    .attempt(|| what(event))?;
+                    .attempt(|| describe(event))?;
             }
             let sends: Vec<_> = build.take_batches().collect();
             for (place, _) in &sends {
@@ -88,7 +88,8 @@ impl Schedule {
             }
             _ => action.host().unwrap_or_default(),
         };
-        let family = path_manager.ok_or_else(|| Error::new(format!("{netns} is no host")))?;
+        let family = path_manager
+            .ok_or_else(|| Error::new(format!("{netns} is not a host, so it has no path manager")))?;
         let place = build.index(netns)?;
         managed.extend(mptcp::event(build, action, family.id)?.map(|batch| (place, batch)));
         if let Entry::Vacant(vacant) = self.managers.entry(place) {
@@ -131,23 +132,23 @@ impl Schedule {
         let Some(step) = self.steps.pop_front() else { return Ok(None) };
         for (place, batch) in step.sends {
             if let Some(socket) = self.sockets.get_mut(&place) {
-                socket.apply(batch).attempt(|| what(step.event))?;
+                socket.apply(batch).attempt(|| describe(step.event))?;
             }
         }
         for (place, batch) in step.managed {
             if let Some(socket) = self.managers.get_mut(&place) {
-                socket.apply(batch).attempt(|| what(step.event))?;
+                socket.apply(batch).attempt(|| describe(step.event))?;
             }
         }
         for (set, file) in step.writes {
             file.write_all_at(set.value.as_bytes(), 0)
                 .attempt(|| format!("setting sysctl {} to {:?}", set.path, set.value))
-                .attempt(|| what(step.event))?;
+                .attempt(|| describe(step.event))?;
         }
         Ok(Some(step.event))
     }
 }
 
-fn what(event: &Event) -> String {
+fn describe(event: &Event) -> String {
     format!("event {} of {} at {} us", event.name, event.subject, event.t_us)
 }

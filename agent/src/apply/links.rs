@@ -52,7 +52,7 @@ pub fn add_veths(build: &mut Build, veths: &'static [Veth], home: &impl AsFd) ->
             format_args!("adding veth pair {} in {} and {} in {}", a.ifname, a.netns, b.ifname, b.netns),
         );
     }
-    socket.apply(batch).attempt(|| "making links")?;
+    socket.apply(batch).attempt(|| "creating links")?;
     // The kernel cannot bring the second end up before it has connected the two ends.
     for end in veths.iter().map(|veth| &veth.b) {
         let index = build.ifindex(&end.netns, &end.ifname)?;
@@ -76,8 +76,8 @@ fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
         let header = Ifinfomsg { ifi_index: build.ifindex(&end.netns, &end.ifname)?, ..Default::default() };
         let mut request = rt_link::Request::new().op_getlink_do(&header);
         request.encode().push_ext_mask(SKIP_STATISTICS);
-        let what = format_args!("waiting for {} in {} to be ready", end.ifname, end.netns);
-        build.batches[place].add(&request, what);
+        let context = format_args!("waiting for {} in {} to be ready", end.ifname, end.netns);
+        build.batches[place].add(&request, context);
         asked[place] += 1;
         if asked[place].is_multiple_of(ANSWERS_AT_ONCE) {
             let batch = std::mem::take(&mut build.batches[place]);
@@ -167,8 +167,8 @@ pub fn add_bridges(build: &mut Build, bridges: &'static [Bridge]) -> Result<()> 
             let header = Ifinfomsg { ifi_index: build.ifindex(netns, port)?, ..Default::default() };
             let mut request = rt_link::Request::new().op_setlink_do(&header);
             request.encode().push_master(index.cast_unsigned());
-            let what = format_args!("adding {port} to bridge {} in {netns}", bridge.ifname);
-            build.batch(netns)?.add(&request, what);
+            let context = format_args!("adding {port} to bridge {} in {netns}", bridge.ifname);
+            build.batch(netns)?.add(&request, context);
         }
     }
     Ok(())
@@ -204,8 +204,8 @@ pub fn add_addresses(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
 fn add_addresses_to(build: &mut Build, netns: &str, ifname: &str, addresses: &[String]) -> Result<()> {
     let index = build.ifindex(netns, ifname)?.cast_unsigned();
     for text in addresses {
-        let what = format!("adding address {text} to {ifname} in {netns}");
-        let (address, length) = parse_prefix(text).attempt(|| &what)?;
+        let context = format!("adding address {text} to {ifname} in {netns}");
+        let (address, length) = parse_prefix(text).attempt(|| &context)?;
         let header = Ifaddrmsg {
             ifa_family: address_family(address),
             ifa_prefixlen: length,
@@ -219,7 +219,7 @@ fn add_addresses_to(build: &mut Build, netns: &str, ifname: &str, addresses: &[S
         } else {
             drop(attributes);
         }
-        build.batch(netns)?.add(&request, what);
+        build.batch(netns)?.add(&request, context);
     }
     Ok(())
 }

@@ -48,13 +48,17 @@ const REWRITTEN_OFFSET: u32 = 100;
 
 /// Install every middlebox of the plan.
 pub fn add_middleboxes(build: &mut Build, middleboxes: &'static [Middlebox]) -> Result<()> {
-    for one in middleboxes {
-        let what =
-            || format!("putting a middlebox between {} and {} in {}", one.source, one.target, one.netns);
-        let target = build.ifindex(&one.netns, &one.target)?;
-        enter(&build.namespace(&one.netns)?.fd)?;
-        let mut socket = Socket::open(Family::Netfilter).attempt(what)?;
-        socket.apply(batch(one, target)).attempt(what)?;
+    for middlebox in middleboxes {
+        let context = || {
+            format!(
+                "adding a middlebox between {} and {} in {}",
+                middlebox.source, middlebox.target, middlebox.netns
+            )
+        };
+        let target = build.ifindex(&middlebox.netns, &middlebox.target)?;
+        enter(&build.namespace(&middlebox.netns)?.fd)?;
+        let mut socket = Socket::open(Family::Netfilter).attempt(context)?;
+        socket.apply(batch(middlebox, target)).attempt(context)?;
     }
     Ok(())
 }
@@ -64,7 +68,7 @@ fn batch(middlebox: &Middlebox, target: i32) -> Batch {
     let transaction = Nfgenmsg { _res_id_be: SUBSYSTEM.to_be(), ..Default::default() };
     let header = Nfgenmsg { nfgen_family: NFPROTO_NETDEV, ..Default::default() };
     let name = middlebox.source.as_bytes();
-    batch.add(&nftables::Request::new().op_batch_begin_do(&transaction), "beginning");
+    batch.add(&nftables::Request::new().op_batch_begin_do(&transaction), "beginning the transaction");
     let mut table = nftables::Request::new().set_create().op_newtable_do(&header);
     table.encode().push_name_bytes(TABLE);
     batch.add(&table, "adding the table");
@@ -80,7 +84,7 @@ fn batch(middlebox: &Middlebox, target: i32) -> Batch {
         }
         batch.add(&request, "adding a rule");
     }
-    batch.add(&nftables::Request::new().op_batch_end_do(&transaction), "committing");
+    batch.add(&nftables::Request::new().op_batch_end_do(&transaction), "committing the transaction");
     batch
 }
 

@@ -19,7 +19,10 @@ pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<
     let Some(first) = build.namespaces.iter_mut().find_map(|namespace| namespace.generic.as_mut()) else {
         return match planned.first() {
             None => Ok(None),
-            Some(mptcp) => Err(Error::new(format!("MPTCP settings for {}, which is no host", mptcp.netns))),
+            Some(mptcp) => Err(Error::new(format!(
+                "the plan has MPTCP settings for {}, which is not a host",
+                mptcp.netns
+            ))),
         };
     };
     let family = GenericFamily::resolve(first, FAMILY)?;
@@ -27,8 +30,9 @@ pub fn configure(build: &mut Build, planned: &'static [Mptcp]) -> Result<Option<
         let batch = batch(build, mptcp, family.id)?;
         let netns = &mptcp.netns;
         let socket = build.namespace(netns)?.generic.as_mut();
-        let socket =
-            socket.ok_or_else(|| Error::new(format!("MPTCP settings for {netns}, which is no host")))?;
+        let socket = socket.ok_or_else(|| {
+            Error::new(format!("the plan has MPTCP settings for {netns}, which is not a host"))
+        })?;
         socket.apply(batch)?;
     }
     Ok(Some(family))
@@ -83,9 +87,9 @@ pub(super) fn event(build: &Build, action: &Action, family: u16) -> Result<Optio
 fn set_limits(batch: &mut Batch, netns: &str, (subflows, accepted): (u32, u32), family: u16) {
     let mut limits = mptcp_pm::Request::new().op_set_limits_do();
     limits.encode().push_rcv_add_addrs(accepted).push_subflows(subflows);
-    let what =
+    let context =
         format!("setting MPTCP limits of {netns} to {subflows} subflows, {accepted} accepted addresses");
-    batch.add_as(&limits, family, what);
+    batch.add_as(&limits, family, context);
 }
 
 fn add_endpoint(
@@ -96,19 +100,19 @@ fn add_endpoint(
     family: u16,
 ) -> Result<()> {
     let Endpoint { address, id, .. } = endpoint;
-    let what = format!("adding MPTCP endpoint {id} ({address}) in {netns}");
+    let context = format!("adding MPTCP endpoint {id} ({address}) in {netns}");
     let mut request = mptcp_pm::Request::new().op_add_addr_do();
     let flags = endpoint.flags.iter().fold(0, |flags, flag| flags | bit(*flag));
     let mut attributes = request.encode().nested_addr().push_id(*id).push_flags(flags);
     if let Some(device) = &endpoint.device {
-        attributes = attributes.push_if_idx(build.ifindex(netns, device).attempt(|| &what)?);
+        attributes = attributes.push_if_idx(build.ifindex(netns, device).attempt(|| &context)?);
     }
     attributes = push_address(attributes, *address);
     if let Some(port) = endpoint.port {
         attributes = attributes.push_port(port);
     }
     drop(attributes);
-    batch.add_as(&request, family, what);
+    batch.add_as(&request, family, context);
     Ok(())
 }
 

@@ -39,20 +39,21 @@ impl Namespace {
     pub fn create(planned: &'static plan::Namespace) -> Result<Self> {
         let name = planned.name.as_str();
         if name.is_empty() || name.contains('/') || matches!(name, "." | "..") {
-            return Err(Error::new(format!("{name:?} cannot be the name of a namespace")));
+            return Err(Error::new(format!("{name:?} is not a valid name of a namespace")));
         }
-        let what = || format!("making namespace {name}");
-        sys::unshare_network().attempt(what)?;
+        let context = || format!("creating namespace {name}");
+        sys::unshare_network().attempt(context)?;
         let path = format!("{NAMED}/{name}");
-        rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR).attempt(what)?;
-        mount_bind(OWN, &path).attempt(what)?;
-        let fd = current().attempt(what)?;
+        rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR)
+            .attempt(context)?;
+        mount_bind(OWN, &path).attempt(context)?;
+        let fd = current().attempt(context)?;
         for (path, value) in &planned.sysctls {
             write_sysctl(path, value).attempt(|| format!("namespace {name}"))?;
         }
-        let route = Socket::open(Family::Route).attempt(what)?;
+        let route = Socket::open(Family::Route).attempt(context)?;
         let generic = match planned.role {
-            Role::Host => Some(Socket::open(Family::Generic).attempt(what)?),
+            Role::Host => Some(Socket::open(Family::Generic).attempt(context)?),
             _ => None,
         };
         Ok(Self { name, role: planned.role, fd, route, generic, links: BTreeMap::from([("lo", 1)]) })

@@ -27,10 +27,10 @@ const NAME_BYTES: usize = 16;
 /// Masquerade what leaves each router through its outside interfaces.
 pub fn add_nats(build: &mut Build, nats: &'static [Nat]) -> Result<()> {
     for nat in nats {
-        let what = || format!("translating addresses in {}", nat.netns);
+        let context = || format!("translating addresses in {}", nat.netns);
         enter(&build.namespace(&nat.netns)?.fd)?;
-        let mut socket = Socket::open(Family::Netfilter).attempt(what)?;
-        socket.apply(batch(nat)).attempt(what)?;
+        let mut socket = Socket::open(Family::Netfilter).attempt(context)?;
+        socket.apply(batch(nat)).attempt(context)?;
     }
     Ok(())
 }
@@ -39,7 +39,7 @@ fn batch(nat: &Nat) -> Batch {
     let mut batch = Batch::default();
     let transaction = Nfgenmsg { _res_id_be: SUBSYSTEM.to_be(), ..Default::default() };
     let header = Nfgenmsg { nfgen_family: NFPROTO_IPV4, ..Default::default() };
-    batch.add(&nftables::Request::new().op_batch_begin_do(&transaction), "beginning");
+    batch.add(&nftables::Request::new().op_batch_begin_do(&transaction), "beginning the transaction");
 
     let mut table = nftables::Request::new().set_create().set_excl().op_newtable_do(&header);
     table.encode().push_name_bytes(TABLE);
@@ -65,6 +65,6 @@ fn batch(nat: &Nat) -> Batch {
         }
         batch.add(&rule, format_args!("masquerading behind {ifname}"));
     }
-    batch.add(&nftables::Request::new().op_batch_end_do(&transaction), "committing");
+    batch.add(&nftables::Request::new().op_batch_end_do(&transaction), "committing the transaction");
     batch
 }

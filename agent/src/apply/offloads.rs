@@ -54,8 +54,8 @@ pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
         }
         let index = build.ifindex(&end.netns, &end.ifname)?;
         let request = SetFeatures::clear_segmentation(index.cast_unsigned());
-        let what = format_args!("turning segmentation off on {} in {}", end.ifname, end.netns);
-        batches[place].add_as(&request, family.id, what);
+        let context = format_args!("turning segmentation off on {} in {}", end.ifname, end.netns);
+        batches[place].add_as(&request, family.id, context);
     }
     for (namespace, batch) in build.namespaces.iter_mut().zip(batches) {
         if let Some(socket) = &mut namespace.generic {

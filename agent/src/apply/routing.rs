@@ -22,8 +22,8 @@ const ATTRIBUTE_BYTES: u16 = 4;
 /// Add the routes in the order of the plan.
 pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
     for route in routes {
-        let what = route.to_string();
-        let (address, length) = destination_prefix(route).attempt(|| &what)?;
+        let context = route.to_string();
+        let (address, length) = destination_prefix(route).attempt(|| &context)?;
         let unreachable = route.kind == RouteKind::Unreachable;
         let direct = route.via.is_none() && route.nexthops.is_empty() && address.is_ipv4() && !unreachable;
         let header = Rtmsg {
@@ -38,7 +38,7 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
         let mut request = rt_route::Request::new().set_create().set_excl().op_newroute_do(&header);
         let mut attributes = request.encode().push_table(route.table);
         if let Some(device) = &route.device {
-            let device = build.ifindex(&route.netns, device).attempt(|| &what)?;
+            let device = build.ifindex(&route.netns, device).attempt(|| &context)?;
             attributes = attributes.push_oif(device.cast_unsigned());
         }
         if length > 0 {
@@ -48,7 +48,7 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
             attributes = attributes.push_gateway(via);
         }
         if !route.nexthops.is_empty() {
-            let ways = multipath(build, route).attempt(|| &what)?;
+            let ways = multipath(build, route).attempt(|| &context)?;
             attributes = attributes.push_multipath(&ways);
         }
         if let Some(source) = route.source {
@@ -58,7 +58,7 @@ pub fn add_routes(build: &mut Build, routes: &'static [Route]) -> Result<()> {
             attributes = attributes.push_priority(metric);
         }
         drop(attributes);
-        build.batch(&route.netns)?.add(&request, what);
+        build.batch(&route.netns)?.add(&request, context);
     }
     Ok(())
 }
@@ -129,9 +129,9 @@ pub fn add_rules(build: &mut Build, rules: &'static [Rule]) -> Result<()> {
     for rule in rules {
         let Rule { netns, source, table, priority, destination } = rule;
         let to = destination.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-        let what = format!("adding rule {priority}: from {source}{to} lookup {table} in {netns}");
-        let (address, length) = parse_prefix(source).attempt(|| &what)?;
-        let target = destination.as_deref().map(parse_prefix).transpose().attempt(|| &what)?;
+        let context = format!("adding rule {priority}: from {source}{to} lookup {table} in {netns}");
+        let (address, length) = parse_prefix(source).attempt(|| &context)?;
+        let target = destination.as_deref().map(parse_prefix).transpose().attempt(|| &context)?;
         let header = FibRuleHdr {
             family: address_family(address),
             src_len: length,
@@ -147,7 +147,7 @@ pub fn add_rules(build: &mut Build, rules: &'static [Rule]) -> Result<()> {
                 attributes.push_dst(target);
             }
         }
-        build.batch(netns)?.add(&request, what);
+        build.batch(netns)?.add(&request, context);
     }
     Ok(())
 }

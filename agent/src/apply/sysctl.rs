@@ -6,23 +6,23 @@ use crate::error::{Attempt, Error, Result};
 
 /// Write a sysctl of the calling thread's namespace.
 pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
-    std::fs::write(sysctl_file(path, value)?, value).attempt(|| sysctl_words(path, value))
+    std::fs::write(sysctl_file(path, value)?, value).attempt(|| describe(path, value))
 }
 
 /// Open a sysctl of the calling thread's namespace, to write `value` later. The file keeps
 /// referring to that namespace.
 pub fn open_sysctl(path: &str, value: &str) -> Result<File> {
     let file = sysctl_file(path, value)?;
-    File::options().write(true).open(file).attempt(|| sysctl_words(path, value))
+    File::options().write(true).open(file).attempt(|| describe(path, value))
 }
 
-fn sysctl_words(path: &str, value: &str) -> String {
+fn describe(path: &str, value: &str) -> String {
     format!("setting sysctl {path} to {value:?}")
 }
 
 fn sysctl_file(path: &str, value: &str) -> Result<String> {
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return Err(Error::because(sysctl_words(path, value), "not a path below /proc/sys"));
+        return Err(Error::because(describe(path, value), "not a path below /proc/sys"));
     }
     Ok(format!("/proc/sys/{path}"))
 }

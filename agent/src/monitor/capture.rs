@@ -31,7 +31,7 @@ impl Captures {
     /// Create the files in `folder`.
     pub fn create(folder: &Path, planned: &'static [Capture]) -> Result<Self> {
         if !planned.is_empty() {
-            std::fs::create_dir_all(folder).attempt(|| "making the folder for captures")?;
+            std::fs::create_dir_all(folder).attempt(|| "creating the folder for captures")?;
         }
         let start = |plan: &'static Capture| {
             let path = folder.join(&plan.file);
@@ -44,15 +44,16 @@ impl Captures {
     pub fn attach(&mut self, network: &Applied) -> Result<()> {
         for running in &mut self.captures {
             let plan = running.plan;
-            let what = || format!("capturing {} in {}", plan.ifname, plan.netns);
-            let namespace = network.namespace(&plan.netns).attempt(what)?;
+            let context = || format!("capturing {} in {}", plan.ifname, plan.netns);
+            let namespace = network.namespace(&plan.netns).attempt(context)?;
             enter(&namespace.fd)?;
             // The socket has no protocol until it is bound, so it takes no packets of other
             // interfaces.
             let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None);
-            let socket = socket.attempt(what)?;
+            let socket = socket.attempt(context)?;
             let ifindex = namespace.ifindex(&plan.ifname)?;
-            running.ring = Some(PacketRing::new(socket, ifindex, plan.packet_bytes as usize).attempt(what)?);
+            running.ring =
+                Some(PacketRing::new(socket, ifindex, plan.packet_bytes as usize).attempt(context)?);
         }
         enter(&network.home)
     }
@@ -72,7 +73,7 @@ impl Captures {
         let zero_ns = clock::realtime_zero_ns();
         for running in &mut self.captures {
             let Some(ring) = &mut running.ring else { continue };
-            let what = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
+            let context = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
             let mut written = Ok(());
             ring.take(|packet| {
                 let pushed = running.file.push(packet, packet.realtime_ns - zero_ns);
@@ -80,7 +81,7 @@ impl Captures {
                     written = pushed;
                 }
             });
-            written.attempt(what)?;
+            written.attempt(context)?;
         }
         Ok(())
     }
@@ -91,11 +92,14 @@ impl Captures {
         for running in &mut self.captures {
             running.file.flush().attempt(|| format!("writing {}", running.plan.file))?;
             let Some(ring) = &running.ring else { continue };
-            let what = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
-            let lost = ring.lost().attempt(what)?;
+            let context = || format!("capturing {} in {}", running.plan.ifname, running.plan.netns);
+            let lost = ring.lost().attempt(context)?;
             if lost > 0 {
-                let remedy = "capture fewer bytes of each packet, or fewer interfaces";
-                return Err(Error::because(what(), format!("the kernel lost {lost} packets; {remedy}")));
+                let remedy = "capture fewer bytes per packet, or fewer interfaces";
+                return Err(Error::because(
+                    context(),
+                    format!("the kernel dropped {lost} packets; {remedy}"),
+                ));
             }
         }
         Ok(())

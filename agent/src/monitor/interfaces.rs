@@ -35,9 +35,9 @@ impl Interfaces {
     /// Open the file of each namespace. The calling thread ends where the agent began.
     pub fn attach(&mut self, network: &Applied) -> Result<()> {
         for node in &self.plan.nodes {
-            let what = || format!("watching the interfaces of {node}");
-            enter(&network.namespace(node).attempt(what)?.fd)?;
-            self.nodes.push((node, File::open(FILE).attempt(what)?));
+            let context = || format!("watching the interfaces of {node}");
+            enter(&network.namespace(node).attempt(context)?.fd)?;
+            self.nodes.push((node, File::open(FILE).attempt(context)?));
         }
         enter(&network.home)
     }
@@ -50,12 +50,13 @@ impl Interfaces {
     /// Add a row for each interface.
     pub fn read(&mut self, t_us: i64) -> Result<()> {
         for (node, file) in &self.nodes {
-            let what = || format!("reading the interfaces of {node}");
-            let length = whole(file, &mut self.text).attempt(what)?;
+            let context = || format!("reading the interfaces of {node}");
+            let length = whole(file, &mut self.text).attempt(context)?;
             let text = String::from_utf8_lossy(&self.text[..length]);
             for line in text.lines().skip(HEADER_LINES) {
                 let row = row(node, t_us, line);
-                let row = row.ok_or_else(|| Error::because(what(), format!("an unknown line: {line:?}")))?;
+                let row =
+                    row.ok_or_else(|| Error::because(context(), format!("an unknown line: {line:?}")))?;
                 if row.interface.as_deref() != Some("lo") {
                     self.table.push(row)?;
                 }
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_what_was_received_and_what_was_sent() {
+    fn a_line_has_received_and_sent_counters() {
         let line = "h1-eth0:  100 10 0 1 0 0 0 0  200 20 0 2 0 0 0 0";
         let row = row("h1", 7, line).unwrap();
         assert_eq!(row.interface.as_deref(), Some("h1-eth0"));

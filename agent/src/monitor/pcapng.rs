@@ -37,20 +37,20 @@ pub struct Writer {
 impl Writer {
     /// Create the file for `interface`, with `packet_bytes` bytes of each packet.
     pub fn create(path: &Path, interface: &str, packet_bytes: u32) -> Result<Self> {
-        let what = || format!("creating {}", path.display());
-        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path).attempt(what)?);
+        let context = || format!("creating {}", path.display());
+        let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path).attempt(context)?);
         let mut writer = Self { file, block: Vec::new() };
         writer.block.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         writer.block.extend([1, 0, 0, 0]); // version 1.0
         writer.block.extend(LENGTH_UNKNOWN.to_le_bytes());
-        writer.end_block(SECTION_HEADER).attempt(what)?;
+        writer.end_block(SECTION_HEADER).attempt(context)?;
         writer.block.extend(LINKTYPE_ETHERNET.to_le_bytes());
         writer.block.extend([0, 0]);
         writer.block.extend(packet_bytes.to_le_bytes());
         writer.option(IF_NAME, interface.as_bytes());
         writer.option(IF_TSRESOL, &[NANOSECONDS]);
         writer.option(OPT_END, &[]);
-        writer.end_block(INTERFACE_DESCRIPTION).attempt(what)?;
+        writer.end_block(INTERFACE_DESCRIPTION).attempt(context)?;
         Ok(writer)
     }
 

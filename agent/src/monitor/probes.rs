@@ -64,10 +64,10 @@ impl Probes {
     /// Open the sockets. The calling thread ends in the namespace in which the agent began.
     pub fn attach(&mut self, planned: &'static [plan::Probe], network: &Applied) -> Result<()> {
         for (number, plan) in planned.iter().enumerate() {
-            let what = || format!("making the probe of path {} in {}", plan.path, plan.netns);
-            enter(&network.namespace(&plan.netns).attempt(what)?.fd)?;
+            let context = || format!("creating the probe of path {} in {}", plan.path, plan.netns);
+            enter(&network.namespace(&plan.netns).attempt(context)?.fd)?;
             let id = u16::try_from(number % usize::from(u16::MAX)).unwrap_or_default();
-            let socket = socket(plan).attempt(what)?;
+            let socket = socket(plan).attempt(context)?;
             let (waiting, rows) = (VecDeque::new(), Vec::new());
             self.running.push(Running { plan, socket, id, due_us: 0, waiting, first: 0, rows });
         }
@@ -143,13 +143,13 @@ impl Running {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let what = || format!("taking the answers to the probe of path {}", self.plan.path);
+        let context = || format!("reading the replies to the probe of path {}", self.plan.path);
         let zero_ns = clock::realtime_zero_ns();
         loop {
             // An unreachable message of a router is neither a reply nor a failure of the probe.
             match answers.take(&self.socket) {
                 Err(Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::CONNREFUSED) => continue,
-                done => done.attempt(what)?,
+                done => done.attempt(context)?,
             }
             let mut count = 0;
             for answer in answers.iter() {
@@ -201,8 +201,8 @@ fn socket(plan: &plan::Probe) -> Result<OwnedFd> {
         .attempt(|| "opening a raw socket")?;
     bind(&socket, &SocketAddr::new(plan.source, 0)).attempt(|| format!("binding to {}", plan.source))?;
     connect(&socket, &SocketAddr::new(plan.destination, 0))
-        .attempt(|| format!("looking for the way to {}", plan.destination))?;
-    sys::stamp_arrivals(&socket).attempt(|| "asking for time stamps")?;
+        .attempt(|| format!("connecting to {}", plan.destination))?;
+    sys::stamp_arrivals(&socket).attempt(|| "enabling time stamps")?;
     Ok(socket)
 }
 

@@ -21,7 +21,7 @@ pub struct Batch {
 }
 
 struct Entry {
-    what: String,
+    context: String,
     lookup: LookupFn,
     last_of_chunk: bool,
     /// The offset of the message in its chunk.
@@ -35,12 +35,12 @@ impl Batch {
     }
 
     /// Add a request of a family with fixed message types.
-    pub fn add<R: NetlinkRequest>(&mut self, request: &R, what: impl fmt::Display) {
-        self.add_as(request, kernel_type(request), what);
+    pub fn add<R: NetlinkRequest>(&mut self, request: &R, context: impl fmt::Display) {
+        self.add_as(request, kernel_type(request), context);
     }
 
     /// Add a request with the message type `kernel_type`, the id of a generic family.
-    pub fn add_as<R: NetlinkRequest>(&mut self, request: &R, kernel_type: u16, what: impl fmt::Display) {
+    pub fn add_as<R: NetlinkRequest>(&mut self, request: &R, kernel_type: u16, context: impl fmt::Display) {
         if self.chunks.last().is_none_or(|chunk| chunk.len() > CHUNK_BYTES) {
             self.chunks.push(Vec::with_capacity(CHUNK_BYTES + 1024));
         } else if let Some(previous) = self.entries.last_mut() {
@@ -49,7 +49,12 @@ impl Batch {
         let chunk = self.chunks.last_mut().expect("a chunk was pushed when there was none");
         let offset = chunk.len();
         push_message(chunk, request, kernel_type, false, 0);
-        self.entries.push(Entry { what: what.to_string(), lookup: R::lookup, last_of_chunk: true, offset });
+        self.entries.push(Entry {
+            context: context.to_string(),
+            lookup: R::lookup,
+            last_of_chunk: true,
+            offset,
+        });
     }
 }
 
@@ -94,7 +99,7 @@ impl Socket {
             };
             for (_, answer) in answers(&self.buffer, entry.lookup) {
                 match answer {
-                    Answer::Failed(why) => return Err(Error::because(&entry.what, why)),
+                    Answer::Failed(why) => return Err(Error::because(&entry.context, why)),
                     Answer::Done => return Ok(()),
                     Answer::Data(..) => {}
                 }

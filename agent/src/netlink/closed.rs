@@ -1,7 +1,7 @@
 //! Subflows that close while their connection continues. The kernel reports each TCP socket that it
 //! frees with its last `tcp_info`, so the data between the latest sample and the end is not lost.
 
-use super::sock_diag::{BY_FAMILY, Ends, INFO, MESSAGE_BYTES, attributes_of, ends};
+use super::sock_diag::{BY_FAMILY, FourTuple, INFO, MESSAGE_BYTES, attributes_of, ends};
 use super::socket::{Family, Socket};
 use crate::error::Result;
 
@@ -12,7 +12,7 @@ pub struct Closed {
     /// Its namespace.
     pub node: &'static str,
     /// Its two ends.
-    pub ends: Ends,
+    pub ends: FourTuple,
     /// Its last `struct tcp_info`.
     pub info: Vec<u8>,
 }
@@ -31,7 +31,7 @@ pub fn listen() -> Result<Socket> {
 }
 
 /// Decode the ends and the `tcp_info` of a freed socket.
-pub fn decode(kind: u16, payload: &[u8]) -> Option<(Ends, Vec<u8>)> {
+pub fn decode(kind: u16, payload: &[u8]) -> Option<(FourTuple, Vec<u8>)> {
     let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
     if kind != BY_FAMILY {
         return None;
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_freed_socket_tells_its_ends_and_its_last_counters() {
+    fn a_report_of_a_freed_socket_has_its_ends_and_its_last_counters() {
         let mut payload = vec![0; MESSAGE_BYTES];
         payload[0] = u8::try_from(libc::AF_INET).unwrap();
         payload[4..8].copy_from_slice(&[0x13, 0x89, 0, 7]);

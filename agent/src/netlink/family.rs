@@ -22,8 +22,8 @@ impl GenericFamily {
     pub fn resolve(socket: &mut Socket, family: &str) -> Result<Self> {
         let mut request = nlctrl::Request::new().op_getfamily_do();
         request.encode().push_family_name_bytes(family.as_bytes());
-        let mut found = None;
-        let what = || format!("looking for generic netlink family {family}");
+        let mut resolved = None;
+        let context = || format!("resolving generic netlink family {family}");
         socket
             .ask(&request, kernel_type(&request), |payload| {
                 let reply = nlctrl::OpGetfamilyDo::decode_reply(payload);
@@ -31,10 +31,10 @@ impl GenericFamily {
                 let groups = groups.filter_map(|group| {
                     Some((group.get_name().ok()?.to_string_lossy().into_owned(), group.get_id().ok()?))
                 });
-                found = reply.get_family_id().ok().map(|id| Self { id, groups: groups.collect() });
+                resolved = reply.get_family_id().ok().map(|id| Self { id, groups: groups.collect() });
             })
-            .attempt(what)?;
-        found.ok_or_else(|| Error::because(what(), "the kernel's answer has no number"))
+            .attempt(context)?;
+        resolved.ok_or_else(|| Error::because(context(), "the kernel's answer has no family id"))
     }
 
     /// Return the number of the multicast group called `name`.

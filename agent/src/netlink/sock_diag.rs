@@ -42,7 +42,7 @@ const NEW_SYN_RECV: u8 = 12;
 const INTERESTING: u32 = 0xfff & !(1 << SYN_SENT | 1 << SYN_RECV | 1 << TIME_WAIT | 1 << NEW_SYN_RECV);
 
 /// The local and the remote end of a socket.
-pub type Ends = (SocketAddr, SocketAddr);
+pub type FourTuple = (SocketAddr, SocketAddr);
 
 /// The kind of sockets to list.
 #[derive(Debug, Clone, Copy)]
@@ -80,10 +80,10 @@ impl Ulp {
 
 /// A socket as the kernel reports it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SocketInfo {
     pub state: u8,
     /// The local and the remote end.
-    pub ends: Option<Ends>,
+    pub ends: Option<FourTuple>,
     /// The inode of the descriptor that a program holds; 0: no program holds one.
     pub inode: u32,
     /// `struct tcp_info` or `struct mptcp_info`.
@@ -116,13 +116,13 @@ impl NetlinkRequest for Request {
 }
 
 /// List all sockets of a kind and of an address family in the namespace of `socket`.
-pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<Seen>> {
-    let mut found = Vec::new();
+pub fn dump(socket: &mut Socket, kind: Kind, ipv6: bool) -> Result<Vec<SocketInfo>> {
+    let mut sockets = Vec::new();
     let request = request(kind, ipv6);
     socket
-        .ask(&request, BY_FAMILY, |payload| found.extend(decode(payload)))
-        .attempt(|| format!("asking for the {kind:?} sockets"))?;
-    Ok(found)
+        .ask(&request, BY_FAMILY, |payload| sockets.extend(decode(payload)))
+        .attempt(|| format!("listing the {kind:?} sockets"))?;
+    Ok(sockets)
 }
 
 fn request(kind: Kind, ipv6: bool) -> Request {
@@ -146,10 +146,10 @@ fn request(kind: Kind, ipv6: bool) -> Request {
 }
 
 /// Decode one answer.
-pub fn decode(payload: &[u8]) -> Option<Seen> {
+pub fn decode(payload: &[u8]) -> Option<SocketInfo> {
     let (message, attributes) = payload.split_at_checked(MESSAGE_BYTES)?;
     let inode = u32::from_ne_bytes(*message[68..].first_chunk()?);
-    let mut seen = Seen { state: message[1], ends: ends(message), inode, ..Default::default() };
+    let mut seen = SocketInfo { state: message[1], ends: ends(message), inode, ..Default::default() };
     for (kind, value) in attributes_of(attributes) {
         match kind {
             INFO => seen.info = value.to_vec(),
@@ -163,7 +163,7 @@ pub fn decode(payload: &[u8]) -> Option<Seen> {
 }
 
 /// Decode the two ends in a `struct inet_diag_msg`. Mapped addresses become IPv4 addresses.
-pub fn ends(message: &[u8]) -> Option<Ends> {
+pub fn ends(message: &[u8]) -> Option<FourTuple> {
     let end = |port: usize, address: usize| {
         let port = u16::from_be_bytes(*message.get(port..)?.first_chunk()?);
         let address = if i32::from(*message.first()?) == libc::AF_INET6 {
@@ -192,7 +192,7 @@ pub fn attributes_of(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 
 fn ulp(nested: &[u8]) -> Option<Ulp> {
     let mut is_mptcp = false;
-    let mut found = Ulp::default();
+    let mut ulp = Ulp::default();
     for (kind, value) in attributes_of(nested) {
         match kind {
             ULP_NAME => is_mptcp = text(value).as_deref() == Some("mptcp"),
@@ -200,9 +200,9 @@ fn ulp(nested: &[u8]) -> Option<Ulp> {
                 for (kind, value) in attributes_of(value) {
                     let word = word(value).unwrap_or_default();
                     match kind {
-                        1 => found.remote_token = word,
-                        2 => found.token = word,
-                        8 => found.flags = word,
+                        1 => ulp.remote_token = word,
+                        2 => ulp.token = word,
+                        8 => ulp.flags = word,
                         _ => {}
                     }
                 }
@@ -210,7 +210,7 @@ fn ulp(nested: &[u8]) -> Option<Ulp> {
             _ => {}
         }
     }
-    is_mptcp.then_some(found)
+    is_mptcp.then_some(ulp)
 }
 
 fn word(bytes: &[u8]) -> Option<u32> {
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subflow_tells_its_ends_its_counters_and_its_tokens() {
+    fn a_report_of_a_subflow_has_its_ends_its_counters_and_its_tokens() {
         let mut payload = vec![0; MESSAGE_BYTES];
         payload[0] = u8::try_from(libc::AF_INET).unwrap();
         payload[1] = 1;

@@ -54,14 +54,14 @@ impl Socket {
             Family::Sockets => Some(rustix::net::netlink::SOCK_DIAG),
             Family::Netfilter => Some(rustix::net::netlink::NETFILTER),
         };
-        let what = || format!("opening a netlink socket ({family:?})");
+        let context = || format!("opening a netlink socket ({family:?})");
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)
-            .attempt(what)?;
-        sys::enable_extended_acks(&fd).attempt(what)?;
+            .attempt(context)?;
+        sys::enable_extended_acks(&fd).attempt(context)?;
         // Without a number the kernel draws a random one for each socket but the first, and the
         // number of monitors would change the ports and keys that it draws later for flows.
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(what)?;
+        bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(context)?;
         Ok(Self { fd, number, seq: 0, buffer: Vec::with_capacity(RECEIVE_BYTES) })
     }
 
@@ -82,9 +82,9 @@ impl Socket {
         self.seq += 1;
         let mut message = Vec::with_capacity(HEADER_BYTES + request.payload().len());
         push_message(&mut message, request, kernel_type, true, self.seq);
-        send(&self.fd, &message, SendFlags::empty()).attempt(|| "asking the kernel by netlink")?;
+        send(&self.fd, &message, SendFlags::empty()).attempt(|| "sending a netlink request")?;
         loop {
-            self.receive(RecvFlags::empty()).attempt(|| "reading an answer by netlink")?;
+            self.receive(RecvFlags::empty()).attempt(|| "reading a netlink answer")?;
             for (seq, answer) in answers(&self.buffer, R::lookup) {
                 if seq != self.seq {
                     continue;
@@ -104,7 +104,7 @@ impl Socket {
         match self.receive(RecvFlags::DONTWAIT) {
             Ok(()) => {}
             Err(Errno::AGAIN) => return Ok(false),
-            Err(errno) => return Err(errno).attempt(|| "reading events by netlink"),
+            Err(errno) => return Err(errno).attempt(|| "reading netlink events"),
         }
         for (_, answer) in answers(&self.buffer, no_lookup) {
             if let Answer::Data(kind, payload) = answer {

@@ -18,7 +18,7 @@ pub enum Application {
     PageConnection(PageConnection),
     Udp(Udp),
     #[serde(rename = "program")]
-    #[allow(dead_code)] // a plan with one is refused
+    #[allow(dead_code)] // `parse` refuses a plan with one
     Connection(Connection),
 }
 

@@ -45,7 +45,7 @@ pub fn parse(json: &[u8]) -> Result<Plan> {
         return Err(Error::new("plan.json: sample_interval_us is below 1000 us"));
     }
     if !plan.events.is_sorted_by_key(|event| event.t_us) {
-        return Err(Error::new("plan.json: the events are not in the order of their times"));
+        return Err(Error::new("plan.json: the events are not in order of time"));
     }
     for (place, flow) in plan.flows.iter().enumerate() {
         consistent(&plan, place, flow)
@@ -58,37 +58,39 @@ pub fn parse(json: &[u8]) -> Result<Plan> {
 fn consistent(plan: &Plan, place: usize, flow: &Flow) -> std::result::Result<(), &'static str> {
     let earlier = |id: i64| usize::try_from(id).ok().filter(|id| *id < place).map(|id| &plan.flows[id]);
     if usize::try_from(flow.id) != Ok(place) {
-        return Err("flows are numbered in their order, from 0");
+        return Err("its number is not its position (from 0)");
     }
     if flow.after.iter().any(|id| earlier(*id).is_none()) {
-        return Err("it can only follow flows before it");
+        return Err("it may follow only earlier flows");
     }
     if let Some(id) = flow.connection
         && !earlier(id).is_some_and(|other| other.connection.is_none() && other.sender != flow.sender)
     {
-        return Err("it can only share the connection of a flow before it, in the other direction");
+        return Err("it may share only the connection of an earlier flow, in the other direction");
     }
     if matches!(flow.application, Application::Udp(_)) != (flow.transport == Transport::Udp) {
-        return Err("udp is an application and a transport, or neither");
+        return Err("the application udp requires the transport udp, and the other way round");
     }
     match &flow.application {
-        Application::Connection(_) => Err("connections of programs are seen, not planned"),
-        Application::Bulk(bulk) if bulk.duration_us.is_some_and(|us| us < 1) => Err("it lasts for no time"),
+        Application::Connection(_) => Err("a plan cannot contain connections of programs"),
+        Application::Bulk(bulk) if bulk.duration_us.is_some_and(|us| us < 1) => {
+            Err("its duration is not positive")
+        }
         Application::Transfer(transfer) => match &transfer.file {
-            Some(file) if file.bytes != transfer.bytes => Err("a transfer has as many bytes as its file"),
-            _ if transfer.bytes == 0 => Err("a transfer has bytes"),
+            Some(file) if file.bytes != transfer.bytes => Err("its size differs from that of its file"),
+            _ if transfer.bytes == 0 => Err("a transfer needs at least one byte"),
             _ => Ok(()),
         },
         Application::OnOff(job) if job.message_bytes.is_some() != job.interval_ns.is_some() => {
-            Err("messages have a size and an interval, or there are none")
+            Err("messages need both a size and an interval")
         }
         Application::Request(job) if job.count.is_some() == job.duration_us.is_some() => {
-            Err("requests have a count or a duration")
+            Err("requests need either a count or a duration")
         }
         Application::PageConnection(job)
             if !earlier(job.page).is_some_and(|page| matches!(page.application, Application::Page(_))) =>
         {
-            Err("it belongs to no page")
+            Err("it refers to no earlier page")
         }
         _ => Ok(()),
     }

@@ -35,7 +35,7 @@ fn python_records() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn both_sides_of_the_plan_know_the_same_fields() {
+fn both_sides_of_the_contract_have_the_same_fields() {
     let mut python = python_records();
     let applications =
         ["Bulk", "Transfer", "Stream", "OnOff", "Request", "Page", "PageConnection", "Udp", "Connection"];
@@ -95,7 +95,7 @@ fn defaults_may_be_left_out() {
 }
 
 #[test]
-fn a_field_nobody_knows_is_refused_by_name() {
+fn an_unknown_field_is_refused_by_name() {
     let json = minimal("").replace("\"seed\": 1", "\"seed\": 1, \"sed\": 2");
     assert!(parse(json.as_bytes()).unwrap_err().to_string().contains("unknown field `sed`"));
     let qdisc = r#"{"kind": "pfifo", "limit_packets": 1, "limit_bytes": 2}"#;
@@ -119,7 +119,7 @@ fn events_out_of_order_are_refused() {
 }
 
 #[test]
-fn a_transfer_needs_to_know_how_much() {
+fn a_transfer_needs_its_size() {
     assert!(parse(flow("").as_bytes()).is_err());
     assert!(parse(flow(r#", "bytes": 5"#).as_bytes()).is_ok());
     let file = r#", "file": {"name": "f", "bytes": 5, "sha256": "00"}"#;

@@ -14,10 +14,10 @@ const GROUPS: &str = "/run/programs";
 
 /// Mount the control groups where programs cannot see them.
 pub fn prepare() -> Result<()> {
-    rustix::fs::mkdir(GROUPS, Mode::from_raw_mode(0o755)).attempt(|| format!("making {GROUPS}"))?;
+    rustix::fs::mkdir(GROUPS, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {GROUPS}"))?;
     mount_at("cgroup2", "cgroup2", GROUPS, c"")?;
     std::fs::write(format!("{GROUPS}/cgroup.subtree_control"), "+pids")
-        .attempt(|| "letting the number of processes be limited")
+        .attempt(|| "enabling limits on the number of processes")
 }
 
 /// The control group of one program.
@@ -29,7 +29,7 @@ impl Group {
     /// Create the control group with its limit.
     pub fn create(name: &str) -> Result<Self> {
         let path = format!("{GROUPS}/{name}");
-        std::fs::create_dir(&path).attempt(|| format!("making {path}"))?;
+        std::fs::create_dir(&path).attempt(|| format!("creating {path}"))?;
         std::fs::write(format!("{path}/pids.max"), PROCESSES.to_string())
             .attempt(|| format!("limiting the processes of {name}"))?;
         Ok(Self { path })
@@ -50,7 +50,7 @@ impl Group {
     /// Send a signal to all processes in the group.
     pub fn signal(&self, number: i32) {
         for pid in self.members() {
-            crate::sys::signal(pid, number); // one may have ended by itself
+            crate::sys::signal(pid, number); // it may have ended
         }
     }
 
@@ -71,8 +71,9 @@ impl Group {
         let wanted = format!("socket:[{inode}]");
         self.members().into_iter().any(|pid| {
             let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-            descriptors.flatten().any(|one| {
-                std::fs::read_link(one.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str())
+            descriptors.flatten().any(|descriptor| {
+                std::fs::read_link(descriptor.path())
+                    .is_ok_and(|target| target.as_os_str() == wanted.as_str())
             })
         })
     }

@@ -38,7 +38,7 @@ mod tests {
     use super::named;
 
     #[test]
-    fn paths_of_devices_are_found_in_a_programs_words() {
+    fn the_output_of_a_program_shows_the_paths_of_devices() {
         let text = "cat: /dev/kvm: No such file\nopening '/dev/net/tap0'. /dev/ppp.\n/dev/ /sys/dev/block a/dev/b\n\
              bash: /dev/tcp/h2/80: refused";
         assert_eq!(named(text), ["/dev/kvm", "/dev/net/tap0", "/dev/ppp"]);

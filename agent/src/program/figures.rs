@@ -24,13 +24,13 @@ const IPERF3: [(&str, &[&str], f64); 9] = [
 /// Read the figures of one program as rows.
 pub fn read(kind: ResultKind, plan: &'static Program, log: &Log) -> Result<Vec<ProgramFigure>> {
     match kind {
-        ResultKind::Iperf3 => iperf3(&log.text()?).map(|found| {
+        ResultKind::Iperf3 => iperf3(&log.text()?).map(|figures| {
             let row = |(figure, value)| ProgramFigure {
                 program: Some(plan.name.as_str().into()),
                 figure: Some(figure),
                 value: Some(value),
             };
-            found
+            figures
                 .into_iter()
                 .map(|(figure, value): (&'static str, i64)| row((figure.into(), value)))
                 .collect()
@@ -39,17 +39,17 @@ pub fn read(kind: ResultKind, plan: &'static Program, log: &Log) -> Result<Vec<P
 }
 
 fn iperf3(text: &str) -> Result<Vec<(&'static str, i64)>> {
-    let what = "reading what it printed as iperf3's JSON (does it have -J?)";
-    let value: Value = serde_json::from_str(text).map_err(|error| Error::because(what, error))?;
+    let context = "parsing its output as iperf3's JSON (does its command have -J?)";
+    let value: Value = serde_json::from_str(text).map_err(|error| Error::because(context, error))?;
     if let Some(why) = value.get("error").and_then(Value::as_str) {
-        return Err(Error::because("iperf3 says", why));
+        return Err(Error::because("iperf3 reports", why));
     }
-    let end = value.get("end").ok_or_else(|| Error::because(what, "it has no `end`"))?;
-    let found = IPERF3.iter().filter_map(|(figure, path, factor)| {
+    let end = value.get("end").ok_or_else(|| Error::because(context, "it has no `end`"))?;
+    let figures = IPERF3.iter().filter_map(|(figure, path, factor)| {
         let number = path.iter().try_fold(end, |at, key| at.get(key))?.as_f64()?;
         Some((*figure, whole(number * factor)))
     });
-    Ok(found.collect())
+    Ok(figures.collect())
 }
 
 /// Counters and rates of a trial are far below 2^53.
@@ -77,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_iperf3_is_told() {
+    fn an_error_of_iperf3_is_reported() {
         let error = iperf3(r#"{"error": "unable to connect"}"#).unwrap_err();
-        assert_eq!(error.to_string(), "iperf3 says: unable to connect");
+        assert_eq!(error.to_string(), "iperf3 reports: unable to connect");
     }
 }

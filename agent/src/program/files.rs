@@ -17,17 +17,19 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Create the program's directory and its files.
 pub fn write(plan: &Program) -> Result<()> {
     let directory = format!("{ROOT}{}", plan.directory);
-    std::fs::create_dir_all(&directory).attempt(|| format!("making its directory {}", plan.directory))?;
+    std::fs::create_dir_all(&directory).attempt(|| format!("creating its directory {}", plan.directory))?;
     for ProgramFile { path, text, input } in &plan.files {
-        let what = || format!("writing its file {path}");
+        let context = || format!("writing its file {path}");
         let target = format!("{ROOT}{path}");
         if let Some(folder) = Path::new(&target).parent() {
-            std::fs::create_dir_all(folder).attempt(what)?;
+            std::fs::create_dir_all(folder).attempt(context)?;
         }
         match (text, input) {
-            (Some(text), None) => std::fs::write(&target, text).attempt(what)?,
-            (None, Some(name)) => drop(std::fs::copy(format!("{JOB}/input/{name}"), &target).attempt(what)?),
-            _ => return Err(Error::because(what(), "the plan gives neither or both of a text and an input")),
+            (Some(text), None) => std::fs::write(&target, text).attempt(context)?,
+            (None, Some(name)) => {
+                std::fs::copy(format!("{JOB}/input/{name}"), &target).attempt(context)?;
+            }
+            _ => return Err(Error::because(context(), "the plan must give either a text or an input")),
         }
     }
     Ok(())
@@ -39,20 +41,20 @@ pub fn collect(plan: &Program) -> Result<()> {
         return Ok(());
     }
     let folder = format!("{JOB}/programs/{}", plan.name);
-    std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;
+    std::fs::create_dir_all(&folder).attempt(|| format!("creating {folder}"))?;
     for path in &plan.collect {
-        let what = || format!("collecting {path}");
+        let context = || format!("collecting {path}");
         let source = format!("{ROOT}{path}");
-        let found = std::fs::metadata(&source).attempt(what)?;
-        if !found.is_file() {
-            return Err(Error::because(what(), "it is not a file"));
+        let metadata = std::fs::metadata(&source).attempt(context)?;
+        if !metadata.is_file() {
+            return Err(Error::because(context(), "it is not a file"));
         }
-        if found.len() > MAX_BYTES {
-            let why = format!("it has {} bytes; at most {} MiB are collected", found.len(), MAX_BYTES >> 20);
-            return Err(Error::because(what(), why));
+        if metadata.len() > MAX_BYTES {
+            let why = format!("it has {} bytes; the limit is {} MiB", metadata.len(), MAX_BYTES >> 20);
+            return Err(Error::because(context(), why));
         }
         let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        std::fs::copy(&source, format!("{folder}/{name}")).attempt(what)?;
+        std::fs::copy(&source, format!("{folder}/{name}")).attempt(context)?;
     }
     Ok(())
 }
@@ -60,10 +62,10 @@ pub fn collect(plan: &Program) -> Result<()> {
 /// Mount the npm packages in the user's cache, if there are any, on /mnt/npm.
 pub fn mount_packages() -> Result<()> {
     let Ok(packages) = std::fs::read_link(format!("{JOB}/npm")) else { return Ok(()) };
-    let what = || format!("mounting {} on /mnt/npm", packages.display());
+    let context = || format!("mounting {} on /mnt/npm", packages.display());
     let target = format!("{ROOT}/mnt/npm");
-    std::fs::create_dir(&target).attempt(what)?;
-    mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(what)
+    std::fs::create_dir(&target).attempt(context)?;
+    mount_bind(format!("{ROOT}{}", packages.display()), target).attempt(context)
 }
 
 /// Write the names of the nodes to /etc/hosts.
@@ -72,7 +74,7 @@ pub fn name_hosts(names: &[HostName]) -> Result<()> {
     for HostName { address, name } in names {
         let _ = writeln!(text, "{address} {name}"); // to a String: cannot fail
     }
-    let what = || "naming the nodes in /etc/hosts";
-    std::fs::write("/run/hosts", text).attempt(what)?;
-    mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(what)
+    let context = || "naming the nodes in /etc/hosts";
+    std::fs::write("/run/hosts", text).attempt(context)?;
+    mount_bind("/run/hosts", format!("{ROOT}/etc/hosts")).attempt(context)
 }

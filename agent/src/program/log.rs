@@ -29,15 +29,15 @@ struct State {
     /// The text to look for, and whether a line contained it.
     wanted: Option<String>,
     line: Vec<u8>,
-    found: bool,
+    matched: bool,
 }
 
 impl Log {
     /// Create `folder/NAME.log`, and the thread that fills it.
     pub fn create(folder: &str, name: &str) -> Result<Self> {
         let path = format!("{folder}/{name}.log");
-        let file = File::create(&path).attempt(|| format!("making {path}"))?;
-        let (reader, writer) = pipe().attempt(|| format!("making the pipe to {path}"))?;
+        let file = File::create(&path).attempt(|| format!("creating {path}"))?;
+        let (reader, writer) = pipe().attempt(|| format!("creating the pipe to {path}"))?;
         let state = Arc::new(Mutex::new(State::default()));
         let filled = Arc::clone(&state);
         let body = move || copy(reader, file, &filled);
@@ -48,20 +48,20 @@ impl Log {
     /// Take the end of the pipe into which the program prints. Only the first call succeeds.
     pub fn writer(&self) -> std::io::Result<PipeWriter> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        writer.ok_or_else(|| std::io::Error::other("the program was started before"))
+        writer.ok_or_else(|| std::io::Error::other("the program has already started"))
     }
 
     /// Look for a line that contains `text` from now on.
     pub fn look_for(&self, text: &str) {
         let mut state = self.state();
         state.wanted = Some(text.to_owned());
-        state.found = String::from_utf8_lossy(&state.line).contains(text)
+        state.matched = String::from_utf8_lossy(&state.line).contains(text)
             || String::from_utf8_lossy(state.tail.make_contiguous()).contains(text);
     }
 
     /// Whether a line contained the text.
-    pub fn has_it(&self) -> bool {
-        self.state().found
+    pub fn has_match(&self) -> bool {
+        self.state().matched
     }
 
     /// Whether the program printed more than the limit.
@@ -94,9 +94,9 @@ impl State {
         self.tail.extend(bytes);
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..surplus);
-        if let Some(wanted) = self.wanted.as_deref().filter(|_| !self.found) {
+        if let Some(wanted) = self.wanted.as_deref().filter(|_| !self.matched) {
             self.line.extend(bytes);
-            self.found = String::from_utf8_lossy(&self.line).contains(wanted);
+            self.matched = String::from_utf8_lossy(&self.line).contains(wanted);
             // The text never spans two lines.
             if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
                 self.line.drain(..=end);
@@ -114,14 +114,16 @@ fn copy(mut from: PipeReader, mut to: File, state: &Mutex<State>) {
         let got = match from.read(&mut buffer) {
             Ok(0) => return,
             Ok(got) => got,
-            Err(error) => return crate::status::console(&format!("reading what a program prints: {error}")),
+            Err(error) => {
+                return crate::status::console(&format!("reading the output of a program: {error}"));
+            }
         };
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_BYTES.saturating_sub(state.bytes).min(got);
         state.take(&buffer[..got]);
         drop(state);
         if let Err(error) = to.write_all(&buffer[..room]) {
-            return crate::status::console(&format!("writing what a program prints: {error}"));
+            return crate::status::console(&format!("writing the output of a program: {error}"));
         }
         if room < got {
             return;

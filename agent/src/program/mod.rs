@@ -72,20 +72,20 @@ impl Programs {
         files::mount_packages()?;
         root::seal()?;
         let folder = format!("{JOB}/programs");
-        std::fs::create_dir_all(&folder).attempt(|| format!("making {folder}"))?;
+        std::fs::create_dir_all(&folder).attempt(|| format!("creating {folder}"))?;
         let mut programs = Self::default();
         for plan in planned {
-            let what = || format!("preparing program {}", plan.name);
-            let namespace = network.namespace(&plan.netns).attempt(what)?;
+            let context = || format!("preparing program {}", plan.name);
+            let namespace = network.namespace(&plan.netns).attempt(context)?;
             enter(&namespace.fd)?;
             if plan.transport == Transport::Mptcp {
-                write_sysctl(REPLACE_TCP, "1").attempt(what)?;
+                write_sysctl(REPLACE_TCP, "1").attempt(context)?;
             }
-            files::write(plan).attempt(what)?;
+            files::write(plan).attempt(context)?;
             programs.running.push(Arc::new(Running {
                 plan,
-                group: Group::create(&plan.name).attempt(what)?,
-                log: Log::create(&folder, &plan.name).attempt(what)?,
+                group: Group::create(&plan.name).attempt(context)?,
+                log: Log::create(&folder, &plan.name).attempt(context)?,
                 started: Latch::default(),
                 ended: Latch::default(),
                 code: Mutex::default(),
@@ -94,11 +94,15 @@ impl Programs {
             }));
         }
         enter(&network.home)?;
-        for one in &programs.running {
-            let namespace = network.namespace(&one.plan.netns)?.fd.try_clone().attempt(|| "a namespace")?;
-            let (one, traffic) = (Arc::clone(one), Arc::clone(traffic));
+        for program in &programs.running {
+            let namespace = network
+                .namespace(&program.plan.netns)?
+                .fd
+                .try_clone()
+                .attempt(|| format!("keeping namespace {}", program.plan.netns))?;
+            let (program, traffic) = (Arc::clone(program), Arc::clone(traffic));
             thread::Builder::new()
-                .spawn(move || follow(&one, &namespace, &traffic))
+                .spawn(move || follow(&program, &namespace, &traffic))
                 .attempt(|| "starting a thread")?;
         }
         Ok(programs)
@@ -109,7 +113,7 @@ impl Programs {
         match self
             .running
             .iter()
-            .find_map(|one| one.failure.lock().unwrap_or_else(PoisonError::into_inner).clone())
+            .find_map(|program| program.failure.lock().unwrap_or_else(PoisonError::into_inner).clone())
         {
             Some(why) => Err(Error::new(why)),
             None => Ok(()),
@@ -118,7 +122,7 @@ impl Programs {
 
     /// Whether the trial waits for a program.
     pub fn any_awaited(&self) -> bool {
-        self.running.iter().any(|one| one.plan.awaited)
+        self.running.iter().any(|program| program.plan.awaited)
     }
 
     /// Whether a program that the trial waits for has not ended.
@@ -127,14 +131,14 @@ impl Programs {
     }
 
     fn unfinished(&self) -> Option<&Arc<Running>> {
-        self.running.iter().find(|one| one.plan.awaited && one.ended.time().is_none())
+        self.running.iter().find(|program| program.plan.awaited && program.ended.time().is_none())
     }
 
     /// Fail if the trial's time is over and a program that the trial waits for has not ended.
     pub fn overdue(&self, end_us: i64) -> Result<()> {
         match self.unfinished() {
-            Some(one) => Err(Error::new(one.told(&format!(
-                "it had not ended by itself when the trial's time was over, at {:.3} s",
+            Some(program) => Err(Error::new(program.describe_failure(&format!(
+                "it still ran when the trial's time was over, at {:.3} s",
                 clock::seconds(end_us)
             )))),
             None => Ok(()),
@@ -145,20 +149,27 @@ impl Programs {
     /// outlive the grace period.
     pub fn stop(&self, traffic: &Traffic) {
         let begun_us = clock::trial_us();
-        for one in &self.running {
-            one.signal();
+        for program in &self.running {
+            program.signal();
         }
-        let grace = |one: &&Arc<Running>| one.plan.stop.grace_us;
+        let grace = |program: &&Arc<Running>| program.plan.stop.grace_us;
         let until_us = begun_us
-            + self.running.iter().filter(|one| one.lives()).map(|one| grace(&one)).max().unwrap_or(0);
-        while self.running.iter().any(|one| one.lives()) {
+            + self
+                .running
+                .iter()
+                .filter(|program| program.lives())
+                .map(|program| grace(&program))
+                .max()
+                .unwrap_or(0);
+        while self.running.iter().any(|program| program.lives()) {
             let rings = traffic.bell.rings();
-            if self.running.iter().any(|one| one.lives()) && traffic.bell.wait_until(until_us, rings) {
+            if self.running.iter().any(|program| program.lives()) && traffic.bell.wait_until(until_us, rings)
+            {
                 break;
             }
         }
-        for one in &self.running {
-            one.group.kill();
+        for program in &self.running {
+            program.group.kill();
         }
     }
 
@@ -172,12 +183,13 @@ impl Programs {
     ) -> Result<()> {
         clock::sleep_until(clock::trial_us() + SETTLING_US);
         self.failure()?;
-        for one in &self.running {
-            programs.push(one.row(traffic))?;
-            files::collect(one.plan).map_err(|error| Error::new(one.told(&error.to_string())))?;
-            if let Some(kind) = one.plan.result {
-                let rows = figures::read(kind, one.plan, &one.log);
-                for row in rows.map_err(|error| Error::new(one.told(&error.to_string())))? {
+        for program in &self.running {
+            programs.push(program.row(traffic))?;
+            files::collect(program.plan)
+                .map_err(|error| Error::new(program.describe_failure(&error.to_string())))?;
+            if let Some(kind) = program.plan.result {
+                let rows = figures::read(kind, program.plan, &program.log);
+                for row in rows.map_err(|error| Error::new(program.describe_failure(&error.to_string())))? {
                     figures.push(row)?;
                 }
             }
@@ -188,12 +200,15 @@ impl Programs {
     /// Return the program in `node` that holds the socket with this inode. A program alone in its
     /// node owns all sockets there.
     pub fn owner(&self, node: &str, inode: u32) -> Option<&'static str> {
-        let mut there = self.running.iter().filter(|one| one.plan.netns == node);
+        let mut there = self.running.iter().filter(|program| program.plan.netns == node);
         let first = there.next()?;
         if there.next().is_none() {
             return Some(first.plan.name.as_str());
         }
-        let held = |one: &&Arc<Running>| one.plan.netns == node && one.group.holds(inode);
-        (inode != 0).then(|| self.running.iter().find(held)).flatten().map(|one| one.plan.name.as_str())
+        let held = |program: &&Arc<Running>| program.plan.netns == node && program.group.holds(inode);
+        (inode != 0)
+            .then(|| self.running.iter().find(held))
+            .flatten()
+            .map(|program| program.plan.name.as_str())
     }
 }

@@ -26,14 +26,14 @@ pub fn wait(ready: &Ready, log: &Log, child: &mut Child) -> std::result::Result<
         if holds(ready, log, &mut socket).map_err(|error| error.to_string())? {
             return Ok(());
         }
-        let what = words(ready);
+        let condition = describe(ready);
         if matches!(child.try_wait(), Ok(Some(_))) {
-            return Err(format!("it ended before {what}"));
+            return Err(format!("it ended before it was ready: it needs {condition}"));
         }
         let waited_us = clock::trial_us() - begun_us;
         if waited_us >= ready.within_us {
             return Err(format!(
-                "{:.3} s after its start {what} was still awaited",
+                "it was not ready {:.3} s after its start: it needs {condition}",
                 clock::seconds(waited_us)
             ));
         }
@@ -51,14 +51,16 @@ fn holds(ready: &Ready, log: &Log, socket: &mut Socket) -> Result<bool> {
     if let Some(file) = &ready.file {
         return Ok(Path::new(&format!("{ROOT}{file}")).exists());
     }
-    Ok(log.has_it())
+    Ok(log.has_match())
 }
 
 fn listens(socket: &mut Socket, kind: Kind, port: u16) -> Result<bool> {
     for ipv6 in [false, true] {
-        let found = dump(socket, kind, ipv6)?;
+        let sockets = dump(socket, kind, ipv6)?;
         let fits = |state| matches!(kind, Kind::Udp) || state == LISTEN;
-        if found.iter().any(|one| fits(one.state) && one.ends.is_some_and(|(local, _)| local.port() == port))
+        if sockets
+            .iter()
+            .any(|listed| fits(listed.state) && listed.ends.is_some_and(|(local, _)| local.port() == port))
         {
             return Ok(true);
         }
@@ -66,7 +68,7 @@ fn listens(socket: &mut Socket, kind: Kind, port: u16) -> Result<bool> {
     Ok(false)
 }
 
-fn words(ready: &Ready) -> String {
+fn describe(ready: &Ready) -> String {
     match ready {
         Ready { tcp: Some(port), .. } => format!("a listener on TCP port {port}"),
         Ready { udp: Some(port), .. } => format!("a socket on UDP port {port}"),

@@ -42,9 +42,9 @@ pub fn prepare() -> Result<()> {
 
 /// Mount `path`, an absolute path of the host, on `target`.
 pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()> {
-    let what = || format!("mounting the host's {path}");
+    let context = || format!("mounting the host's {path}");
     let up = STEP.repeat(STEPS);
-    let source = |place: &str| CString::new(place).map_err(|error| Error::because(what(), error));
+    let source = |place: &str| CString::new(place).map_err(|error| Error::because(context(), error));
     // Without a root of its own (`--unconfined` on a machine that offers none) the sandbox has the
     // host's root.
     mount("none", target, "hostfs", flags, source(&format!("{up}{HOST}{path}"))?.as_c_str())
@@ -57,14 +57,14 @@ pub fn mount_host_path(path: &str, target: &str, flags: MountFlags) -> Result<()
                 CString::new(format!("{up}{path}")).unwrap_or_default().as_c_str(),
             )
         })
-        .attempt(what)
+        .attempt(context)
 }
 
 /// Mount the host's files, read-only and without set-user-ID bits. Programs are already root. If an
 /// ordinary user runs the guest, the host's files belong to user 65534 here; with set-user-ID,
 /// `mount` would run as that user and fail.
 pub fn mount_host() -> Result<()> {
-    rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("making {ROOT}"))?;
+    rustix::fs::mkdir(ROOT, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {ROOT}"))?;
     mount_host_path("/", ROOT, MountFlags::RDONLY | MountFlags::NOSUID)
 }
 
@@ -75,7 +75,7 @@ pub fn mount_kernel() -> Result<()> {
     mount_at("devtmpfs", "devtmpfs", &format!("{ROOT}/dev"), c"mode=0755")?;
     for (name, kind, options) in [("pts", "devpts", c"ptmxmode=0666"), ("shm", "tmpfs", SHARED_MEMORY)] {
         let path = format!("{ROOT}/dev/{name}");
-        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)).attempt(|| format!("making {path}"))?;
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {path}"))?;
         mount_at(kind, kind, &path, options)?;
     }
     Ok(())
@@ -84,7 +84,7 @@ pub fn mount_kernel() -> Result<()> {
 /// Mount the names of the namespaces, for `ip netns`.
 pub fn mount_names() -> Result<()> {
     let names = format!("{ROOT}/run/netns");
-    rustix::fs::mkdir(&names, Mode::from_raw_mode(0o755)).attempt(|| format!("making {names}"))?;
+    rustix::fs::mkdir(&names, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {names}"))?;
     mount_bind_recursive("/run/netns", &names).attempt(|| format!("mounting {names}"))
 }
 

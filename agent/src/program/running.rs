@@ -66,12 +66,12 @@ impl Running {
     }
 
     fn fail(&self, why: &str) {
-        let told = self.told(why);
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(told);
+        let message = self.describe_failure(why);
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
     }
 
     /// Format `program client (iperf3 -c h2) in h1: WHY; the last lines of its log: ..`.
-    pub fn told(&self, why: &str) -> String {
+    pub fn describe_failure(&self, why: &str) -> String {
         let Program { name, netns, argv, .. } = self.plan;
         let command: String = argv.join(" ").chars().take(120).collect();
         let printed = self.log.tail();
@@ -94,11 +94,11 @@ impl Running {
 }
 
 /// Run one program, from its start to its end.
-pub fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
-    let plan = one.plan;
+pub fn follow(running: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
+    let plan = running.plan;
     let ready_us = traffic.wait_for_programs(&plan.after).unwrap_or(0);
     clock::sleep_until(ready_us + plan.start_us);
-    if one.stopping.load(Ordering::SeqCst) {
+    if running.stopping.load(Ordering::SeqCst) {
         return;
     }
     let event = |event: &'static str, error: Option<i64>| {
@@ -111,32 +111,32 @@ pub fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
         });
     };
     event("program_start", None);
-    one.started.set(clock::trial_us());
-    let mut child = match enter(namespace).and_then(|()| spawn(one)) {
+    running.started.set(clock::trial_us());
+    let mut child = match enter(namespace).and_then(|()| spawn(running)) {
         Ok(child) => child,
         Err(error) => {
             event("program_failed", None);
-            one.ended.set(clock::trial_us());
-            one.fail(&error.to_string());
+            running.ended.set(clock::trial_us());
+            running.fail(&error.to_string());
             return traffic.bell.ring();
         }
     };
-    stop_in_time(one);
+    stop_in_time(running);
     if let Some(ready) = &plan.ready {
-        match ready::wait(ready, &one.log, &mut child) {
+        match ready::wait(ready, &running.log, &mut child) {
             Ok(()) => traffic.program_is_ready(&plan.name, clock::trial_us()),
-            Err(why) if !one.stopping.load(Ordering::SeqCst) => one.fail(&why),
+            Err(why) if !running.stopping.load(Ordering::SeqCst) => running.fail(&why),
             Err(_) => {}
         }
     }
     let status = child.wait();
     let ended_us = clock::trial_us();
     let code = status.ok().and_then(code);
-    *one.code.lock().unwrap_or_else(PoisonError::into_inner) = code;
+    *running.code.lock().unwrap_or_else(PoisonError::into_inner) = code;
     event("program_end", code);
     clock::sleep_until(clock::trial_us() + SETTLING_US);
-    judge(one, code);
-    one.ended.set(ended_us);
+    judge(running, code);
+    running.ended.set(ended_us);
     if plan.ready.is_none() {
         traffic.program_is_ready(&plan.name, ended_us);
     }
@@ -144,14 +144,14 @@ pub fn follow(one: &Arc<Running>, namespace: &OwnedFd, traffic: &Arc<Traffic>) {
 }
 
 /// Fail unless the program ended as planned.
-fn judge(one: &Running, code: Option<i64>) {
-    if one.log.is_full() {
-        one.fail(&format!("it printed more than {} MiB", log::MAX_BYTES >> 20));
+fn judge(running: &Running, code: Option<i64>) {
+    if running.log.is_full() {
+        running.fail(&format!("it printed more than {} MiB", log::MAX_BYTES >> 20));
     }
-    if one.stopping.load(Ordering::SeqCst) {
+    if running.stopping.load(Ordering::SeqCst) {
         return;
     }
-    let (Some(expected), Some(code)) = (one.plan.exit_code, code) else { return };
+    let (Some(expected), Some(code)) = (running.plan.exit_code, code) else { return };
     if code != expected {
         let signal = code - SIGNALLED;
         let how = if signal > 0 {
@@ -159,14 +159,14 @@ fn judge(one: &Running, code: Option<i64>) {
         } else {
             format!("ended with exit code {code}")
         };
-        one.fail(&format!("it {how}, where exit code {expected} was expected"));
+        running.fail(&format!("it {how} instead of exit code {expected}"));
     }
 }
 
 /// Stop the program at its planned time, if it has one.
-fn stop_in_time(one: &Arc<Running>) {
-    let Some(at_us) = one.plan.stop.at_us else { return };
-    let stopped = Arc::clone(one);
+fn stop_in_time(running: &Arc<Running>) {
+    let Some(at_us) = running.plan.stop.at_us else { return };
+    let stopped = Arc::clone(running);
     let body = move || {
         clock::sleep_until(at_us);
         stopped.signal();
@@ -174,29 +174,30 @@ fn stop_in_time(one: &Arc<Running>) {
         stopped.group.kill();
     };
     if let Err(error) = thread::Builder::new().spawn(body) {
-        one.fail(&format!("starting the thread that stops it: {error}"));
+        running.fail(&format!("starting the thread that stops it: {error}"));
     }
 }
 
-fn spawn(one: &Running) -> Result<Child> {
-    let plan = one.plan;
-    let what = || "starting it".to_owned();
-    let (program, arguments) = plan.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
-    let output = one.log.writer().attempt(what)?;
-    let errors = output.try_clone().attempt(what)?;
+fn spawn(running: &Running) -> Result<Child> {
+    let plan = running.plan;
+    let context = || "starting it".to_owned();
+    let (program, arguments) =
+        plan.argv.split_first().ok_or_else(|| Error::because(context(), "the command is empty"))?;
+    let output = running.log.writer().attempt(context)?;
+    let errors = output.try_clone().attempt(context)?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(plan.environment.iter().map(|(name, value)| (name, value)));
     command.env("PWD", &plan.directory);
-    let nothing = File::open(format!("{}/dev/null", root::ROOT)).attempt(what)?;
+    let nothing = File::open(format!("{}/dev/null", root::ROOT)).attempt(context)?;
     command.stdin(nothing).stdout(output).stderr(errors).process_group(0);
-    sys::run_confined(&mut command, root::ROOT, &plan.directory, one.group.door().attempt(what)?);
+    sys::run_confined(&mut command, root::ROOT, &plan.directory, running.group.door().attempt(context)?);
     command.spawn().map_err(|error| match rustix::io::Errno::from_io_error(&error) {
         Some(rustix::io::Errno::NOENT) => Error::because(
-            what(),
-            format!("there is no program {program}, or its directory {} is not there; install it, or give its path", plan.directory),
+            context(),
+            format!("there is no program {program}, or its directory {} does not exist; install the program, or give its path", plan.directory),
         ),
-        Some(errno) => Error::because(what(), describe(errno)),
-        None => Error::because(what(), error),
+        Some(errno) => Error::because(context(), describe(errno)),
+        None => Error::because(context(), error),
     })
 }
 

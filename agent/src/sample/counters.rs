@@ -137,9 +137,9 @@ impl Reading {
     /// Replace the names of the counters. Known counters keep their values.
     fn rename<'a>(&mut self, headers: impl Iterator<Item = &'a str>, first: &BTreeMap<String, i64>) {
         let groups = std::mem::take(&mut self.groups);
-        let known: BTreeMap<_, _> =
+        let previous: BTreeMap<_, _> =
             groups.into_iter().flat_map(|group| group.names.into_iter().zip(group.values)).collect();
-        let value = |name: &String| known.get(name).or_else(|| first.get(name)).copied().unwrap_or(0);
+        let value = |name: &String| previous.get(name).or_else(|| first.get(name)).copied().unwrap_or(0);
         self.groups = headers
             .map(|header| {
                 let (group, names) = header.split_once(':').unwrap_or((header, ""));
@@ -207,20 +207,20 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_changed_is_told_also_when_counters_appear() {
+    fn only_changed_counters_have_rows_also_when_counters_appear() {
         let mut reading = Reading::default();
         let first = BTreeMap::from([("TcpA".to_owned(), 1), ("UdpC".to_owned(), 5)]);
         let mut changes = |text: &str| reading.changes(text, &first);
-        let told = |name: &str, value| vec![(name.to_owned(), value)];
+        let change = |name: &str, value| vec![(name.to_owned(), value)];
         assert_eq!(changes("Tcp: A B\nTcp: 1 0\nUdp: C\nUdp: 5\n"), []);
-        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 5\n"), told("TcpB", -2));
-        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 6\n"), told("UdpC", 6));
-        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nMsg: D E\nMsg: 0 3\nUdp: C\nUdp: 6\n"), told("MsgE", 3));
-        assert_eq!(changes("Tcp: A B\nTcp: 4 -2\nMsg: D E\nMsg: 0 3\nUdp: C\nUdp: 6\n"), told("TcpA", 4));
+        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 5\n"), change("TcpB", -2));
+        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nUdp: C\nUdp: 6\n"), change("UdpC", 6));
+        assert_eq!(changes("Tcp: A B\nTcp: 1 -2\nMsg: D E\nMsg: 0 3\nUdp: C\nUdp: 6\n"), change("MsgE", 3));
+        assert_eq!(changes("Tcp: A B\nTcp: 4 -2\nMsg: D E\nMsg: 0 3\nUdp: C\nUdp: 6\n"), change("TcpA", 4));
     }
 
     #[test]
-    fn a_torn_file_gives_what_it_has() {
+    fn an_incomplete_file_yields_its_complete_values() {
         let mut values = Values::new();
         parse("Tcp: A B\nTcp: 1\nUdp: C\n", &mut values);
         assert_eq!(values, [("TcpA".to_owned(), 1)]);

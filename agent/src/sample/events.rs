@@ -26,14 +26,14 @@ const GENERIC_HEADER_BYTES: usize = 4;
 /// then all sockets listen, so the setup of the trial causes no events.
 pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
     let Some(family) = network.path_manager.take() else { return Ok(()) };
-    let what = || "watching path-manager events";
+    let context = || "subscribing to path-manager events";
     let group = family.group(GROUP)?;
     let mut joiner = Joiner::new(traffic, network, family.id)?;
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(what)?;
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).attempt(context)?;
     let mut nodes: Vec<(&'static str, Socket)> = Vec::new();
     let mut add = |node: &'static str, socket: Socket| {
         let data = epoll::EventData::new_u64(nodes.len() as u64);
-        epoll::add(&epoll, socket.fd(), data, epoll::EventFlags::IN).attempt(what)?;
+        epoll::add(&epoll, socket.fd(), data, epoll::EventFlags::IN).attempt(context)?;
         nodes.push((node, socket));
         Ok(())
     };
@@ -43,7 +43,7 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
         add(namespace.name, socket)?;
         if traffic.has_mptcp(namespace.name) || traffic.has_programs(namespace.name) {
             enter(&namespace.fd)?;
-            add(namespace.name, closed::listen().attempt(what)?)?;
+            add(namespace.name, closed::listen().attempt(context)?)?;
         }
     }
     enter(&network.home)?;
@@ -62,7 +62,7 @@ pub fn watch(network: &mut Applied, traffic: &Arc<Traffic>) -> Result<()> {
             }
         }
     };
-    thread::Builder::new().spawn(body).attempt(what)?;
+    thread::Builder::new().spawn(body).attempt(context)?;
     Ok(())
 }
 
@@ -78,9 +78,9 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
                 let established = event.event.as_deref() == Some("established");
                 let connection = ends.filter(|_| established).zip(event.token);
                 if let (Some((local, remote)), Some(backup)) = (ends, event.backup) {
-                    traffic.priorities().told(local, remote, backup);
+                    traffic.priorities().record(local, remote, backup);
                 }
-                tell_begun(t_us, node, &event, ends, traffic);
+                record_begun(t_us, node, &event, ends, traffic);
                 traffic.push_event(Event { t_us: Some(t_us), node: Some(node.into()), ..event });
                 if let Some(((_, server), token)) = connection {
                     joiner.established(node, token, server, t_us, traffic);
@@ -99,7 +99,7 @@ fn read(node: &'static str, socket: &mut Socket, family: u16, traffic: &Traffic,
 
 /// Record a new connection or subflow in a node with programs: only these events show which sockets
 /// belong to which connection.
-fn tell_begun(
+fn record_begun(
     t_us: i64,
     node: &'static str,
     event: &Event,

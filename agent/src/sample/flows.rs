@@ -43,7 +43,7 @@ pub struct Side {
     /// tables.
     ids: Vec<u32>,
     /// The two ends of each of these subflows.
-    known: Vec<(SocketAddr, SocketAddr)>,
+    subflow_ends: Vec<(SocketAddr, SocketAddr)>,
     /// The two ends of a TCP connection.
     ends: Option<(SocketAddr, SocketAddr)>,
     /// The local token of an MPTCP connection.
@@ -112,7 +112,7 @@ impl Sampler {
         } else {
             let mut bytes = [0; TCP_INFO_BYTES];
             let Ok(length) = sys::tcp_info(socket.as_fd(), &mut bytes) else {
-                return Ok(()); // the socket is gone, and there is nothing to tell of it
+                return Ok(()); // the socket is closed
             };
             let info = TcpInfo::new(&bytes[..length]);
             // If the client used plain TCP, `accept` gives the server a plain TCP socket.
@@ -123,7 +123,7 @@ impl Sampler {
             self.subflows.push(labelled(row, t_us, plan.id, name))?;
         }
         if side.fallback == Some(true) && fell_back != Some(true) {
-            tell_fallback(traffic, plan, name, t_us);
+            record_fallback(traffic, plan, name, t_us);
         }
         if let Ok(memory) = sys::memory_info(socket.as_fd()) {
             connection.send_buffer_bytes = cell(u64::from(memory[SEND_BUFFER]));
@@ -139,12 +139,12 @@ impl Sampler {
         let Some(name) = side_of(plan, closed) else { return Ok(()) };
         let row = TcpInfo::new(&closed.info).subflow();
         let side = &mut self.sides[index][place(name)];
-        let known = side.known.contains(&closed.ends);
-        if !known
+        let is_known = side.subflow_ends.contains(&closed.ends);
+        if !is_known
             && row.sent_bytes.is_none_or(|bytes| bytes == 0)
             && row.received_bytes.is_none_or(|bytes| bytes == 0)
         {
-            return Ok(()); // a join that was refused
+            return Ok(()); // the other end refused this join
         }
         let row = with_ends(row, side.number_of_closed(closed.ends), closed.ends.0, closed.ends.1);
         self.subflows.push(labelled(row, closed.t_us, plan.id, name))
@@ -200,14 +200,14 @@ impl Side {
     fn number(&mut self, id: u32, ends: (SocketAddr, SocketAddr)) -> usize {
         self.ids.iter().position(|seen| *seen == id).unwrap_or_else(|| {
             self.ids.push(id);
-            self.known.push(ends);
+            self.subflow_ends.push(ends);
             self.ids.len() - 1
         })
     }
 
     /// Return the index of a closed subflow. One that opened and closed between two samples is new.
     fn number_of_closed(&mut self, ends: (SocketAddr, SocketAddr)) -> usize {
-        match self.known.iter().rposition(|known| *known == ends) {
+        match self.subflow_ends.iter().rposition(|seen| *seen == ends) {
             Some(number) => number,
             None => self.number(UNKNOWN_ID - u32::try_from(self.ids.len()).unwrap_or_default(), ends),
         }
@@ -241,7 +241,7 @@ fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
 }
 
 /// Record a fallback to TCP, with the time of the sample that showed it.
-fn tell_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
+fn record_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
     let place = match name {
         SideName::Client => &plan.client,
         SideName::Server => &plan.server,

@@ -63,7 +63,7 @@ impl Sampler {
             return if plan.links.is_empty() {
                 Ok(())
             } else {
-                Err(Error::new("the plan has links but no namespace with role wire"))
+                Err(Error::new("the plan has links but no namespace with the role wire"))
             };
         };
         for (place, direction) in plan.links.iter().flat_map(|link| &link.directions).enumerate() {
@@ -138,8 +138,8 @@ impl Direction {
             self.row.queue_packets = Some(i64::from(queue.qlen));
         }
         if let Some(aqm) = self.aqm.filter(|aqm| aqm.as_bytes() == kind) {
-            let own = Fields(queues::xstats(payload));
-            self.row.overflow_packets = queues::overflow(aqm, own, i64::from(queue.drops));
+            let private = Fields(queues::xstats(payload));
+            self.row.overflow_packets = queues::overflow(aqm, private, i64::from(queue.drops));
         }
     }
 }

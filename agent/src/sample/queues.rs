@@ -68,8 +68,8 @@ impl Sampler {
         let Some(queue) = self.by_ifindex.get(&header.ifindex).map(|place| &mut self.queues[*place]) else {
             return;
         };
-        let own = attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == queue.kind.as_bytes());
-        if own || (queue.kind == BUCKET && header.parent == ROOT) {
+        let is_managed = attributes.get_kind().is_ok_and(|kind| kind.to_bytes() == queue.kind.as_bytes());
+        if is_managed || (queue.kind == BUCKET && header.parent == ROOT) {
             queue.read(attributes, Fields(xstats(payload)));
         }
     }
@@ -94,11 +94,11 @@ impl Watched {
         Self { name, ifname, kind, row: Queue::default() }
     }
 
-    fn read(&mut self, attributes: &tc::IterableAttrs<'_>, own: Fields<'_>) {
+    fn read(&mut self, attributes: &tc::IterableAttrs<'_>, private: Fields<'_>) {
         let Ok(stats) = attributes.get_stats2() else { return };
         let Ok(queue) = stats.get_queue() else { return };
         let drops = i64::from(queue.drops);
-        let sum = |a: usize, b: usize| Some(own.cell32(a)? + own.cell32(b)?);
+        let sum = |a: usize, b: usize| Some(private.cell32(a)? + private.cell32(b)?);
         let row = &mut self.row;
         if let Ok(basic) = stats.get_basic() {
             row.sent_bytes = cell(basic.bytes);
@@ -106,26 +106,26 @@ impl Watched {
         }
         row.queue_bytes = Some(i64::from(queue.backlog));
         row.queue_packets = Some(i64::from(queue.qlen));
-        row.overflow_packets = overflow(self.kind, own, drops);
+        row.overflow_packets = overflow(self.kind, private, drops);
         // Offsets in tc_red_xstats, plait_red_xstats, tc_codel_xstats and tc_fq_codel_xstats.
         match self.kind {
             "red" => {
-                row.managed_packets = own.cell32(0);
-                row.marked_packets = own.cell32(12);
+                row.managed_packets = private.cell32(0);
+                row.marked_packets = private.cell32(12);
             }
             "plait_red" => {
                 row.managed_packets = sum(0, 4);
-                row.marked_packets = own.cell32(8);
-                row.average_millipackets = own.u32(16).map(|average| i64::from(average) * 1000 / 256);
+                row.marked_packets = private.cell32(8);
+                row.average_millipackets = private.u32(16).map(|average| i64::from(average) * 1000 / 256);
             }
             "codel" => {
                 row.managed_packets = row.overflow_packets.map(|overflow| drops - overflow);
-                row.marked_packets = own.cell32(24);
-                row.delay_us = own.cell32(12);
+                row.marked_packets = private.cell32(24);
+                row.delay_us = private.cell32(12);
             }
             "fq_codel" => {
                 row.managed_packets = row.overflow_packets.map(|overflow| drops - overflow);
-                row.marked_packets = own.cell32(12);
+                row.marked_packets = private.cell32(12);
             }
             _ => {}
         }
@@ -133,12 +133,12 @@ impl Watched {
 }
 
 /// Return how many packets a full queue refused; `drops` is the total that the qdisc counts.
-pub(super) fn overflow(kind: &str, own: Fields<'_>, drops: i64) -> Option<i64> {
+pub(super) fn overflow(kind: &str, private: Fields<'_>, drops: i64) -> Option<i64> {
     match kind {
-        "red" => own.cell32(4),
-        "plait_red" => own.cell32(12),
-        "codel" => own.cell32(20),
-        "fq_codel" => own.cell32(8),
+        "red" => private.cell32(4),
+        "plait_red" => private.cell32(12),
+        "codel" => private.cell32(20),
+        "fq_codel" => private.cell32(8),
         _ => Some(drops),
     }
 }

@@ -14,21 +14,21 @@ use crate::program::root::ROOT;
 /// Start a thread that carries out each order on the console.
 pub fn listen(runs: &Arc<Runs>) -> Result<()> {
     let path = format!("{ROOT}/dev/tty1");
-    let what = || format!("opening the session's console {path}");
-    let console = File::options().read(true).write(true).open(&path).attempt(what)?;
-    let mut settings = tcgetattr(&console).attempt(what)?;
+    let context = || format!("opening the session's console {path}");
+    let console = File::options().read(true).write(true).open(&path).attempt(context)?;
+    let mut settings = tcgetattr(&console).attempt(context)?;
     settings.make_raw();
-    tcsetattr(&console, OptionalActions::Now, &settings).attempt(what)?;
+    tcsetattr(&console, OptionalActions::Now, &settings).attempt(context)?;
     let runs = Arc::clone(runs);
     let carry_out = move || {
         for line in BufReader::new(console).lines() {
             let order = line.map_err(|error| error.to_string());
             match order.and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string())) {
-                Ok(order) => runs.obey(order),
+                Ok(order) => runs.carry_out(order),
                 Err(error) => return crate::status::console(&format!("reading orders: {error}")),
             }
         }
     };
-    thread::Builder::new().spawn(carry_out).attempt(what)?;
+    thread::Builder::new().spawn(carry_out).attempt(context)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::thread;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::mount::{MountFlags, mount, mount_move};
 
-use super::orders::First;
+use super::orders::SessionRequest;
 use crate::apply;
 use crate::boot::mount_at;
 use crate::error::{Attempt, Error, Result};
@@ -28,12 +28,12 @@ const GROUPS: &str = "/host/sys/fs/cgroup";
 pub const GROUP: &str = "/host/sys/fs/cgroup/pids/plait";
 
 /// Where programs run: a mount namespace with the host's files as its root.
-pub struct Place {
+pub struct GuestMounts {
     pub mounts: OwnedFd,
 }
 
 /// Prepare the guest for programs.
-pub fn prepare(first: &First) -> Result<Place> {
+pub fn prepare(first: &SessionRequest) -> Result<GuestMounts> {
     apply::bring_up_loopback()?;
     root::mount_host()?;
     layers()?;
@@ -58,7 +58,7 @@ fn layers() -> Result<()> {
         make(
             &upper,
             fs::metadata(&lower)
-                .map_or(0o755, |found| std::os::unix::fs::PermissionsExt::mode(&found.permissions())),
+                .map_or(0o755, |status| std::os::unix::fs::PermissionsExt::mode(&status.permissions())),
         )?;
         let options =
             CString::new(format!("lowerdir={lower},upperdir={upper},workdir={work}")).unwrap_or_default();
@@ -69,10 +69,10 @@ fn layers() -> Result<()> {
 }
 
 fn make(path: &str, mode: u32) -> Result<String> {
-    let what = || format!("making {path}");
-    rustix::fs::mkdir(path, Mode::from_raw_mode(mode)).attempt(what)?;
+    let context = || format!("creating {path}");
+    rustix::fs::mkdir(path, Mode::from_raw_mode(mode)).attempt(context)?;
     // Set the mode again, because mkdir applies the umask.
-    rustix::fs::chmod(path, Mode::from_raw_mode(mode & 0o7777)).attempt(what)?;
+    rustix::fs::chmod(path, Mode::from_raw_mode(mode & 0o7777)).attempt(context)?;
     Ok(path.to_owned())
 }
 
@@ -82,15 +82,15 @@ pub fn devices() -> Result<()> {
     for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
     {
         std::os::unix::fs::symlink(target, format!("{dev}/{name}"))
-            .attempt(|| format!("making {dev}/{name}"))?;
+            .attempt(|| format!("creating {dev}/{name}"))?;
     }
     // Programs see their own instance of devpts, not the kernel's node.
     let ptmx = format!("{dev}/ptmx");
-    let what = || format!("making {ptmx}");
+    let context = || format!("creating {ptmx}");
     if fs::symlink_metadata(&ptmx).is_ok() {
-        fs::remove_file(&ptmx).attempt(what)?;
+        fs::remove_file(&ptmx).attempt(context)?;
     }
-    std::os::unix::fs::symlink("pts/ptmx", &ptmx).attempt(what)?;
+    std::os::unix::fs::symlink("pts/ptmx", &ptmx).attempt(context)?;
     let tun = format!("{dev}/net/tun");
     if fs::symlink_metadata(&tun).is_err() {
         make(&format!("{dev}/net"), 0o755)?;
@@ -102,7 +102,7 @@ pub fn devices() -> Result<()> {
             Mode::from_raw_mode(0o666),
             number,
         )
-        .attempt(|| format!("making {tun}"))?;
+        .attempt(|| format!("creating {tun}"))?;
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ fn groups(processes_max: u32) -> Result<()> {
 }
 
 /// Make the host's files the root of a new mount namespace, as `switch_root` does.
-pub fn enter() -> Result<Place> {
+pub fn enter() -> Result<GuestMounts> {
     let (sender, receiver) = mpsc::channel();
     let make = move || {
         let made = sys::unshare_mounts()
@@ -129,12 +129,12 @@ pub fn enter() -> Result<Place> {
             .and_then(|()| {
                 rustix::fs::open("/proc/thread-self/ns/mnt", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             });
-        let _ = sender.send(made); // the other side waits for it
+        let _ = sender.send(made); // the receiver waits for it
     };
-    let what = || "making the host's files the root";
-    thread::Builder::new().spawn(make).attempt(what)?;
-    let mounts = receiver.recv().map_err(|error| Error::because(what(), error))?;
-    Ok(Place { mounts: mounts.attempt(what)? })
+    let context = || "changing the root to the host's files";
+    thread::Builder::new().spawn(make).attempt(context)?;
+    let mounts = receiver.recv().map_err(|error| Error::because(context(), error))?;
+    Ok(GuestMounts { mounts: mounts.attempt(context)? })
 }
 
 /// Return how often the limit on processes refused a new one.
@@ -146,6 +146,6 @@ pub fn refused_processes() -> u64 {
 /// Return the private file systems that are full.
 pub fn full() -> Vec<&'static str> {
     let places = [(LAYERS, "/tmp and /var"), ("/host/run", "/run"), ("/host/dev/shm", "/dev/shm")];
-    let is_full = |path: &str| rustix::fs::statvfs(path).is_ok_and(|found| found.f_bavail == 0);
+    let is_full = |path: &str| rustix::fs::statvfs(path).is_ok_and(|status| status.f_bavail == 0);
     places.into_iter().filter(|(path, _)| is_full(path)).map(|(_, name)| name).collect()
 }

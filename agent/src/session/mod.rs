@@ -25,26 +25,26 @@ use crate::status::{self, Progress};
 use crate::sys;
 
 use guest::GROUP;
-use orders::First;
+use orders::SessionRequest;
 use output::Output;
 use run::Runs;
 
 pub use pause::Pauses;
 
-const FIRST: &str = "session.json";
+const REQUEST: &str = "session.json";
 /// How often the agent reaps orphans and reports its progress, in us.
 const ROUND_US: i64 = 100_000;
 
 /// Whether the host booted this guest for a session.
 pub fn is_asked_for() -> bool {
-    Path::new(JOB).join(FIRST).exists()
+    Path::new(JOB).join(REQUEST).exists()
 }
 
 /// Carry out `session.json`; return when the session is over.
 pub fn hold(plan: &'static Plan) -> Result<()> {
-    let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {FIRST}"), error);
-    let json = std::fs::read(format!("{JOB}/{FIRST}")).map_err(|error| because(&error))?;
-    let mut first: First = serde_json::from_slice(&json).map_err(|error| because(&error))?;
+    let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {REQUEST}"), error);
+    let json = std::fs::read(format!("{JOB}/{REQUEST}")).map_err(|error| because(&error))?;
+    let mut first: SessionRequest = serde_json::from_slice(&json).map_err(|error| because(&error))?;
     status::enter_phase("preparing the guest");
     let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };
     let place = guest::prepare(&first)?;
@@ -66,7 +66,7 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
         runs.stop_after(start.run);
         runs.start(start);
     }
-    runs.tell_ready()?; // not earlier: what came for a program that is not there yet would be lost
+    runs.report_ready()?; // not earlier: input for a program that has not started would be lost
     let mut next_us = began_us;
     loop {
         next_us += ROUND_US;
@@ -76,7 +76,7 @@ pub fn hold(plan: &'static Plan) -> Result<()> {
         }
         // This reaps only children of this thread, for which no other thread waits.
         sys::bury_orphans();
-        progress.tell(clock::trial_us())?;
+        progress.report(clock::trial_us())?;
         if clock::trial_us() >= limit_us {
             runs.end_all();
         }

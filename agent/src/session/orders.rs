@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// `session.json`, with which a session starts.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct First {
+pub struct SessionRequest {
     /// Folders of the host that programs may write to. Each is an absolute path without symbolic
     /// links.
     pub writable: Vec<String>,

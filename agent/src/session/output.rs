@@ -26,7 +26,7 @@ pub enum Kind {
     /// The agent accepts orders. During a pause, the trial's clock stops until the next order.
     Ready = 4,
     /// The agent has read the next file of input; the host may remove it.
-    Taken = 5,
+    InputRead = 5,
 }
 
 /// How a run ended.

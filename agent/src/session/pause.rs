@@ -51,7 +51,7 @@ impl Pauses {
             program::prepare()?;
             guest::devices()?;
             if plan.programs.is_empty() {
-                program::root::seal()?; // else it follows when all is mounted that they need
+                program::root::seal()?; // otherwise `Programs::start` does this after its mounts
             }
             pauses.output = Some(Output::create()?);
         }
@@ -65,14 +65,14 @@ impl Pauses {
         status::enter_phase(at.phase());
         let door = program::group(at.phase())?;
         let runs = Arc::new(Runs::new(output.clone(), guest::enter()?, File::from(door), Some(network))?);
-        runs.tell_ready()?;
+        runs.report_ready()?;
         loop {
             match self.next()? {
-                Step::Obey { order } => runs.obey(order),
+                Step::Obey { order } => runs.carry_out(order),
                 Step::Pass { us } => {
                     runs.wait_for_news(us);
                     sys::bury_orphans();
-                    runs.tell_ready()?;
+                    runs.report_ready()?;
                 }
                 Step::Leave => return Ok(()),
             }
@@ -81,11 +81,11 @@ impl Pauses {
 
     fn next(&mut self) -> Result<Step> {
         let path = format!("{JOB}/input/order-{}", self.orders);
-        let what = || format!("reading {path}");
+        let context = || format!("reading {path}");
         // A call that succeeds takes no virtual time; looking for a missing file would take some.
-        while std::fs::metadata(COUNT).attempt(what)?.len() <= self.orders {}
-        let json = std::fs::read(&path).attempt(what)?;
+        while std::fs::metadata(COUNT).attempt(context)?.len() <= self.orders {}
+        let json = std::fs::read(&path).attempt(context)?;
         self.orders += 1;
-        serde_json::from_slice(&json).map_err(|error| Error::because(what(), error))
+        serde_json::from_slice(&json).map_err(|error| Error::because(context(), error))
     }
 }

@@ -15,7 +15,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 
-use super::guest::{self, Place};
+use super::guest::{self, GuestMounts};
 use super::orders::{Order, Service, Start};
 use super::output::{End, Kind, Output};
 use super::streams::{Piece, Source, feed, nothing, prepare};
@@ -48,7 +48,7 @@ impl Live {
         let Some(group) = self.group else { return self.early.push(number) };
         let foreground = self.terminal.as_ref().and_then(terminal::foreground);
         if let Some(signal) = Signal::from_named_raw(number) {
-            let _ = kill_process_group(foreground.unwrap_or(group), signal); // it may have gone
+            let _ = kill_process_group(foreground.unwrap_or(group), signal); // it may have ended
         }
     }
 }
@@ -67,7 +67,7 @@ struct State {
 /// All runs of a session.
 pub struct Runs {
     output: Output,
-    place: Place,
+    place: GuestMounts,
     group: File,
     namespaces: BTreeMap<&'static str, OwnedFd>,
     state: Mutex<State>,
@@ -78,7 +78,7 @@ impl Runs {
     /// Create the state of a session without runs.
     ///
     /// `group` is the `cgroup.procs` of the programs' control group.
-    pub fn new(output: Output, place: Place, group: File, network: Option<&Applied>) -> Result<Self> {
+    pub fn new(output: Output, place: GuestMounts, group: File, network: Option<&Applied>) -> Result<Self> {
         let mut namespaces = BTreeMap::new();
         for namespace in network.map_or(&[][..], Applied::all) {
             let fd = namespace.fd.try_clone().attempt(|| format!("keeping namespace {}", namespace.name))?;
@@ -93,7 +93,7 @@ impl Runs {
     }
 
     /// Report to the host that the agent accepts orders.
-    pub fn tell_ready(&self) -> Result<()> {
+    pub fn report_ready(&self) -> Result<()> {
         self.output.frame(0, Kind::Ready, &[])
     }
 
@@ -125,7 +125,7 @@ impl Runs {
     }
 
     /// Carry out an order.
-    pub fn obey(self: &Arc<Self>, order: Order) {
+    pub fn carry_out(self: &Arc<Self>, order: Order) {
         match order {
             Order::Start(start) => self.start(start),
             Order::Stop => {
@@ -173,14 +173,14 @@ impl Runs {
             let end = runs
                 .follow(&start, receiver)
                 .unwrap_or_else(|error| End { error: Some(error.to_string()), ..End::default() });
-            runs.tell_end(run, end);
+            runs.report_end(run, end);
         };
         if let Err(error) = thread::Builder::new().spawn(follow) {
-            self.tell_end(run, End { error: Some(error.to_string()), ..End::default() });
+            self.report_end(run, End { error: Some(error.to_string()), ..End::default() });
         }
     }
 
-    fn tell_end(&self, run: u32, end: End) {
+    fn report_end(&self, run: u32, end: End) {
         let mut state = self.state();
         state.live.remove(&run);
         let end = End {
@@ -200,7 +200,7 @@ impl Runs {
 
     fn follow(&self, start: &Start, orders: Receiver<Piece>) -> Result<End> {
         if let Some(netns) = &start.netns {
-            let missing = || Error::new(format!("there is no node {netns}"));
+            let missing = || Error::new(format!("the network has no node {netns}"));
             enter(self.namespaces.get(netns.as_str()).ok_or_else(missing)?)?;
         }
         let (mut command, sources, terminal, input) = prepare(start)?;
@@ -212,7 +212,7 @@ impl Runs {
             terminal.is_some(),
         );
         let spawned = command.spawn();
-        drop(command); // and with it what the program writes to
+        drop(command); // closes the agent's copies of the streams
         let child = match spawned {
             Ok(child) => child,
             Err(error) => {
@@ -223,11 +223,11 @@ impl Runs {
                 });
             }
         };
-        let what = || format!("following {}", start.argv.join(" "));
+        let context = || format!("following {}", start.argv.join(" "));
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| Error::because(what(), "it has no number"))?;
+        let pid = pid.ok_or_else(|| Error::because(context(), "it has no PID"))?;
         if let Some(input) = input {
-            feed(input, orders, self.output.clone(), start.run).attempt(what)?;
+            feed(input, orders, self.output.clone(), start.run).attempt(context)?;
         }
         if let Some(live) = self.state().live.get_mut(&start.run) {
             (live.group, live.terminal) = (Some(pid), terminal);
@@ -235,9 +235,9 @@ impl Runs {
                 live.signal(number);
             }
         }
-        let ended = pidfd_open(pid, PidfdFlags::empty()).attempt(what)?;
+        let ended = pidfd_open(pid, PidfdFlags::empty()).attempt(context)?;
         let last = self.relay(start.run, sources, ended.as_fd())?;
-        let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).attempt(what)?;
+        let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).attempt(context)?;
         let code = status.as_ref().and_then(rustix::process::WaitIdStatus::exit_status);
         let signal = status.as_ref().and_then(rustix::process::WaitIdStatus::terminating_signal);
         let printed = String::from_utf8_lossy(&last);
@@ -249,7 +249,7 @@ impl Runs {
     /// Forward the program's output until the program has ended and its output is empty. Return the
     /// last bytes of it.
     fn relay(&self, run: u32, mut sources: Vec<Source>, ended: BorrowedFd<'_>) -> Result<Vec<u8>> {
-        let what = || "reading what a program writes";
+        let context = || "reading what a program writes";
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut last = Vec::new();
         loop {
@@ -258,7 +258,7 @@ impl Runs {
             ready.push(PollFd::from_borrowed_fd(ended, PollFlags::IN));
             match poll(&mut ready, None) {
                 Err(Errno::INTR) => continue,
-                other => other.attempt(what)?,
+                other => other.attempt(context)?,
             };
             let is_over = ready.last().is_some_and(|fd| !fd.revents().is_empty());
             let ready: Vec<bool> = ready.iter().map(|fd| !fd.revents().is_empty()).collect();
@@ -274,7 +274,7 @@ impl Runs {
                         last.drain(..last.len().saturating_sub(LAST_BYTES));
                     }
                     Err(Errno::AGAIN | Errno::INTR) => {}
-                    Err(error) => return Err(error).attempt(what),
+                    Err(error) => return Err(error).attempt(context),
                 }
             }
             if is_over && quiet {
@@ -286,22 +286,22 @@ impl Runs {
     /// Run a service, and fail unless it succeeds.
     pub fn complete(&self, service: &Service) -> Result<()> {
         let path = format!("{JOB}/{}.log", service.name);
-        let what = || format!("starting {} ({})", service.name, service.argv.join(" "));
-        let log = File::options().append(true).create(true).open(&path).attempt(what)?;
+        let context = || format!("starting {} ({})", service.name, service.argv.join(" "));
+        let log = File::options().append(true).create(true).open(&path).attempt(context)?;
         let (program, arguments) =
-            service.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
+            service.argv.split_first().ok_or_else(|| Error::because(context(), "the command is empty"))?;
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
             .envs(service.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(nothing().attempt(what)?).stdout(log.try_clone().attempt(what)?).stderr(log);
+        command.stdin(nothing().attempt(context)?).stdout(log.try_clone().attempt(context)?).stderr(log);
         sys::run_in_place(&mut command, &self.place.mounts, &self.group, "/", false);
-        let status = command.status().attempt(what)?;
+        let status = command.status().attempt(context)?;
         if status.success() {
             return Ok(());
         }
         let log = std::fs::read_to_string(&path).unwrap_or_default();
-        Err(Error::because(what(), format!("{status}\n{}", log.trim_end())))
+        Err(Error::because(context(), format!("{status}\n{}", log.trim_end())))
     }
 }

@@ -31,36 +31,36 @@ pub type Prepared = (Command, Vec<Source>, Option<OwnedFd>, Option<OwnedFd>);
 
 /// Build the command with its standard streams, and return the agent's ends of them.
 pub fn prepare(start: &Start) -> Result<Prepared> {
-    let what = || format!("starting {}", start.argv.join(" "));
+    let context = || format!("starting {}", start.argv.join(" "));
     let (program, arguments) =
-        start.argv.split_first().ok_or_else(|| Error::because(what(), "no command"))?;
+        start.argv.split_first().ok_or_else(|| Error::because(context(), "the command is empty"))?;
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(start.environment.iter().map(|(name, value)| (name, value)));
     if let Some(size) = start.terminal {
         let (person, program) = terminal::open(size)?;
-        let again = || program.try_clone().attempt(what);
+        let again = || program.try_clone().attempt(context);
         command.stdin(again()?).stdout(again()?).stderr(program);
-        let source = Source { fd: person.try_clone().attempt(what)?, kind: Kind::Stdout };
-        let feeding = Some(person.try_clone().attempt(what)?);
+        let source = Source { fd: person.try_clone().attempt(context)?, kind: Kind::Stdout };
+        let feeding = Some(person.try_clone().attempt(context)?);
         return Ok((command, vec![source], Some(person), feeding));
     }
     command.process_group(0);
-    let (out, to_out) = pipe(what)?;
+    let (out, to_out) = pipe(context)?;
     let mut sources = vec![Source { fd: out, kind: Kind::Stdout }];
     if start.merged {
-        command.stderr(to_out.try_clone().attempt(what)?);
+        command.stderr(to_out.try_clone().attempt(context)?);
     } else {
-        let (err, to_err) = pipe(what)?;
+        let (err, to_err) = pipe(context)?;
         sources.push(Source { fd: err, kind: Kind::Stderr });
         command.stderr(to_err);
     }
     command.stdout(to_out);
     let mut feeding = None;
     command.stdin(match start.input {
-        Input::Nothing => nothing().attempt(what)?,
-        Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(what)?),
+        Input::Nothing => nothing().attempt(context)?,
+        Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(context)?),
         Input::Orders => {
-            let (from, to) = pipe(what)?;
+            let (from, to) = pipe(context)?;
             feeding = Some(to);
             Stdio::from(from)
         }
@@ -72,9 +72,9 @@ pub fn nothing() -> std::io::Result<Stdio> {
     File::open(format!("{ROOT}/dev/null")).map(Stdio::from)
 }
 
-fn pipe(what: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
+fn pipe(context: impl FnOnce() -> String) -> Result<(OwnedFd, OwnedFd)> {
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
-    rustix::pipe::pipe_with(flags).attempt(what)
+    rustix::pipe::pipe_with(flags).attempt(context)
 }
 
 /// Start a thread that writes the input of a program. A program that does not read blocks only this
@@ -87,7 +87,7 @@ pub fn feed(to: OwnedFd, orders: Receiver<Piece>, output: Output, run: u32) -> s
                 Piece::Bytes(bytes) => Ok(bytes),
                 Piece::File(path) => {
                     let bytes = std::fs::read(&path);
-                    if let Err(error) = output.frame(run, Kind::Taken, &[]) {
+                    if let Err(error) = output.frame(run, Kind::InputRead, &[]) {
                         return crate::status::console(&error.to_string());
                     }
                     bytes
@@ -96,7 +96,7 @@ pub fn feed(to: OwnedFd, orders: Receiver<Piece>, output: Output, run: u32) -> s
             match bytes {
                 Ok(bytes) => {
                     if std::io::Write::write_all(&mut to, &bytes).is_err() {
-                        return; // it does not want any more
+                        return; // it has closed its input
                     }
                 }
                 Err(error) => {

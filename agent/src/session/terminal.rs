@@ -13,13 +13,13 @@ use crate::program::root::ROOT;
 
 /// Open a pseudo-terminal: the master and the slave.
 pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd)> {
-    let what = || "opening a pseudo-terminal";
+    let context = || "opening a pseudo-terminal";
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let person = rustix::fs::open(format!("{ROOT}/dev/pts/ptmx"), flags, Mode::empty()).attempt(what)?;
-    unlockpt(&person).attempt(what)?;
-    let name = ptsname(&person, Vec::new()).attempt(what)?;
+    let person = rustix::fs::open(format!("{ROOT}/dev/pts/ptmx"), flags, Mode::empty()).attempt(context)?;
+    unlockpt(&person).attempt(context)?;
+    let name = ptsname(&person, Vec::new()).attempt(context)?;
     let path = format!("{ROOT}{}", name.to_string_lossy());
-    let program = rustix::fs::open(path, flags, Mode::empty()).attempt(what)?;
+    let program = rustix::fs::open(path, flags, Mode::empty()).attempt(context)?;
     resize(&person, size);
     Ok((person, program))
 }
@@ -27,7 +27,7 @@ pub fn open(size: Size) -> Result<(OwnedFd, OwnedFd)> {
 /// Set the window size; the kernel notifies the program.
 pub fn resize(person: impl AsFd, size: Size) {
     let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
-    let _ = tcsetwinsize(person, size); // the program may have gone
+    let _ = tcsetwinsize(person, size); // the program may have ended
 }
 
 /// Return the process group in the foreground.

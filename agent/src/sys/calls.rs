@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::io::{Errno, Result};
 
 /// Convert a size for the kernel.
-#[allow(clippy::cast_possible_truncation)] // sizes of a few structures, known when this is compiled
+#[allow(clippy::cast_possible_truncation)] // the sizes of a few structures
 pub const fn size32(bytes: usize) -> u32 {
     bytes as u32
 }

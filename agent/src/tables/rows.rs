@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_of_the_data_know_the_same_columns() {
+    fn both_sides_of_the_contract_have_the_same_columns() {
         assert_same::<Flow>();
         assert_same::<Connection>();
         assert_same::<Subflow>();

@@ -29,15 +29,15 @@ pub struct Table<R> {
 impl<R: Row> Table<R> {
     /// Create `folder/NAME.arrow` with the schema and no rows.
     pub fn create(folder: &Path) -> Result<Self> {
-        let what = || format!("creating table {}", R::NAME);
+        let context = || format!("creating table {}", R::NAME);
         let columns = R::columns();
         let fields: Vec<_> =
             columns.iter().map(|(name, kind, _)| Field::new(*name, kind.clone(), true)).collect();
         let schema = Arc::new(Schema::new(fields));
-        let file = File::create(folder.join(format!("{}.arrow", R::NAME))).attempt(what)?;
+        let file = File::create(folder.join(format!("{}.arrow", R::NAME))).attempt(context)?;
         let buffered = BufWriter::with_capacity(BUFFER_BYTES, file);
         let writer =
-            StreamWriter::try_new(buffered, &schema).map_err(|error| Error::because(what(), error))?;
+            StreamWriter::try_new(buffered, &schema).map_err(|error| Error::because(context(), error))?;
         let columns = columns.into_iter().map(|(_, _, column)| column).collect();
         Ok(Self { columns, rows: 0, schema, writer, row: std::marker::PhantomData })
     }
@@ -54,20 +54,20 @@ impl<R: Row> Table<R> {
         if self.rows == 0 {
             return Ok(());
         }
-        let what = || format!("writing table {}", R::NAME);
+        let context = || format!("writing table {}", R::NAME);
         let arrays = self.columns.iter_mut().map(Column::finish).collect();
         self.rows = 0;
         let batch = RecordBatch::try_new(self.schema.clone(), arrays)
-            .map_err(|error| Error::because(what(), error))?;
-        self.writer.write(&batch).map_err(|error| Error::because(what(), error))?;
-        self.writer.get_mut().flush().attempt(what)
+            .map_err(|error| Error::because(context(), error))?;
+        self.writer.write(&batch).map_err(|error| Error::because(context(), error))?;
+        self.writer.get_mut().flush().attempt(context)
     }
 
     /// Write the pending rows and the end of the stream.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
-        let what = || format!("finishing table {}", R::NAME);
-        self.writer.finish().map_err(|error| Error::because(what(), error))?;
-        self.writer.get_mut().flush().attempt(what)
+        let context = || format!("finishing table {}", R::NAME);
+        self.writer.finish().map_err(|error| Error::because(context(), error))?;
+        self.writer.get_mut().flush().attempt(context)
     }
 }

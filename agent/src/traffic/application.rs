@@ -28,9 +28,9 @@ pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
             flow.progress().server = Some(Arc::clone(&socket));
             for rider in traffic.riders(flow) {
                 traffic.flows[rider].progress().server = Some(Arc::clone(&socket));
-                share(traffic, rider, SideName::Server, &socket);
+                run_rider(traffic, rider, SideName::Server, &socket);
             }
-            play(traffic, flow, SideName::Server, &socket);
+            run_side(traffic, flow, SideName::Server, &socket);
         }
         Err(errno) => fail(traffic, flow, format!("accepting the connection: {}", describe(errno))),
     }
@@ -73,9 +73,9 @@ pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
             progress.connected_us = Some(connected_us);
             progress.client = Some(Arc::clone(&socket));
         }
-        share(traffic, rider, SideName::Client, &socket);
+        run_rider(traffic, rider, SideName::Client, &socket);
     }
-    play(traffic, flow, SideName::Client, &socket);
+    run_side(traffic, flow, SideName::Client, &socket);
 }
 
 /// Wait for everything that the flow follows, and return when the flow starts.
@@ -96,9 +96,9 @@ fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
 }
 
 /// Run a flow that shares the connection of another flow, in a thread of its own.
-fn share(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<OwnedFd>) {
+fn run_rider(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<OwnedFd>) {
     let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
-    aside(traffic, rider, move || play(&shared, &shared.flows[rider], side, &socket));
+    spawn_rider(traffic, rider, move || run_side(&shared, &shared.flows[rider], side, &socket));
 }
 
 /// Run a UDP sender. Another thread receives the packets that come back.
@@ -108,7 +108,7 @@ pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd)
     clock::sleep_until(begin_us);
     for rider in traffic.riders(flow) {
         let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));
-        aside(traffic, rider, move || receive_packets(&shared, &shared.flows[rider], &socket));
+        spawn_rider(traffic, rider, move || receive_packets(&shared, &shared.flows[rider], &socket));
     }
     flow.progress().client = Some(Arc::clone(&socket));
     send_packets(traffic, flow, begin_us, &socket);
@@ -156,11 +156,11 @@ fn answer(traffic: &Arc<Traffic>, rider: usize, socket: &Arc<OwnedFd>) {
     // The main thread reads the new deadline.
     traffic.bell.ring();
     let (shared, socket) = (Arc::clone(traffic), Arc::clone(socket));
-    aside(traffic, rider, move || send_packets(&shared, &shared.flows[rider], begin_us, &socket));
+    spawn_rider(traffic, rider, move || send_packets(&shared, &shared.flows[rider], begin_us, &socket));
 }
 
 /// Start a thread for a flow that shares the socket of another flow.
-fn aside(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'static) {
+fn spawn_rider(traffic: &Traffic, rider: usize, body: impl FnOnce() + Send + 'static) {
     if let Err(error) = spawn(body) {
         fail(traffic, &traffic.flows[rider], error.to_string());
     }
@@ -179,7 +179,7 @@ fn receive_packets(traffic: &Traffic, flow: &FlowState, socket: &Arc<OwnedFd>) {
 }
 
 /// Run the application of one side, then wake the main thread.
-fn play(traffic: &Arc<Traffic>, flow: &FlowState, side: SideName, socket: &OwnedFd) {
+fn run_side(traffic: &Arc<Traffic>, flow: &FlowState, side: SideName, socket: &OwnedFd) {
     if side == flow.plan.sender {
         send(traffic, flow, socket);
     } else {

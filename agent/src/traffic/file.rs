@@ -23,7 +23,7 @@ pub fn check(file: &plan::File) -> Result<()> {
     if size == file.bytes {
         Ok(())
     } else {
-        Err(Error::new(format!("input/{} has {size} bytes; the plan says {}", file.name, file.bytes)))
+        Err(Error::new(format!("input/{} has {size} bytes; the plan has {}", file.name, file.bytes)))
     }
 }
 
@@ -57,7 +57,7 @@ pub fn send(file: &plan::File, socket: &OwnedFd, sent: &mut u64) -> std::result:
     if sha256 == file.sha256 {
         Ok(sha256)
     } else {
-        Err(format!("input/{name} has SHA-256 {sha256}; the plan says {}", file.sha256))
+        Err(format!("input/{name} has SHA-256 {sha256}; the plan has {}", file.sha256))
     }
 }
 

@@ -29,7 +29,7 @@ impl Messages {
     /// Record that message `number` was due at a time.
     pub fn sent_as(&mut self, number: usize, sent_us: i64, bytes: u64) -> Result<usize, String> {
         if number >= MOST {
-            return Err(format!("there are more than {MOST} messages, and every one is recorded"));
+            return Err(format!("it has more than {MOST} messages, the most that the agent records"));
         }
         if number >= self.0.len() {
             self.0.resize(number + 1, None);

@@ -47,15 +47,17 @@ pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Ar
         program_nodes: programs.iter().map(|program| program.netns.as_str()).collect(),
     });
     for (index, Prepared { sockets, .. }) in prepared.into_iter().enumerate() {
-        let (one, other) = (Arc::clone(&traffic), Arc::clone(&traffic));
+        let (server_side, client_side) = (Arc::clone(&traffic), Arc::clone(&traffic));
         match sockets {
             Sockets::Connection { listener, client } => {
-                spawn(move || application::serve(&one, &one.flows[index], &listener))?;
-                spawn(move || application::connect(&other, &other.flows[index], client))?;
+                spawn(move || application::serve(&server_side, &server_side.flows[index], &listener))?;
+                spawn(move || application::connect(&client_side, &client_side.flows[index], client))?;
             }
             Sockets::Datagrams { receiver, sender } => {
-                spawn(move || application::receive_datagrams(&one, &one.flows[index], receiver))?;
-                spawn(move || application::send_datagrams(&other, &other.flows[index], sender))?;
+                spawn(move || {
+                    application::receive_datagrams(&server_side, &server_side.flows[index], receiver);
+                })?;
+                spawn(move || application::send_datagrams(&client_side, &client_side.flows[index], sender))?;
             }
             Sockets::Shared => {}
         }

@@ -65,7 +65,7 @@ fn send_until(from_ns: i64, to_ns: i64, socket: &OwnedFd, sent: &mut u64) -> Res
         // The kernel counts timeouts in ticks.
         let Some(left) = u64::try_from(left_ns).ok().filter(|left| *left > 1_000_000) else { return Ok(()) };
         set_socket_timeout(socket, Timeout::Send, Some(Duration::from_nanos(left)))
-            .map_err(|errno| format!("limiting the time of a call: {}", describe(errno)))?;
+            .map_err(|errno| format!("setting the send timeout: {}", describe(errno)))?;
         *sent += bytes::send_some(socket, u64::MAX).map_err(describe)?;
     }
 }

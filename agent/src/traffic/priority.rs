@@ -13,7 +13,7 @@ pub struct Priorities(BTreeMap<(SocketAddr, SocketAddr), bool>);
 
 impl Priorities {
     /// Record an event at `local`: whether `remote` requested the subflow as a backup.
-    pub fn told(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) {
+    pub fn record(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) {
         self.0.insert((local, remote), backup);
     }
 
@@ -38,19 +38,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subflow_is_a_backup_when_either_end_wants_it_so() {
+    fn a_subflow_is_a_backup_when_either_end_requests_it() {
         let (a, b) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
         let mut priorities = Priorities::default();
         assert_eq!(priorities.backup(a, b, false), None);
         assert_eq!(priorities.backup(a, b, true), Some(false));
-        priorities.told(a, b, false);
+        priorities.record(a, b, false);
         assert_eq!(priorities.backup(a, b, false), None, "the other end has not been heard");
-        priorities.told(b, a, true);
+        priorities.record(b, a, true);
         assert_eq!(
             (priorities.backup(a, b, false), priorities.backup(b, a, false)),
             (Some(true), Some(true))
         );
-        priorities.told(b, a, false);
+        priorities.record(b, a, false);
         assert_eq!(priorities.backup(a, b, false), Some(false));
     }
 }

@@ -118,7 +118,7 @@ fn ask_on_time(
         let reader = reader.map_err(|error| format!("starting a thread: {error}"))?;
         let asked = make_requests(flow, job, socket);
         let ended = finish_asking(socket);
-        let (got, last) = reader.join().map_err(|_| "the thread that reads answers has failed".to_owned())?;
+        let (got, last) = reader.join().map_err(|_| "the thread that reads responses failed".to_owned())?;
         *received = got;
         asked.and(ended).and(last)
     })
@@ -150,7 +150,7 @@ fn receive_answer(
     received: &mut u64,
 ) -> Result<i64, String> {
     if receive_message(flow, size, socket, received)? < size {
-        return Err("the other side ended the connection before it had answered".to_owned());
+        return Err("the server closed the connection before its response was complete".to_owned());
     }
     let now_ns = clock::trial_ns();
     owner.messages().received(place, now_ns.div_euclid(1000));

@@ -66,19 +66,19 @@ pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> 
     let changing: BTreeSet<&str> =
         plan.events.iter().flat_map(|event| &event.actions).filter_map(Action::host).collect();
     for flow in &plan.flows {
-        let what = || format!("preparing flow {} ({})", flow.id, flow.name);
+        let context = || format!("preparing flow {} ({})", flow.id, flow.name);
         if let Application::Transfer(Transfer { file: Some(file), .. }) = &flow.application {
-            file::check(file).attempt(what)?;
+            file::check(file).attempt(context)?;
         }
         let sockets = match flow.transport {
             _ if flow.connection.is_some() => Sockets::Shared,
             Transport::Udp => {
                 let answered = plan.flows.iter().any(|other| other.connection == Some(flow.id));
-                datagrams(flow, network, answered).attempt(what)?
+                datagrams(flow, network, answered).attempt(context)?
             }
             _ => Sockets::Connection {
-                listener: server(flow, network).attempt(what)?,
-                client: client(flow, network, &changing).attempt(what)?,
+                listener: server(flow, network).attempt(context)?,
+                client: client(flow, network, &changing).attempt(context)?,
             },
         };
         prepared.push(Prepared { flow, sockets });
@@ -109,14 +109,14 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     };
     let any = SocketAddr::new(any, side.port);
-    let what = || format!("listening on {any} in {}", side.netns);
-    sockopt::set_socket_reuseaddr(&socket, true).attempt(what)?;
+    let context = || format!("listening on {any} in {}", side.netns);
+    sockopt::set_socket_reuseaddr(&socket, true).attempt(context)?;
     if any.is_ipv6() {
         // IPv4 joins to an IPv6 connection arrive here as well.
-        sockopt::set_ipv6_v6only(&socket, false).attempt(what)?;
+        sockopt::set_ipv6_v6only(&socket, false).attempt(context)?;
     }
-    bind(&socket, &any).attempt(what)?;
-    listen(&socket, 16).attempt(what)?;
+    bind(&socket, &any).attempt(context)?;
+    listen(&socket, 16).attempt(context)?;
     Ok(socket)
 }
 
@@ -131,7 +131,7 @@ fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> 
         receiving(&sender, flow, &flow.client)?;
     }
     let to = address(&flow.server);
-    connect(&sender, &to).attempt(|| format!("choosing {to} as the receiver in {}", flow.client.netns))?;
+    connect(&sender, &to).attempt(|| format!("connecting to {to} in {}", flow.client.netns))?;
     Ok(Sockets::Datagrams { receiver, sender })
 }
 
@@ -140,7 +140,7 @@ fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
     sockopt::set_socket_recv_buffer_size_force(socket, bytes)
         .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))?;
-    sys::stamp_arrivals(socket).attempt(|| format!("asking for time stamps in {}", side.netns))
+    sys::stamp_arrivals(socket).attempt(|| format!("enabling time stamps in {}", side.netns))
 }
 
 /// Create a socket bound to the address of `side`, in the current namespace, which is that of
@@ -155,17 +155,17 @@ fn bound(flow: &Flow, side: &Side) -> Result<OwnedFd> {
 fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     let socket = match &flow.socket.scheduler {
         Some(name) => scheduled(name, || open(flow.transport, side))
-            .attempt(|| format!("choosing scheduler {name} in {}", side.netns))?,
+            .attempt(|| format!("setting scheduler {name} in {}", side.netns))?,
         None => open(flow.transport, side)?,
     };
     if let Some(name) = &flow.socket.congestion_control {
-        let what = || format!("choosing congestion control {name} in {}", side.netns);
+        let context = || format!("setting congestion control {name} in {}", side.netns);
         if flow.transport == Transport::Mptcp {
             // An MPTCP socket accepts any name and falls back to the default later. A TCP socket
             // refuses an unknown name at once.
-            sockopt::set_tcp_congestion(&open(Transport::Tcp, side)?, name).attempt(what)?;
+            sockopt::set_tcp_congestion(&open(Transport::Tcp, side)?, name).attempt(context)?;
         }
-        sockopt::set_tcp_congestion(&socket, name).attempt(what)?;
+        sockopt::set_tcp_congestion(&socket, name).attempt(context)?;
     }
     // These options ignore the limits of the machine, so the planned value applies or the call
     // fails.
@@ -195,26 +195,26 @@ fn scheduled<T>(name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Set the remaining options of a socket.
 fn set_options(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
     let options = &flow.socket;
-    let what = |name| move || format!("setting {name} in {}", side.netns);
+    let context = |name| move || format!("setting {name} in {}", side.netns);
     if let Some(mark) = options.mark {
-        sys::set_mark(socket, mark).attempt(what("SO_MARK"))?;
+        sys::set_mark(socket, mark).attempt(context("SO_MARK"))?;
     }
     if let Some(dscp) = options.dscp {
         let class = dscp << 2;
         if side.address.is_ipv4() {
-            sockopt::set_ip_tos(socket, class).attempt(what("IP_TOS"))?;
+            sockopt::set_ip_tos(socket, class).attempt(context("IP_TOS"))?;
         } else {
-            sockopt::set_ipv6_tclass(socket, u32::from(class)).attempt(what("IPV6_TCLASS"))?;
+            sockopt::set_ipv6_tclass(socket, u32::from(class)).attempt(context("IPV6_TCLASS"))?;
         }
     }
     if options.nodelay {
-        sockopt::set_tcp_nodelay(socket, true).attempt(what("TCP_NODELAY"))?;
+        sockopt::set_tcp_nodelay(socket, true).attempt(context("TCP_NODELAY"))?;
     }
     if let Some(bytes) = options.notsent_lowat {
-        sys::set_notsent_lowat(socket, bytes).attempt(what("TCP_NOTSENT_LOWAT"))?;
+        sys::set_notsent_lowat(socket, bytes).attempt(context("TCP_NOTSENT_LOWAT"))?;
     }
     if let Some(bytes) = options.mss {
-        sys::set_maximum_segment(socket, bytes).attempt(what("TCP_MAXSEG"))?;
+        sys::set_maximum_segment(socket, bytes).attempt(context("TCP_MAXSEG"))?;
     }
     Ok(())
 }
@@ -228,7 +228,7 @@ fn open(transport: Transport, side: &Side) -> Result<OwnedFd> {
         Transport::Udp => (SocketType::DGRAM, ipproto::UDP),
     };
     socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))
-        .attempt(|| format!("making a {} socket in {}", transport.name(), side.netns))
+        .attempt(|| format!("creating a {} socket in {}", transport.name(), side.netns))
 }
 
 /// Return the address of a side.

@@ -58,9 +58,9 @@ fn lost(errno: Errno) -> bool {
 /// Wait for a packet, leave it in the queue, and connect the socket to its sender.
 pub fn connect_to_sender(socket: &OwnedFd) -> Result<(), String> {
     let (_, _, from) = retried(|| recvfrom(socket, &mut [0_u8; 8], RecvFlags::PEEK)).map_err(describe)?;
-    let from = from.ok_or("no packet arrived that says where to send")?;
+    let from = from.ok_or("no packet arrived, so the address of the receiver is unknown")?;
     connect(socket, &from)
-        .map_err(|errno| format!("choosing the sender as the receiver: {}", describe(errno)))
+        .map_err(|errno| format!("connecting to the sender of the first packet: {}", describe(errno)))
 }
 
 /// Receive until all packets have arrived or the main thread shuts the socket down. Return when the
@@ -78,7 +78,7 @@ pub fn receive(
     while arrived < job.count {
         let ask = usize::try_from(job.count - arrived).unwrap_or(BATCH).min(BATCH);
         match retried(|| datagrams.receive(socket, ask)) {
-            Err(errno) if lost(errno) => continue, // of one that was sent on this socket
+            Err(errno) if lost(errno) => continue, // an error of a packet sent on this socket
             done => done.map_err(describe)?,
         }
         let zero_ns = clock::realtime_zero_ns();

@@ -68,8 +68,8 @@ pub fn run(
     let traffic = traffic::start(prepared, &plan.programs)?;
     events::watch(network, &traffic)?;
     let programs = Programs::start(&plan.programs, &plan.names, network, &traffic)?;
-    if let Some(found) = &mut tables.programs {
-        found.attach(plan, network)?;
+    if let Some(program_tables) = &mut tables.programs {
+        program_tables.attach(plan, network)?;
     }
     let zero_ns = clock::set_zero();
     status::booted(zero_ns);
@@ -84,7 +84,7 @@ pub fn run(
     // Events at time zero happen before the first flow starts.
     trial.carry_out_events(0)?;
     clock::sleep_until(0);
-    trial.progress.tell(0)?;
+    trial.progress.report(0)?;
     let end_us = trial.follow_schedule()?;
     trial.stop(end_us)?;
     trial.end_programs()?;
@@ -170,8 +170,8 @@ impl Trial<'_> {
     /// Add the last rows of closed subflows of live connections.
     fn note_closed(&mut self) -> Result<()> {
         for closed in self.traffic.take_closed() {
-            if let Some(found) = &mut self.tables.programs {
-                found.add_closed(&closed, self.traffic.take_begun(), &mut self.tables.samples)?;
+            if let Some(program_tables) = &mut self.tables.programs {
+                program_tables.add_closed(&closed, self.traffic.take_begun(), &mut self.tables.samples)?;
             }
             for index in self.live() {
                 self.tables.samples.add_closed(index, self.traffic.flows[index].plan, &closed)?;
@@ -214,17 +214,17 @@ impl Trial<'_> {
     }
 
     fn sample_programs(&mut self, t_us: i64) -> Result<()> {
-        let Some(found) = &mut self.tables.programs else { return Ok(()) };
+        let Some(program_tables) = &mut self.tables.programs else { return Ok(()) };
         sys::bury_orphans();
-        found.sample(t_us, &mut self.tables.samples, self.traffic.take_begun(), &self.programs)
+        program_tables.sample(t_us, &mut self.tables.samples, self.traffic.take_begun(), &self.programs)
     }
 
     /// Stop the programs, and collect their output.
     fn end_programs(&mut self) -> Result<()> {
         self.programs.stop(&self.traffic);
         self.note_closed()?;
-        let Some(found) = &mut self.tables.programs else { return Ok(()) };
-        self.programs.collect(&self.traffic, &mut found.programs, &mut found.figures)
+        let Some(program_tables) = &mut self.tables.programs else { return Ok(()) };
+        self.programs.collect(&self.traffic, &mut program_tables.programs, &mut program_tables.figures)
     }
 
     fn sample(&mut self, t_us: i64) -> Result<()> {
@@ -234,7 +234,7 @@ impl Trial<'_> {
         }
         self.sample_programs(t_us)?;
         self.tables.links.sample(t_us)?;
-        self.progress.tell(t_us)?;
+        self.progress.report(t_us)?;
         self.samples += 1;
         if self.samples.is_multiple_of(SAMPLES_PER_BATCH) {
             self.write_events(t_us)?;
@@ -350,7 +350,7 @@ impl Trial<'_> {
             }
         }
         match &mut self.tables.programs {
-            Some(found) => found.write_flows(&mut self.tables.flows),
+            Some(program_tables) => program_tables.write_flows(&mut self.tables.flows),
             None => Ok(()),
         }
     }
@@ -415,7 +415,7 @@ impl Trial<'_> {
         let token = event.token?;
         let node = event.node.as_deref()?;
         let mut flows = self.traffic.flows.iter().enumerate();
-        let found = flows.find(|(index, flow)| {
+        let planned = flows.find(|(index, flow)| {
             [(SideName::Client, &flow.plan.client), (SideName::Server, &flow.plan.server)].into_iter().any(
                 |(side, place)| {
                     place.netns == node
@@ -424,6 +424,6 @@ impl Trial<'_> {
             )
         });
         let foreign = || self.tables.programs.as_ref()?.flow_of(node, u32::try_from(token).ok()?);
-        found.map(|(_, flow)| flow.plan.id).or_else(foreign)
+        planned.map(|(_, flow)| flow.plan.id).or_else(foreign)
     }
 }

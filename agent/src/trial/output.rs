@@ -27,7 +27,7 @@ impl Tables {
     /// Create the files below /job/data.
     pub fn create(plan: &'static Plan) -> Result<Self> {
         let folder = Path::new(JOB).join("data");
-        std::fs::create_dir_all(&folder).attempt(|| "making the folder for the tables")?;
+        std::fs::create_dir_all(&folder).attempt(|| "creating the folder for the tables")?;
         Ok(Self {
             flows: Table::create(&folder)?,
             events: Table::create(&folder)?,

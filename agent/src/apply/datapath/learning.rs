@@ -62,7 +62,7 @@ pub fn start(mut learners: Vec<Learner>) -> Result<()> {
     thread::Builder::new()
         .name("switches".into())
         .spawn(serve)
-        .attempt(|| "starting the switches' thread")?;
+        .attempt(|| "starting the thread of the switches")?;
     Ok(())
 }
 
@@ -73,7 +73,7 @@ fn serve(learners: &mut [Learner]) -> Result<()> {
                 learners.iter().map(|l| PollFd::from_borrowed_fd(l.upcalls.fd(), PollFlags::IN)).collect();
             match poll(&mut waiting, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno).attempt(|| "waiting for packets of switches"),
+                Err(errno) => return Err(errno).attempt(|| "waiting for packets from the switches"),
             }
             waiting.iter().map(|fd| !fd.revents().is_empty()).collect()
         };
@@ -96,8 +96,8 @@ impl Learner {
 
     fn forward(&mut self, miss: &Miss) -> Result<()> {
         self.learn(miss.source, miss.in_port)?;
-        let known = self.behind.get(&miss.destination).copied();
-        let output: Vec<u32> = match known.filter(|_| miss.destination[0] & GROUP_BIT == 0) {
+        let port = self.behind.get(&miss.destination).copied();
+        let output: Vec<u32> = match port.filter(|_| miss.destination[0] & GROUP_BIT == 0) {
             Some(port) => {
                 let output = if port == miss.in_port { vec![] } else { vec![port] };
                 self.add_flow(miss, &output)?;
@@ -110,7 +110,7 @@ impl Learner {
             let attributes = request.packet().push_packet(&miss.packet).push_key(&miss.key);
             attributes.push_actions(&actions(&output));
         }
-        self.tell(&request, self.families.packet, "forwarding a packet")
+        self.send(&request, self.families.packet, "forwarding a packet")
     }
 
     fn learn(&mut self, source: Mac, port: u32) -> Result<()> {
@@ -122,7 +122,7 @@ impl Learner {
             self.flows.remove(&flow);
             let mut request = Request::new(Command::Delete, self.ifindex);
             drop(key(flow).push(request.flow().nested_key()));
-            self.tell(&request, self.families.flow, "removing a flow")?;
+            self.send(&request, self.families.flow, "removing a flow")?;
         }
         Ok(())
     }
@@ -147,12 +147,12 @@ impl Learner {
                 actions = actions.push_output(*port);
             }
         }
-        self.tell(&request, self.families.flow, "adding a flow")
+        self.send(&request, self.families.flow, "adding a flow")
     }
 
-    fn tell(&mut self, request: &Request, family: u16, what: &str) -> Result<()> {
+    fn send(&mut self, request: &Request, family: u16, context: &str) -> Result<()> {
         let mut batch = Batch::default();
-        batch.add_as(request, family, what);
+        batch.add_as(request, family, context);
         self.socket.apply(batch)
     }
 }

@@ -36,20 +36,20 @@ pub(super) fn add_datapaths(build: &mut Build, datapaths: &'static [Datapath]) -
     let mut families = None;
     for planned in datapaths {
         let netns = planned.netns.as_str();
-        let what = || format!("making the datapath {} in {netns}", planned.ifname);
+        let context = || format!("creating the datapath {} in {netns}", planned.ifname);
         let namespace = build.namespace(netns)?;
         let ifindex = namespace.number(&planned.ifname)?.cast_unsigned();
         enter(&namespace.fd)?;
-        let mut socket = Socket::open(Family::Generic).attempt(what)?;
-        let families = *families.get_or_insert(Families::resolve(&mut socket).attempt(what)?);
+        let mut socket = Socket::open(Family::Generic).attempt(context)?;
+        let families = *families.get_or_insert(Families::resolve(&mut socket).attempt(context)?);
         let upcalls =
-            if planned.learning { Some(Socket::open(Family::Generic).attempt(what)?) } else { None };
+            if planned.learning { Some(Socket::open(Family::Generic).attempt(context)?) } else { None };
         let port_id = upcalls.as_ref().map_or(0, Socket::port_id);
         socket.apply(ports(planned, ifindex, port_id, families))?;
         socket.apply(rules(planned, ifindex, families)?)?;
         if let Some(upcalls) = upcalls {
             let ports = u32::try_from(planned.ports.len()).unwrap_or(u32::MAX);
-            let requests = Socket::open(Family::Generic).attempt(what)?;
+            let requests = Socket::open(Family::Generic).attempt(context)?;
             learners.push(learning::Learner::new(upcalls, requests, ifindex, ports, families));
         }
         switches.push(Switch { name: netns, socket, ifindex, flow_family: families.flow });
@@ -70,8 +70,8 @@ fn ports(planned: &Datapath, ifindex: u32, port_id: u32, families: Families) -> 
         let mut request = Request::new(Command::New, ifindex);
         let attributes = request.vport().push_type(VPORT_NETDEV).push_name_bytes(port.as_bytes());
         attributes.push_port_no(number).push_upcall_pid(&port_id.to_ne_bytes());
-        let what = format_args!("adding {port} to datapath {ifname} in {netns}");
-        batch.add_as(&request, families.vport, what);
+        let context = format_args!("adding {port} to datapath {ifname} in {netns}");
+        batch.add_as(&request, families.vport, context);
     }
     batch
 }
@@ -79,14 +79,14 @@ fn ports(planned: &Datapath, ifindex: u32, port_id: u32, families: Families) -> 
 fn rules(planned: &Datapath, ifindex: u32, families: Families) -> Result<Batch> {
     let numbers: BTreeMap<&str, u32> = planned.ports.iter().map(String::as_str).zip(1..).collect();
     let number = |port: &String| {
-        let missing = || Error::new(format!("{port} is no port of the datapath in {}", planned.netns));
+        let missing = || Error::new(format!("{port} is not a port of the datapath in {}", planned.netns));
         numbers.get(port.as_str()).copied().ok_or_else(missing)
     };
     let mut batch = Batch::default();
     for (index, rule) in planned.rules.iter().enumerate() {
-        let what = format!("adding flow {index} of the datapath in {}", planned.netns);
-        let in_port = rule.in_port.as_ref().map(number).transpose().attempt(|| &what)?;
-        let (key, mask) = fields(rule, in_port).attempt(|| &what)?;
+        let context = format!("adding flow {index} of the datapath in {}", planned.netns);
+        let in_port = rule.in_port.as_ref().map(number).transpose().attempt(|| &context)?;
+        let (key, mask) = fields(rule, in_port).attempt(|| &context)?;
         let mut request = Request::new(Command::New, ifindex);
         {
             let attributes = key.push(request.flow().nested_key()).end_nested();
@@ -97,10 +97,10 @@ fn rules(planned: &Datapath, ifindex: u32, families: Families) -> Result<Batch> 
                 actions = actions.push_hash(hash).push_recirc(rule.recirculate);
             }
             for port in &rule.output {
-                actions = actions.push_output(number(port).attempt(|| &what)?);
+                actions = actions.push_output(number(port).attempt(|| &context)?);
             }
         }
-        batch.add_as(&request, families.flow, what);
+        batch.add_as(&request, families.flow, context);
     }
     Ok(batch)
 }

@@ -22,18 +22,18 @@ impl Switch {
     /// Return the kernel's flows, sorted: the text of each, and the number of packets that it
     /// matched.
     pub fn flows(&mut self) -> Result<Vec<(String, i64)>> {
-        let mut found = Vec::new();
+        let mut flows = Vec::new();
         let mut request = Request::new(Command::Get, self.ifindex);
         drop(request.flow());
         self.socket
             .ask(&request, self.flow_family, |payload| {
                 let (_, flow) =
                     OpGetDump::decode_reply(payload.get(GENERIC_HEADER_BYTES..).unwrap_or_default());
-                found.push(describe(&flow));
+                flows.push(describe(&flow));
             })
             .attempt(|| format!("reading the flows of {}", self.name))?;
-        found.sort();
-        Ok(found)
+        flows.sort();
+        Ok(flows)
     }
 }
 

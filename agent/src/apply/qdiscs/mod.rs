@@ -35,39 +35,40 @@ const FIRST_ACTION: u16 = 1;
 /// Add the qdiscs in the order of the plan, in which parents come first.
 pub fn add_qdiscs(build: &mut Build, qdiscs: &'static [Qdisc]) -> Result<()> {
     for qdisc in qdiscs {
-        let what = qdisc.to_string();
+        let context = qdisc.to_string();
         let header = Tcmsg {
             ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
-            handle: parse_handle(&qdisc.handle).attempt(|| &what)?,
-            parent: parse_handle(&qdisc.parent).attempt(|| &what)?,
+            handle: parse_handle(&qdisc.handle).attempt(|| &context)?,
+            parent: parse_handle(&qdisc.parent).attempt(|| &context)?,
             ..Default::default()
         };
         if let QdiscOptions::PlaitTrace(trace) = &qdisc.options {
             let place = build.index(&qdisc.netns)?;
             let batch = &mut build.batches[place];
-            let waiting = traces::add(batch, &what, trace, place, header).attempt(|| &what)?;
+            let waiting = traces::add(batch, &context, trace, place, header).attempt(|| &context)?;
             build.traces.push(waiting);
             continue;
         }
         let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
-        push_options(&mut request, &qdisc.options, build.distributions, Occasion::Add).attempt(|| &what)?;
-        build.batch(&qdisc.netns)?.add(&request, what);
+        push_options(&mut request, &qdisc.options, build.distributions, Occasion::Add)
+            .attempt(|| &context)?;
+        build.batch(&qdisc.netns)?.add(&request, context);
     }
     Ok(())
 }
 
 /// Replace all options of an existing qdisc.
 pub fn change_qdisc(build: &mut Build, qdisc: &'static Qdisc) -> Result<()> {
-    let what = qdisc.to_string().replacen("adding", "changing", 1).replacen(" to ", " of ", 1);
+    let context = qdisc.to_string().replacen("adding", "changing", 1).replacen(" to ", " of ", 1);
     let header = Tcmsg {
         ifindex: build.ifindex(&qdisc.netns, &qdisc.ifname)?,
-        handle: parse_handle(&qdisc.handle).attempt(|| &what)?,
-        parent: parse_handle(&qdisc.parent).attempt(|| &what)?,
+        handle: parse_handle(&qdisc.handle).attempt(|| &context)?,
+        parent: parse_handle(&qdisc.parent).attempt(|| &context)?,
         ..Default::default()
     };
     let mut request = tc::Request::new().op_newqdisc_do(&header);
-    push_options(&mut request, &qdisc.options, build.distributions, Occasion::Change).attempt(|| &what)?;
-    build.batch(&qdisc.netns)?.add(&request, what);
+    push_options(&mut request, &qdisc.options, build.distributions, Occasion::Change).attempt(|| &context)?;
+    build.batch(&qdisc.netns)?.add(&request, context);
     Ok(())
 }
 
@@ -79,14 +80,14 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
         let Redirect { netns, source, target, hook } = redirect;
         let ifindex = build.ifindex(netns, source)?;
         let target_index = build.ifindex(netns, target)?;
-        let what = format!("redirecting {source} to {target} in {netns}");
+        let context = format!("redirecting {source} to {target} in {netns}");
 
         let batch = build.batch(netns)?;
         if prepared.insert((netns, source)) {
             let header = Tcmsg { ifindex, handle: CLSACT_HANDLE, parent: CLSACT, ..Default::default() };
             let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
             request.encode().nested_options_clsact();
-            batch.add(&request, format_args!("{what}: adding clsact"));
+            batch.add(&request, format_args!("{context}: adding clsact"));
         }
 
         // The upper half is the priority (otherwise the kernel chooses one); the lower half is the
@@ -106,7 +107,7 @@ pub fn add_redirects(build: &mut Build, redirects: &'static [Redirect]) -> Resul
             PushActAttrs::new(&mut *bytes).nested_options_mirred().push_parms(&mirred(target_index));
             finalize_nested_header(bytes, entry);
         }
-        batch.add(&request, format_args!("{what}: adding the filter"));
+        batch.add(&request, format_args!("{context}: adding the filter"));
     }
     Ok(())
 }

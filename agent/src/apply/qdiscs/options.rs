@@ -56,7 +56,7 @@ pub fn push_options(
         QdiscOptions::PlaitRed(red) => push_plait_red(attributes, red, occasion),
         QdiscOptions::Codel(codel) => push_codel(attributes, codel),
         QdiscOptions::FqCodel(codel) => push_fq_codel(attributes, codel),
-        QdiscOptions::PlaitTrace(_) => return Err(Error::new("a trace does not change")),
+        QdiscOptions::PlaitTrace(_) => return Err(Error::new("events cannot change a trace")),
     }
     Ok(())
 }
@@ -81,8 +81,8 @@ fn push_netem<P: Pusher>(
         options = options.push_prng_seed(netem.seed);
     }
     if let Some(name) = &netem.distribution {
-        let known = distributions.iter().find(|distribution| distribution.name == *name);
-        let table = known.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
+        let distribution = distributions.iter().find(|table| table.name == *name);
+        let table = distribution.ok_or_else(|| Error::new(format!("the plan has no distribution {name}")))?;
         let bytes: Vec<u8> = table.values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         options = options.push_delay_dist(&bytes);
     }

@@ -23,21 +23,21 @@ const PIECE: usize = 8000;
 const US_PER_MS: u32 = 1000;
 
 /// A trace that the kernel has in full and that has not started.
-pub struct Waiting {
+pub struct PendingTrace {
     /// The index of its namespace.
     pub place: usize,
     header: Tcmsg,
-    what: String,
+    context: String,
 }
 
 /// Add the qdisc and, in pieces, its list of opportunities.
 pub fn add(
     batch: &mut Batch,
-    what: &str,
+    context: &str,
     trace: &PlaitTrace,
     place: usize,
     header: Tcmsg,
-) -> Result<Waiting> {
+) -> Result<PendingTrace> {
     let times_us = read(trace)?;
     let period_us = if trace.repeated { times_us.last().copied().unwrap_or_default() } else { 0 };
     let mut request = tc::Request::new().set_create().set_excl().op_newqdisc_do(&header);
@@ -45,22 +45,22 @@ pub fn add(
         &mut request,
         &[(BYTES, &trace.opportunity_bytes.to_ne_bytes()), (PERIOD, &period_us.to_ne_bytes())],
     );
-    batch.add(&request, what);
+    batch.add(&request, context);
     for piece in times_us.chunks(PIECE) {
         let bytes: Vec<u8> = piece.iter().flat_map(|time| time.to_ne_bytes()).collect();
         let mut request = tc::Request::new().op_newqdisc_do(&header);
         push(&mut request, &[(TIMES, &bytes)]);
-        batch.add(&request, format_args!("{what}: handing over {}", trace.file.name));
+        batch.add(&request, format_args!("{context}: sending {} to the kernel", trace.file.name));
     }
-    Ok(Waiting { place, header, what: what.to_owned() })
+    Ok(PendingTrace { place, header, context: context.to_owned() })
 }
 
-impl Waiting {
+impl PendingTrace {
     /// Add the request that starts the trace at `zero_ns` of `CLOCK_MONOTONIC`.
     pub fn start(&self, batch: &mut Batch, zero_ns: i64) {
         let mut request = tc::Request::new().op_newqdisc_do(&self.header);
         push(&mut request, &[(START, &zero_ns.to_ne_bytes())]);
-        batch.add(&request, format_args!("{}: starting the trace", self.what));
+        batch.add(&request, format_args!("{}: starting the trace", self.context));
     }
 }
 
@@ -69,11 +69,7 @@ fn push(request: &mut OpNewqdiscDo<'_>, attributes: &[(u16, &[u8])]) {
     let bytes = message.as_vec_mut();
     let options = push_nested_header(bytes, OPTIONS);
     for (kind, value) in attributes {
-        push_header(
-            bytes,
-            *kind,
-            u16::try_from(value.len()).expect("pieces are smaller than an attribute may be"),
-        );
+        push_header(bytes, *kind, u16::try_from(value.len()).expect("a piece fits into an attribute"));
         bytes.extend_from_slice(value);
     }
     finalize_nested_header(bytes, options);

@@ -1,13 +1,13 @@
 //! Connections of programs: sockets that plait did not open, as `sock_diag` shows them in every
 //! node with programs. They become flows in the tables, numbered after those of the plan.
 
-mod found;
+mod connections;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 
-use self::found::{Connections, Key, Sight};
+use self::connections::{Appearance, Connections, Key};
 use super::cell;
 use super::flows::{Sampler, with_ends};
 use super::mptcp_info::MptcpInfo;
@@ -15,7 +15,7 @@ use super::tcp_info::TcpInfo;
 use crate::apply::{Applied, enter};
 use crate::error::Result;
 use crate::netlink::closed::Closed;
-use crate::netlink::sock_diag::{Ends, Kind, LISTEN, Seen, Ulp, dump};
+use crate::netlink::sock_diag::{FourTuple, Kind, LISTEN, SocketInfo, Ulp, dump};
 use crate::netlink::{Family, Socket};
 use crate::plan::{Flow, Plan};
 use crate::program::Programs;
@@ -42,20 +42,20 @@ pub struct ProgramTables {
 struct Node {
     name: &'static str,
     /// The node's own addresses. Connections from here to them cross no link.
-    own: BTreeSet<IpAddr>,
+    addresses: BTreeSet<IpAddr>,
     socket: Socket,
     /// The ports on which a socket listens or listened.
     listening: BTreeSet<u16>,
     /// When connections began, by token.
     begun: BTreeMap<u32, i64>,
     /// The token of a subflow's connection.
-    tokens: BTreeMap<Ends, u32>,
+    tokens: BTreeMap<FourTuple, u32>,
 }
 
 impl Node {
     /// Describe a connection with these ends: by its token if it uses MPTCP.
-    fn sight(&self, ends: Ends, token: Option<u32>) -> Sight {
-        Sight {
+    fn appearance(&self, ends: FourTuple, token: Option<u32>) -> Appearance {
+        Appearance {
             node: self.name,
             key: token.map_or(Key::Tcp(ends), Key::Mptcp),
             remote_token: None,
@@ -89,7 +89,7 @@ impl ProgramTables {
             enter(&network.namespace(name)?.fd)?;
             self.nodes.push(Node {
                 name,
-                own: own_addresses(plan, name),
+                addresses: node_addresses(plan, name),
                 socket: Socket::open(Family::Sockets)?,
                 listening: BTreeSet::new(),
                 begun: BTreeMap::new(),
@@ -122,11 +122,11 @@ impl ProgramTables {
     }
 
     fn note_begun(&mut self, begun: Vec<Begun>) {
-        for one in begun {
-            if let Some(node) = self.nodes.iter_mut().find(|node| node.name == one.node) {
-                node.tokens.insert(one.ends, one.token);
-                if one.initial {
-                    node.begun.entry(one.token).or_insert(one.t_us);
+        for event in begun {
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.name == event.node) {
+                node.tokens.insert(event.ends, event.token);
+                if event.initial {
+                    node.begun.entry(event.token).or_insert(event.t_us);
                 }
             }
         }
@@ -136,25 +136,25 @@ impl ProgramTables {
         &mut self,
         place: usize,
         t_us: i64,
-        mptcp: &[Seen],
-        tcp: &[Seen],
+        mptcp: &[SocketInfo],
+        tcp: &[SocketInfo],
         samples: &mut Sampler,
         programs: &Programs,
     ) -> Result<()> {
-        let ulps = || tcp.iter().filter_map(|one| one.ulp);
+        let ulps = || tcp.iter().filter_map(|socket| socket.ulp);
         self.nodes[place].listening.extend(listeners(tcp));
-        for one in mptcp {
-            let info = MptcpInfo::new(&one.info);
-            let (Some(ends), Some(token)) = (self.foreign(place, one), info.token()) else { continue };
+        for socket in mptcp {
+            let info = MptcpInfo::new(&socket.info);
+            let (Some(ends), Some(token)) = (self.foreign(place, socket), info.token()) else { continue };
             let remote = ulps().find(|ulp| ulp.token == token && ulp.remote_token != 0);
             let remote_token = remote.map(|ulp| ulp.remote_token);
-            let sight = Sight { remote_token, ..self.nodes[place].sight(ends, Some(token)) };
-            let view = self.connections.view(sight);
+            let appearance = Appearance { remote_token, ..self.nodes[place].appearance(ends, Some(token)) };
+            let view = self.connections.view(appearance);
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
             view.count(t_us, info.received_bytes(), info.last_data_ms());
-            view.own(|| programs.owner(self.nodes[place].name, one.inode), one);
-            let row = with_buffers(info.connection(), one);
+            view.set_owner(|| programs.owner(self.nodes[place].name, socket.inode), socket);
+            let row = with_buffers(info.connection(), socket);
             let (flow, side) = (view.flow, view.side);
             view.sent_bytes = row.sent_bytes;
             samples.push_connection(&row, t_us, flow, side)?;
@@ -167,41 +167,41 @@ impl ProgramTables {
         &mut self,
         place: usize,
         t_us: i64,
-        mut tcp: Vec<Seen>,
+        mut tcp: Vec<SocketInfo>,
         samples: &mut Sampler,
         programs: &Programs,
     ) -> Result<()> {
         // The initial subflow gets number 0, in whatever order the kernel lists them.
-        tcp.sort_by_key(|one| (one.ulp.is_some_and(Ulp::has_joined), one.ends));
-        for one in tcp {
-            let Some(ends) = self.foreign(place, &one) else { continue };
+        tcp.sort_by_key(|socket| (socket.ulp.is_some_and(Ulp::has_joined), socket.ends));
+        for socket in tcp {
+            let Some(ends) = self.foreign(place, &socket) else { continue };
             let node = &mut self.nodes[place];
-            let token = one
+            let token = socket
                 .ulp
                 .map(|ulp| ulp.token)
                 .filter(|token| self.connections.has(node.name, Key::Mptcp(*token)));
             if let Some(token) = token {
                 node.tokens.insert(ends, token);
             }
-            let sight = Sight { mptcp: one.ulp.is_some(), ..node.sight(ends, token) };
+            let appearance = Appearance { mptcp: socket.ulp.is_some(), ..node.appearance(ends, token) };
             let name = node.name;
-            let view = self.connections.view(sight);
-            let info = TcpInfo::new(&one.info);
+            let view = self.connections.view(appearance);
+            let info = TcpInfo::new(&socket.info);
             let number = view.number(ends);
             let mut row = with_ends(info.subflow(), number, ends.0, ends.1);
             let (flow, side) = (view.flow, view.side);
             if token.is_none() {
                 // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
                 // longer lists.
-                view.fallback = one.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
+                view.fallback = socket.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
                 view.count(t_us, info.received_bytes(), info.last_data_ms());
-                view.own(|| programs.owner(name, one.inode), &one);
-                let whole = with_buffers(info.connection(), &one);
+                view.set_owner(|| programs.owner(name, socket.inode), &socket);
+                let whole = with_buffers(info.connection(), &socket);
                 view.sent_bytes = whole.sent_bytes;
                 samples.push_connection(&whole, t_us, flow, side)?;
             } else {
-                view.own(|| None, &one);
-                row.backup = one.ulp.map(Ulp::is_backup);
+                view.set_owner(|| None, &socket);
+                row.backup = socket.ulp.map(Ulp::is_backup);
             }
             samples.push_subflow(row, t_us, flow, side)?;
         }
@@ -209,10 +209,10 @@ impl ProgramTables {
     }
 
     /// Return the two ends of a socket that connects two nodes and belongs to no flow of the plan.
-    fn foreign(&self, place: usize, one: &Seen) -> Option<Ends> {
-        let (local, remote) = one.ends.filter(|_| one.state != LISTEN)?;
-        let Node { name, own, .. } = &self.nodes[place];
-        let inside = own.contains(&remote.ip()) || local.ip().is_loopback();
+    fn foreign(&self, place: usize, socket: &SocketInfo) -> Option<FourTuple> {
+        let (local, remote) = socket.ends.filter(|_| socket.state != LISTEN)?;
+        let Node { name, addresses, .. } = &self.nodes[place];
+        let inside = addresses.contains(&remote.ip()) || local.ip().is_loopback();
         let planned = self.planned.iter().any(|flow| {
             (flow.client.netns == *name && flow.server.port == remote.port())
                 || (flow.server.netns == *name && flow.server.port == local.port())
@@ -224,7 +224,7 @@ impl ProgramTables {
     pub fn add_closed(&mut self, closed: &Closed, begun: Vec<Begun>, samples: &mut Sampler) -> Result<()> {
         self.note_begun(begun);
         let Some(place) = self.nodes.iter().position(|node| node.name == closed.node) else { return Ok(()) };
-        let seen = Seen { ends: Some(closed.ends), ..Default::default() };
+        let seen = SocketInfo { ends: Some(closed.ends), ..Default::default() };
         let info = TcpInfo::new(&closed.info);
         let row = info.subflow();
         let carried = |bytes: Option<i64>| bytes.is_some_and(|bytes| bytes > 0);
@@ -235,8 +235,8 @@ impl ProgramTables {
         };
         let node = &self.nodes[place];
         let token = node.tokens.get(&ends).copied();
-        let sight = node.sight(ends, token);
-        let view = self.connections.view(sight);
+        let appearance = node.appearance(ends, token);
+        let view = self.connections.view(appearance);
         view.begun_us = view.begun_us.or(token.and_then(|token| node.begun.get(&token)).copied());
         if token.is_none() {
             view.end(closed.t_us, info.received_bytes(), info.last_data_ms());
@@ -276,17 +276,20 @@ impl ProgramTables {
     }
 }
 
-fn own_addresses(plan: &Plan, node: &str) -> BTreeSet<IpAddr> {
+fn node_addresses(plan: &Plan, node: &str) -> BTreeSet<IpAddr> {
     let ends = plan.network.veths.iter().flat_map(|veth| [&veth.a, &veth.b]).filter(|end| end.netns == node);
     let addresses = ends.flat_map(|end| &end.addresses);
     addresses.filter_map(|text| text.split('/').next()?.parse().ok()).collect()
 }
 
-fn listeners(tcp: &[Seen]) -> impl Iterator<Item = u16> {
-    tcp.iter().filter(|one| one.state == LISTEN).filter_map(|one| one.ends).map(|(local, _)| local.port())
+fn listeners(tcp: &[SocketInfo]) -> impl Iterator<Item = u16> {
+    tcp.iter()
+        .filter(|socket| socket.state == LISTEN)
+        .filter_map(|socket| socket.ends)
+        .map(|(local, _)| local.port())
 }
 
-fn with_buffers(row: Connection, seen: &Seen) -> Connection {
+fn with_buffers(row: Connection, seen: &SocketInfo) -> Connection {
     let buffer = |index: usize| seen.memory.get(index).and_then(|bytes| cell(u64::from(*bytes)));
     Connection {
         send_buffer_bytes: buffer(SEND_BUFFER),

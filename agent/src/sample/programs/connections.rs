@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::netlink::sock_diag::{Ends, Seen};
+use crate::netlink::sock_diag::{FourTuple, SocketInfo};
 use crate::plan::SideName;
 use crate::tables::{Flow, ProgramFlow};
 
@@ -12,18 +12,18 @@ const US_PER_MS: i64 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// The two ends of a TCP connection.
-    Tcp(Ends),
+    Tcp(FourTuple),
     /// The token of an MPTCP connection.
     Mptcp(u32),
 }
 
 /// One side of a connection, as its node lists it.
 #[derive(Clone, Copy)]
-pub struct Sight {
+pub struct Appearance {
     pub node: &'static str,
     pub key: Key,
     pub remote_token: Option<u32>,
-    pub ends: Ends,
+    pub ends: FourTuple,
     /// Whether a socket listens on the local port.
     pub listened: bool,
     /// Whether this is an MPTCP socket.
@@ -38,10 +38,10 @@ pub struct View {
     node: &'static str,
     key: Key,
     remote_token: Option<u32>,
-    ends: Ends,
+    ends: FourTuple,
     mptcp: bool,
     /// The ends of its subflows; the index of a subflow is its number.
-    subflows: Vec<Ends>,
+    subflows: Vec<FourTuple>,
     /// When the connection began, if the kernel reported it.
     pub begun_us: Option<i64>,
     pub fallback: Option<bool>,
@@ -56,8 +56,8 @@ pub struct View {
 
 impl View {
     /// Return the number of a subflow by its ends; add an unknown one.
-    pub fn number(&mut self, ends: Ends) -> usize {
-        self.subflows.iter().position(|known| *known == ends).unwrap_or_else(|| {
+    pub fn number(&mut self, ends: FourTuple) -> usize {
+        self.subflows.iter().position(|seen_before| *seen_before == ends).unwrap_or_else(|| {
             self.subflows.push(ends);
             self.subflows.len() - 1
         })
@@ -80,7 +80,7 @@ impl View {
     }
 
     /// Record the program that owns the connection, while this is possible.
-    pub fn own(&mut self, owner: impl FnOnce() -> Option<&'static str>, seen: &Seen) {
+    pub fn set_owner(&mut self, owner: impl FnOnce() -> Option<&'static str>, seen: &SocketInfo) {
         if self.program.is_none() {
             self.program = owner();
         }
@@ -98,19 +98,19 @@ impl View {
 }
 
 /// A connection with the sides seen so far: client and server.
-type Found = [Option<View>; 2];
+type Sides = [Option<View>; 2];
 
 /// All connections, in order of appearance.
 pub struct Connections {
     first: usize,
-    found: Vec<Found>,
+    all: Vec<Sides>,
     places: BTreeMap<(&'static str, Key), (usize, usize)>,
 }
 
 impl Connections {
     /// Create an empty list; the first connection will have the number `first`.
     pub fn new(first: usize) -> Self {
-        Self { first, found: Vec::new(), places: BTreeMap::new() }
+        Self { first, all: Vec::new(), places: BTreeMap::new() }
     }
 
     /// Whether a node has listed this connection before.
@@ -119,19 +119,19 @@ impl Connections {
     }
 
     /// Return this side of a connection; create it at its first appearance.
-    pub fn view(&mut self, sight: Sight) -> &mut View {
-        let known = self.places.get(&(sight.node, sight.key)).copied();
-        let (index, side) = known.unwrap_or_else(|| self.place(&sight));
-        self.places.insert((sight.node, sight.key), (index, side));
+    pub fn view(&mut self, appearance: Appearance) -> &mut View {
+        let seen_before = self.places.get(&(appearance.node, appearance.key)).copied();
+        let (index, side) = seen_before.unwrap_or_else(|| self.place(&appearance));
+        self.places.insert((appearance.node, appearance.key), (index, side));
         let flow = i64::try_from(self.first + index).unwrap_or_default();
-        let view = self.found[index][side].get_or_insert_with(|| View {
+        let view = self.all[index][side].get_or_insert_with(|| View {
             flow,
             side: if side == 0 { SideName::Client } else { SideName::Server },
-            node: sight.node,
-            key: sight.key,
+            node: appearance.node,
+            key: appearance.key,
             remote_token: None,
-            ends: sight.ends,
-            mptcp: sight.mptcp,
+            ends: appearance.ends,
+            mptcp: appearance.mptcp,
             subflows: Vec::new(),
             begun_us: None,
             fallback: None,
@@ -142,26 +142,26 @@ impl Connections {
             program: None,
             congestion_control: None,
         });
-        view.remote_token = view.remote_token.or(sight.remote_token);
+        view.remote_token = view.remote_token.or(appearance.remote_token);
         view
     }
 
     /// Assign a new side: to a connection that another node shows, or to a new connection.
-    fn place(&mut self, sight: &Sight) -> (usize, usize) {
+    fn place(&mut self, appearance: &Appearance) -> (usize, usize) {
         for exactly in [true, false] {
-            for (index, found) in self.found.iter().enumerate().rev() {
-                for (side, view) in found.iter().enumerate() {
-                    if found[1 - side].is_none()
+            for (index, sides) in self.all.iter().enumerate().rev() {
+                for (side, view) in sides.iter().enumerate() {
+                    if sides[1 - side].is_none()
                         && let Some(view) = view
-                        && is_other_side(view, side, sight, exactly)
+                        && is_other_side(view, side, appearance, exactly)
                     {
                         return (index, 1 - side);
                     }
                 }
             }
         }
-        self.found.push([None, None]);
-        (self.found.len() - 1, usize::from(sight.listened))
+        self.all.push([None, None]);
+        (self.all.len() - 1, usize::from(appearance.listened))
     }
 
     /// Return the flow with this token in this node.
@@ -175,38 +175,40 @@ impl Connections {
     /// Return a row of both tables for each connection.
     pub fn rows(&self) -> Vec<(Flow, ProgramFlow)> {
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
-        let row = |(index, found): (usize, &Found)| {
+        let row = |(index, sides): (usize, &Sides)| {
             let id = i64::try_from(self.first + index).ok();
-            let about = about(id, found);
-            let whose = about.program.as_deref().or(about.client.as_deref()).or(about.server.as_deref());
-            let base = format!("{}:{}", whose.unwrap_or("?"), about.server_port.unwrap_or_default());
+            let details = details(id, sides);
+            let whose =
+                details.program.as_deref().or(details.client.as_deref()).or(details.server.as_deref());
+            let base = format!("{}:{}", whose.unwrap_or("?"), details.server_port.unwrap_or_default());
             let count = names.entry(base.clone()).or_default();
             *count += 1;
             let name = if *count == 1 { base } else { format!("{base}#{count}") };
-            (flow(id, name, found, &about), about)
+            (flow(id, name, sides, &details), details)
         };
-        self.found.iter().enumerate().map(row).collect()
+        self.all.iter().enumerate().map(row).collect()
     }
 }
 
 /// Whether a known side and a new one belong to one connection. Behind a NAT, the client's own
 /// address differs from the one that the server sees; the port is mostly the same.
-fn is_other_side(view: &View, side: usize, sight: &Sight, exactly: bool) -> bool {
-    if view.node == sight.node {
+fn is_other_side(view: &View, side: usize, appearance: &Appearance, exactly: bool) -> bool {
+    if view.node == appearance.node {
         return false;
     }
     // A joining subflow carries the token of the other end. Without one, only addresses can match
     // the sides.
-    if let (Key::Mptcp(there), Key::Mptcp(here)) = (view.key, sight.key)
-        && (view.remote_token == Some(here) || sight.remote_token == Some(there))
+    if let (Key::Mptcp(there), Key::Mptcp(here)) = (view.key, appearance.key)
+        && (view.remote_token == Some(here) || appearance.remote_token == Some(there))
     {
         return true;
     }
-    let (client, server) = if side == 0 { (view.ends, sight.ends) } else { (sight.ends, view.ends) };
+    let (client, server) =
+        if side == 0 { (view.ends, appearance.ends) } else { (appearance.ends, view.ends) };
     client.1 == server.0 && client.0.port() == server.1.port() && (!exactly || client.0 == server.1)
 }
 
-fn about(id: Option<i64>, [client, server]: &Found) -> ProgramFlow {
+fn details(id: Option<i64>, [client, server]: &Sides) -> ProgramFlow {
     let ends = client.as_ref().map(|view| view.ends);
     let ends = ends.or(server.as_ref().map(|view| (view.ends.1, view.ends.0)));
     let got = |view: &Option<View>| view.as_ref().and_then(|view| view.received_bytes);
@@ -229,11 +231,11 @@ fn about(id: Option<i64>, [client, server]: &Found) -> ProgramFlow {
     }
 }
 
-fn flow(id: Option<i64>, name: String, found: &Found, about: &ProgramFlow) -> Flow {
-    let views = || found.iter().flatten();
-    let (sender, receiver) = match about.sender.as_deref() {
-        Some("client") => (&found[0], &found[1]),
-        _ => (&found[1], &found[0]),
+fn flow(id: Option<i64>, name: String, sides: &Sides, details: &ProgramFlow) -> Flow {
+    let views = || sides.iter().flatten();
+    let (sender, receiver) = match details.sender.as_deref() {
+        Some("client") => (&sides[0], &sides[1]),
+        _ => (&sides[1], &sides[0]),
     };
     let begun_us = views().filter_map(|view| view.begun_us).min();
     let window = receiver.as_ref().and_then(View::window);
@@ -260,43 +262,43 @@ fn flow(id: Option<i64>, name: String, found: &Found, about: &ProgramFlow) -> Fl
 mod tests {
     use super::*;
 
-    fn sight(node: &'static str, ends: (&str, &str), listened: bool) -> Sight {
+    fn appearance(node: &'static str, ends: (&str, &str), listened: bool) -> Appearance {
         let ends = (ends.0.parse().unwrap(), ends.1.parse().unwrap());
-        Sight { node, key: Key::Tcp(ends), remote_token: None, ends, listened, mptcp: false }
+        Appearance { node, key: Key::Tcp(ends), remote_token: None, ends, listened, mptcp: false }
     }
 
     #[test]
     fn two_nodes_show_one_connection_also_through_a_translating_router() {
         let mut all = Connections::new(3);
-        let client = all.view(sight("h1", ("192.168.0.2:4000", "10.0.0.9:80"), false));
+        let client = all.view(appearance("h1", ("192.168.0.2:4000", "10.0.0.9:80"), false));
         assert_eq!((client.flow, client.side), (3, SideName::Client));
-        let server = all.view(sight("h2", ("10.0.0.9:80", "10.0.0.1:4000"), true));
+        let server = all.view(appearance("h2", ("10.0.0.9:80", "10.0.0.1:4000"), true));
         assert_eq!((server.flow, server.side), (3, SideName::Server));
-        let other = all.view(sight("h2", ("10.0.0.9:80", "10.0.0.1:4001"), true));
+        let other = all.view(appearance("h2", ("10.0.0.9:80", "10.0.0.1:4001"), true));
         assert_eq!((other.flow, other.side), (4, SideName::Server));
     }
 
     #[test]
     fn tokens_pair_the_ends_of_an_mptcp_connection() {
         let mut all = Connections::new(0);
-        let mut one = sight("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false);
-        (one.key, one.remote_token) = (Key::Mptcp(7), Some(8));
-        let mut other = sight("h2", ("10.9.9.9:80", "10.8.8.8:1"), true);
+        let mut client = appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false);
+        (client.key, client.remote_token) = (Key::Mptcp(7), Some(8));
+        let mut other = appearance("h2", ("10.9.9.9:80", "10.8.8.8:1"), true);
         other.key = Key::Mptcp(8);
-        assert_eq!(all.view(one).flow, 0);
+        assert_eq!(all.view(client).flow, 0);
         assert_eq!((all.view(other).flow, all.flow_of("h2", 8), all.flow_of("h2", 7)), (0, Some(0), None));
     }
 
     #[test]
     fn a_connection_is_measured_from_its_first_sample_to_its_last_byte() {
         let mut all = Connections::new(0);
-        let view = all.view(sight("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
+        let view = all.view(appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
         view.count(100_000, Some(50), Some(0));
         view.count(200_000, Some(150), Some(3));
         view.count(300_000, Some(150), Some(103));
         assert_eq!(view.window(), Some((100_000, 197_000, 100)));
-        let (flow, about) = all.rows().remove(0);
-        assert_eq!((flow.name.as_deref(), about.sender.as_deref()), (Some("h1:80"), Some("server")));
+        let (flow, details) = all.rows().remove(0);
+        assert_eq!((flow.name.as_deref(), details.sender.as_deref()), (Some("h1:80"), Some("server")));
         assert_eq!((flow.received_bytes, flow.end_us), (Some(100), Some(197_000)));
     }
 }

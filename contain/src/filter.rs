@@ -174,7 +174,7 @@ fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
         .try_into()
 }
 
-/// The condition that no bit of `bits` is set in the call's argument.
+/// Return the condition that no bit of `bits` is set in the call's argument.
 fn without_bits(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), 0)
 }

@@ -87,7 +87,7 @@ fn settle(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
     build.run()
 }
 
-/// The fixed part of a new interface: its number and its flags.
+/// Return the fixed part of a new interface: its number and its flags.
 fn header(build: &mut Build, end: &'static VethEnd, flags: u32) -> Result<Ifinfomsg> {
     let index = build.namespace(&end.netns)?.number(&end.ifname)?;
     Ok(Ifinfomsg { ifi_index: index, ifi_flags: flags, ifi_change: flags, ..Default::default() })

@@ -53,7 +53,7 @@ impl Applied {
         Some(self.namespaces.remove(place))
     }
 
-    /// All namespaces that the network still has.
+    /// Return all namespaces that the network still has.
     pub fn all(&self) -> &[Namespace] {
         &self.namespaces
     }

@@ -52,7 +52,7 @@ fn iperf3(text: &str) -> Result<Vec<(&'static str, i64)>> {
     Ok(figures.collect())
 }
 
-/// Counters and rates of a trial are far below 2^53.
+/// Round to an integer: counters and rates of a trial are far below 2^53.
 #[allow(clippy::cast_possible_truncation)]
 fn whole(number: f64) -> i64 {
     number.round() as i64

@@ -151,7 +151,7 @@ fn number<E>(value: std::result::Result<impl Into<i64>, E>) -> Option<i64> {
     value.ok().map(Into::into)
 }
 
-/// The kernel adds the socket's error to every event that can have one; 0 means no error.
+/// Return the socket's error. The kernel adds it to every event that can have one; 0 means no error.
 fn error(attributes: &IterableEventAttr<'_>) -> Option<i64> {
     attributes.get_error().ok().filter(|error| *error != 0).map(i64::from)
 }

@@ -26,7 +26,7 @@ impl<'a> MptcpInfo<'a> {
         self.0.u32(8).map(|flags| flags & FLAG_FALLBACK != 0)
     }
 
-    /// The local token, by which events name the connection.
+    /// Return the local token, by which events name the connection.
     pub fn token(self) -> Option<u32> {
         self.0.u32(12)
     }

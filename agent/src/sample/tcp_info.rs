@@ -77,7 +77,7 @@ impl<'a> TcpInfo<'a> {
     }
 }
 
-/// A smoothed RTT of 0 means that there is no sample yet.
+/// Return a smoothed RTT; 0 means that there is no sample yet.
 fn measured(rtt: Option<u32>) -> Option<i64> {
     rtt.filter(|rtt| *rtt != 0).map(i64::from)
 }

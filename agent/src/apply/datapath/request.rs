@@ -43,7 +43,7 @@ impl Request {
         Self::with(command as u8, ifindex, flags)
     }
 
-    /// A request that executes actions on a packet.
+    /// Create a request that executes actions on a packet.
     pub fn execute(ifindex: u32) -> Self {
         Self::with(EXECUTE, ifindex, 0)
     }

@@ -52,7 +52,7 @@ struct Refusal {
 }
 
 /// Whether the host booted this guest for an inventory.
-pub fn is_asked_for() -> bool {
+pub fn is_requested() -> bool {
     Path::new(JOB).join(REQUEST).exists()
 }
 

@@ -47,10 +47,10 @@ fn run() -> error::Result<()> {
     let plan = boot::read_plan()?;
     enter_phase("modules");
     status::brought(modules::load(&plan.machine.modules)?);
-    if inventory::is_asked_for() {
+    if inventory::is_requested() {
         return inventory::answer();
     }
-    if session::is_asked_for() {
+    if session::is_requested() {
         return session::hold(plan);
     }
     let mut tables = trial::Tables::create(plan)?;

@@ -18,7 +18,7 @@ const FILE: &str = "/proc/thread-self/net/dev";
 const LINE_BYTES: usize = 256;
 const PAGE_BYTES: usize = 4096;
 
-/// Fills the table `interfaces`.
+/// The monitor that fills the table `interfaces`.
 pub struct Interfaces {
     plan: &'static InterfaceMonitor,
     pub table: Table<Interface>,

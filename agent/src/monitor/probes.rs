@@ -28,7 +28,7 @@ const BATCH: usize = 64;
 /// Sequence numbers have 16 bits, so no more requests than this can wait for replies.
 const PENDING_MAX: usize = 1 << 15;
 
-/// Fills the table `probes`.
+/// The monitor that fills the table `probes`.
 pub struct Probes {
     table: Table<Probe>,
     running: Vec<Running>,

@@ -126,7 +126,7 @@ impl Programs {
     }
 
     /// Whether a program that the trial waits for has not ended.
-    pub fn goes_on(&self) -> bool {
+    pub fn any_unfinished(&self) -> bool {
         self.unfinished().is_some()
     }
 
@@ -157,13 +157,14 @@ impl Programs {
             + self
                 .running
                 .iter()
-                .filter(|program| program.lives())
+                .filter(|program| program.is_running())
                 .map(|program| grace(&program))
                 .max()
                 .unwrap_or(0);
-        while self.running.iter().any(|program| program.lives()) {
+        while self.running.iter().any(|program| program.is_running()) {
             let rings = traffic.bell.rings();
-            if self.running.iter().any(|program| program.lives()) && traffic.bell.wait_until(until_us, rings)
+            if self.running.iter().any(|program| program.is_running())
+                && traffic.bell.wait_until(until_us, rings)
             {
                 break;
             }

@@ -41,7 +41,7 @@ pub struct Running {
 
 impl Running {
     /// Whether the program has started and not ended.
-    pub fn lives(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         self.started.time().is_some() && self.ended.time().is_none()
     }
 
@@ -59,7 +59,7 @@ impl Running {
     }
 
     pub fn signal(&self) {
-        if self.lives() || self.started.time().is_none() {
+        if self.is_running() || self.started.time().is_none() {
             self.stopping.store(true, Ordering::SeqCst);
             self.group.signal(self.plan.stop.signal);
         }

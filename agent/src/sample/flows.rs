@@ -28,7 +28,7 @@ const INITIAL_ID: u32 = 1;
 /// A number that the kernel never reaches.
 const UNKNOWN_ID: u32 = u32::MAX;
 
-/// Samples every flow into the tables `connections` and `subflows`.
+/// The sampler of all flows, which fills the tables `connections` and `subflows`.
 pub struct Sampler {
     connections: Table<Connection>,
     subflows: Table<Subflow>,

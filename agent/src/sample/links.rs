@@ -19,7 +19,7 @@ use crate::netlink::{Socket, kernel_type};
 use crate::plan::Plan;
 use crate::tables::{Link, Table};
 
-/// Samples every direction of every link into the table `links`.
+/// The sampler of all link directions, which fills the table `links`.
 pub struct Sampler {
     table: Table<Link>,
     queues: Option<queues::Sampler>,

@@ -23,8 +23,8 @@ const HEADER_BYTES: usize = 20;
 /// The kind of a shared token bucket in the table.
 const BUCKET: &str = "bucket";
 
-/// Samples managed queues and shared buckets into the table `queues`, which exists only if the plan
-/// has some.
+/// The sampler of managed queues and shared buckets, which fills the table `queues`. The table
+/// exists only if the plan has some.
 pub struct Sampler {
     pub table: Table<Queue>,
     queues: Vec<Watched>,

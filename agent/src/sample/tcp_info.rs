@@ -77,7 +77,7 @@ impl<'a> TcpInfo<'a> {
     }
 }
 
-/// Return a smoothed RTT; 0 means that there is no sample yet.
+/// Return a smoothed RTT; None if it is 0, which means that there is no sample yet.
 fn measured(rtt: Option<u32>) -> Option<i64> {
     rtt.filter(|rtt| *rtt != 0).map(i64::from)
 }

@@ -36,7 +36,7 @@ const REQUEST: &str = "session.json";
 const ROUND_US: i64 = 100_000;
 
 /// Whether the host booted this guest for a session.
-pub fn is_asked_for() -> bool {
+pub fn is_requested() -> bool {
     Path::new(JOB).join(REQUEST).exists()
 }
 

@@ -63,7 +63,7 @@ pub fn ask(
 }
 
 /// Whether the client sends request `number`, which is due at `due_ns`.
-fn goes_on(job: &Request, number: u64, due_ns: i64, base_ns: i64) -> bool {
+fn is_planned(job: &Request, number: u64, due_ns: i64, base_ns: i64) -> bool {
     match (job.count, job.duration_us) {
         (Some(count), _) => number < count,
         (None, Some(duration_us)) => due_ns < base_ns + duration_us * 1000,
@@ -83,7 +83,7 @@ fn ask_in_turn(
     let mut due_ns = base_ns;
     let mut last_us = None;
     for number in 0.. {
-        if !goes_on(job, number, due_ns, base_ns) {
+        if !is_planned(job, number, due_ns, base_ns) {
             break;
         }
         let place = flow.messages().sent(due_ns.div_euclid(1000), job.response_bytes)?;
@@ -93,7 +93,7 @@ fn ask_in_turn(
         due_ns = now_ns;
         if let Some(gap) = &job.gap {
             due_ns += draw.ns(gap);
-            if goes_on(job, number + 1, due_ns, base_ns) {
+            if is_planned(job, number + 1, due_ns, base_ns) {
                 clock::sleep_until_ns(due_ns);
             }
         }
@@ -129,7 +129,7 @@ fn make_requests(flow: &FlowState, job: &Request, socket: &OwnedFd) -> Result<()
     let base_ns = clock::trial_ns();
     let mut due_ns = base_ns;
     for number in 0.. {
-        if !goes_on(job, number, due_ns, base_ns) {
+        if !is_planned(job, number, due_ns, base_ns) {
             break;
         }
         clock::sleep_until_ns(due_ns);

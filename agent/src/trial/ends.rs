@@ -3,6 +3,15 @@
 use crate::plan::{Application, Bulk, SideName, Udp};
 use crate::traffic::FlowState;
 
+/// How a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    pub t_us: i64,
+    pub completed: bool,
+    /// Bytes that the kernel had received in order by then.
+    pub received_bytes: Option<i64>,
+}
+
 /// Return the planned end of a flow, if it has one and the flow has begun.
 pub(super) fn deadline(flow: &FlowState) -> Option<i64> {
     match &flow.plan.application {
@@ -41,7 +50,7 @@ fn answers(flow: &FlowState) -> bool {
 
 /// Whether a flow uses or will use its connection. A flow that answers does so only after a packet
 /// has arrived.
-pub(super) fn goes_on(flow: &FlowState) -> bool {
+pub(super) fn uses_connection(flow: &FlowState) -> bool {
     !answers(flow) || flow.progress().begin_us.is_some()
 }
 

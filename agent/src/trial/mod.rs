@@ -2,14 +2,16 @@
 
 mod ends;
 mod output;
+mod rows;
 
 use std::sync::Arc;
 
-use rustix::net::{Shutdown, shutdown, sockopt};
+use rustix::net::{Shutdown, shutdown};
 
 pub use output::Tables;
 
-use ends::{deadline, goes_on, sending_ends, still_counting};
+use ends::{End, deadline, sending_ends, still_counting, uses_connection};
+use rows::{write_events, write_flows};
 
 use crate::apply::{Applied, Schedule};
 use crate::clock;
@@ -22,7 +24,7 @@ use crate::sample::events;
 use crate::status::{self, Progress};
 use crate::sys;
 use crate::tables;
-use crate::traffic::{self, FlowState, Prepared, Traffic};
+use crate::traffic::{self, Prepared, Traffic};
 
 /// The number of samples in one record batch of each table.
 const SAMPLES_PER_BATCH: u32 = 64;
@@ -32,15 +34,6 @@ const PATIENCE_US: i64 = 1_000_000;
 /// The delay of a sample after its planned time: less than a reading of the clock costs other
 /// threads.
 const AFTER_NS: i64 = 128;
-
-/// How a flow ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct End {
-    t_us: i64,
-    completed: bool,
-    /// Bytes that the kernel had received in order by then.
-    received_bytes: Option<i64>,
-}
 
 struct Trial<'a> {
     plan: &'static Plan,
@@ -91,7 +84,7 @@ pub fn run(
     status::enter_phase("write");
     trial.counters.after(&mut trial.tables.counters)?;
     datapath_flows::count(&mut network.switches, &mut trial.tables.counters)?;
-    trial.write_flows()
+    write_flows(&trial.traffic, trial.tables, &trial.ends)
 }
 
 impl Trial<'_> {
@@ -184,12 +177,12 @@ impl Trial<'_> {
     /// neither, the trial ends at its planned time.
     fn is_over(&self) -> bool {
         let decides = !self.ends.is_empty() || self.programs.any_awaited();
-        decides && self.ends.iter().all(Option::is_some) && !self.programs.goes_on()
+        decides && self.ends.iter().all(Option::is_some) && !self.programs.any_unfinished()
     }
 
     /// Whether only flows without an end of their own remain.
     fn only_waiting(&self) -> bool {
-        if self.programs.goes_on() {
+        if self.programs.any_unfinished() {
             return false;
         }
         let waits = |index: &usize| {
@@ -237,7 +230,8 @@ impl Trial<'_> {
         self.progress.report(t_us)?;
         self.samples += 1;
         if self.samples.is_multiple_of(SAMPLES_PER_BATCH) {
-            self.write_events(t_us)?;
+            let settled_us = t_us.saturating_sub(self.plan.sample_interval_us);
+            write_events(&self.traffic, self.tables, Some(settled_us))?;
             self.tables.flush()?;
         }
         Ok(())
@@ -307,7 +301,7 @@ impl Trial<'_> {
         let carrier = self.traffic.flows[index].carrier();
         let others = self.live().into_iter().filter(|other| *other != index);
         let mut others = others.map(|other| &self.traffic.flows[other]);
-        others.any(|other| other.carrier() == carrier && goes_on(other))
+        others.any(|other| other.carrier() == carrier && uses_connection(other))
     }
 
     /// Take the last samples, then cut off everything that still runs.
@@ -336,94 +330,5 @@ impl Trial<'_> {
             }
         }
         Ok(())
-    }
-
-    fn write_flows(&mut self) -> Result<()> {
-        self.write_events(i64::MAX)?;
-        for (index, flow) in self.traffic.flows.iter().enumerate() {
-            let row = self.row(index, flow);
-            self.tables.flows.push(row)?;
-            if let Some(messages) = &mut self.tables.messages {
-                for row in flow.messages().rows(flow.plan, flow.plan.transport == Transport::Udp) {
-                    messages.push(row)?;
-                }
-            }
-        }
-        match &mut self.tables.programs {
-            Some(program_tables) => program_tables.write_flows(&mut self.tables.flows),
-            None => Ok(()),
-        }
-    }
-
-    fn row(&self, index: usize, flow: &FlowState) -> tables::Flow {
-        let plan = flow.plan;
-        let end = self.ends[index];
-        let progress = flow.progress();
-        let sender = match plan.sender {
-            SideName::Client => &progress.client,
-            SideName::Server => &progress.server,
-        };
-        let congestion_control = sender.as_ref().and_then(|socket| sockopt::tcp_congestion(&**socket).ok());
-        let fallback = [SideName::Client, SideName::Server]
-            .into_iter()
-            .filter_map(|side| self.tables.samples.side(flow.carrier(), side).fallback)
-            .reduce(|client, server| client || server);
-        tables::Flow {
-            flow: Some(plan.id),
-            name: Some(plan.name.as_str().into()),
-            kind: Some(plan.application.name().into()),
-            transport: Some(plan.transport.name().into()),
-            congestion_control: congestion_control.map(Into::into),
-            start_us: progress.start_us,
-            connected_us: progress.connected_us,
-            first_byte_us: progress.first_byte_us,
-            end_us: end.map(|end| end.t_us),
-            sent_bytes: progress.sent_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
-            received_bytes: match plan.application {
-                Application::Bulk(_) => end.and_then(|end| end.received_bytes),
-                _ => progress.received_bytes.and_then(|bytes| i64::try_from(bytes).ok()),
-            },
-            completed: Some(end.is_some_and(|end| end.completed)),
-            fallback: fallback.filter(|_| plan.transport == Transport::Mptcp),
-            sent_sha256: progress.sent_sha256.clone().map(Into::into),
-            received_sha256: progress.received_sha256.clone().map(Into::into),
-            error: progress.error.clone().map(Into::into),
-        }
-    }
-
-    /// Move the events so far to their table, in order of time, each with the flow of its token.
-    ///
-    /// Before the end, the events of the latest interval wait, because their connection may not be
-    /// known yet.
-    fn write_events(&mut self, t_us: i64) -> Result<()> {
-        let mut events = self.traffic.take_events();
-        events.sort_by_key(|event| event.t_us);
-        let settled_us = t_us.saturating_sub(self.plan.sample_interval_us);
-        let waiting = events.partition_point(|event| t_us == i64::MAX || event.t_us < Some(settled_us));
-        let later = events.split_off(waiting);
-        for event in later {
-            self.traffic.push_event(event);
-        }
-        for mut event in events {
-            event.flow = event.flow.or_else(|| self.flow_of(&event));
-            self.tables.events.push(event)?;
-        }
-        Ok(())
-    }
-
-    fn flow_of(&self, event: &tables::Event) -> Option<i64> {
-        let token = event.token?;
-        let node = event.node.as_deref()?;
-        let mut flows = self.traffic.flows.iter().enumerate();
-        let planned = flows.find(|(index, flow)| {
-            [(SideName::Client, &flow.plan.client), (SideName::Server, &flow.plan.server)].into_iter().any(
-                |(side, place)| {
-                    place.netns == node
-                        && self.tables.samples.side(*index, side).token.map(i64::from) == Some(token)
-                },
-            )
-        });
-        let foreign = || self.tables.programs.as_ref()?.flow_of(node, u32::try_from(token).ok()?);
-        planned.map(|(_, flow)| flow.plan.id).or_else(foreign)
     }
 }

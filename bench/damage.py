@@ -19,6 +19,7 @@ from pathlib import Path
 from plait.errors import PlaitError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "security"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from hostile import DAMAGES, study, use_everywhere
 

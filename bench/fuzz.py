@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "security"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from fuzz.folders import Box
 from fuzz.scenarios import scenario_input

@@ -8,8 +8,8 @@ import pytest
 from selenium.common.exceptions import TimeoutException
 
 import plait
+from fake_engine import FakeEngine
 from plait.testing.browser import MISSING, browser, view
-from plait.testing.engine import FakeEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,6 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from fake_engine import FakeEngine
 from plait.dataset.study_file import StudyFile
 from plait.report import build
 from plait.report.terminal.comparison import compare_folders
@@ -19,8 +20,7 @@ from plait.results.merge import merge
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import PlannedStudy
-from plait.testing.engine import FakeEngine
-from plait.testing.folders import two_paths, write_study
+from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     import random

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hostile import DAMAGES, study, use_everywhere
 
+from fake_engine import FakeEngine
 from plait.calibration import calibrate as module
 from plait.calibration.calibrate import calibrate
 from plait.calibration.verdict import NAMES, MeasuredFigure
@@ -28,7 +29,6 @@ from plait.scenario import load
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 from plait.study.estimate import Pace, keep_pace, read_pace
-from plait.testing.engine import FakeEngine
 
 TRIAL = "trials/transport=tcp/000"
 FILES = ("study.json", f"{TRIAL}/plan.json", f"{TRIAL}/provenance.json", f"{TRIAL}/flows.parquet")

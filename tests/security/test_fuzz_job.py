@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fake_engine import write_arrow
+from fake_plans import fake_plan
+from fake_tables import fake_tables
 from plait.dataset.convert import convert
 from plait.engine.uml.containment import GUEST
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import disk_used, judge
-from plait.engine.uml.trial import LEFT
+from plait.engine.uml.trial import RESULT_NAMES
 from plait.engine.uml.watch import virtual_us
 from plait.errors import DataError, TrialError
 from plait.plan.identity import plan_bytes
-from plait.testing.engine import write_arrow
-from plait.testing.plans import fake_plan
-from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ def steps(folder: Path, code: int) -> list[Callable[[], object]]:
         lambda: virtual_us(folder),
         lambda: disk_used(folder),
         lambda: judge(folder, code, None),
-        lambda: guest.collect(LEFT, folder),
+        lambda: guest.collect(RESULT_NAMES, folder),
         lambda: convert(folder / "data", folder / "result"),
         guest.remove,
     ]
@@ -110,7 +110,7 @@ def test_a_hostile_job_folder_fails_its_trial_alone(number: int, tmp_path: Path)
             with contextlib.suppress(TrialError, DataError):
                 step()
         assert not guest.exists()
-        kept = [path for name in LEFT for path in [folder / name, *(folder / name).rglob("*")]]
+        kept = [path for name in RESULT_NAMES for path in [folder / name, *(folder / name).rglob("*")]]
         assert not any(path.is_symlink() for path in kept)
     assert list(outside.iterdir()) == []
 
@@ -119,6 +119,6 @@ def test_a_sound_job_folder_is_handed_over_whole(tmp_path: Path) -> None:
     guest = job(tmp_path)
     assert virtual_us(tmp_path) == 1_000_000
     judge(tmp_path, 0, None)
-    GuestFolder(guest).collect(LEFT, tmp_path)
+    GuestFolder(guest).collect(RESULT_NAMES, tmp_path)
     assert convert(tmp_path / "data", tmp_path / "result")
     assert (tmp_path / "pcap" / "h1-eth0.pcapng").is_file()

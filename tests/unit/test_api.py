@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import plait
+from fake_engine import FakeEngine, failing
 from plait.errors import DataError, RequestError, ScenarioError
-from plait.testing.engine import FakeEngine, failing
-from plait.testing.folders import two_paths, write_study
 from plait.testing.notebook import notebook
+from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     from plait.api import Study

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fake_engine import FakeEngine
 from plait.plan import case_plan
 from plait.plan.case_plan import resolve_case
 from plait.plan.identity import plan_bytes
@@ -13,7 +14,6 @@ from plait.scenario.vary.cases import expand
 from plait.study.estimate import work
 from plait.study.perform import is_steady
 from plait.study.request import describe, study_of
-from plait.testing.engine import FakeEngine
 
 NAMES = ("two-paths", "khalili-a", "topology-a", "behind-nat", "regions", "source-flapping")
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import fake_engine as engine
 import plait
+from fake_tables import fake_tables
 from plait.plan.chance import nothing_drawn
 from plait.plan.resolve import resolve
 from plait.scenario import parse
-from plait.testing import engine
-from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

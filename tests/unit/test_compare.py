@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
+from fake_plans import FakeFlow, FakePath, fake_plan
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, JUDGEABLE
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
@@ -18,8 +19,7 @@ from plait.analysis.wording import MISSING
 from plait.cli import app
 from plait.errors import DataError, RequestError
 from plait.report.terminal.comparison import _changed_fields
-from plait.testing.folders import FakeCase, two_paths, write_study
-from plait.testing.plans import FakeFlow, FakePath, fake_plan
+from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
     from plait.analysis.model import CaseComparison
@@ -106,7 +106,7 @@ def test_what_was_not_measured_before_is_neither_better_nor_worse() -> None:
 
 def test_help_and_page_name_every_metric_that_is_judged() -> None:
     shown = " ".join(run("--help").output.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
-    assert f"Default: {', '.join(COMPARED)}." in shown
+    assert f"[default: ({', '.join(COMPARED)})]" in shown
     page = (Path(__file__).parents[2] / "docs/reference/compare.md").read_text(encoding="utf-8")
     higher = page.partition("**Higher is better:**")[2].partition("\n- ")[0]
     lower = page.partition("**Lower is better:**")[2].partition("\n\n")[0]

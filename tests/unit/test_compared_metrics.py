@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fake_plans import fake_plan
+from fake_tables import make_tables
 from plait.analysis.compare.cases import compare
 from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, columns, heading_of, primary_metric
 from plait.analysis.metrics.messages import probe_metrics
@@ -14,8 +16,6 @@ from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.intervals import describe
 from plait.report.headline import headline, sentences
 from plait.report.table import rows
-from plait.testing.plans import fake_plan
-from plait.testing.tables import make_tables
 
 CONNECTION = {"goodput_bps": 8e6, "retransmits": 0.0}
 KINDS: dict[str, tuple[dict[str, float], str, str]] = {

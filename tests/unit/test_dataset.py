@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from fake_plans import fake_plan
+from fake_tables import fake_tables, make_tables
 from plait.dataset import Provenance, convert, read_trial, study_digest, trial_digest
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.errors import DataError
-from plait.testing.folders import write_arrow, write_trial
-from plait.testing.plans import fake_plan
-from plait.testing.tables import fake_tables, make_tables
+from result_folders import write_arrow, write_trial
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,8 @@ import pytest
 from scenario_samples import TWO
 
 import plait
+from fake_engine import FakeEngine
+from fake_plans import FakeFlow, fake_plan
 from plait.errors import RequestError
 from plait.scenario import parse
 from plait.study.estimate import (
@@ -28,8 +30,6 @@ from plait.study.estimate import (
 from plait.study.request import study_of
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
 from plait.study.work import work_of
-from plait.testing.engine import FakeEngine
-from plait.testing.plans import FakeFlow, fake_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

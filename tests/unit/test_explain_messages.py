@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from scenario_samples import plan_of
 
+from fake_tables import fake_tables, make_tables
 from plait.analysis.metrics.catalogue import COMPARED, speaks_for
 from plait.dataset.model import ALL_TABLES
 from plait.explain import explain_trial
 from plait.explain.causes import CAUSES, Cause
 from plait.explain.effect import effect
 from plait.plan.model.applications import Application, Connection
-from plait.testing.tables import fake_tables, make_tables
 
 if TYPE_CHECKING:
     from plait.explain.model import FlowExplanation

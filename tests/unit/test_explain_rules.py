@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fake_plans import fake_plan
+from fake_tables import fake_tables
 from plait.explain import CAUSES, Cause, explain_trial
 from plait.explain.effect import effect
 from plait.explain.remedies import _REMEDIES
 from plait.plan.network.sysctls import tcp_memory
-from plait.testing.plans import fake_plan
-from plait.testing.tables import fake_tables
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "explain.md"
 

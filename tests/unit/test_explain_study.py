@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import plait
 from plait.cli import app
 from plait.errors import RequestError
-from plait.testing.folders import FakeCase, two_paths, write_study
+from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path

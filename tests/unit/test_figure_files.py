@@ -13,7 +13,7 @@ from plait.report import build
 from plait.report.render.paper import in_points
 from plait.report.render.pdf import canonical
 from plait.report.terminal.summary import read_summary
-from plait.testing.folders import two_paths, write_study
+from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path

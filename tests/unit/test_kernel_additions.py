@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from fake_plans import fake_plan
 from plait.engine.uml import crash
 from plait.errors import KernelBuildError, RequestError
 from plait.kernel import Kernel, additions
 from plait.plan.identity import plan_bytes
 from plait.plan.model.plan import Module
 from plait.plan.modules import with_modules
-from plait.testing.plans import fake_plan
 
 MINE = Module(name="mine_123456", sha256="1" * 64)
 CONSOLE = """\

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import plait
+from fake_engine import FakeEngine
 from plait.errors import DataError, RequestError
 from plait.results.merge import merge
-from plait.testing.engine import FakeEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,6 +11,7 @@ from polars.exceptions import PanicException
 from typer.testing import CliRunner
 
 import plait
+from fake_engine import FakeEngine
 from plait import scenario as scenarios
 from plait.analysis.gaps import part
 from plait.cautions import ANALYSIS_FAILED
@@ -19,8 +20,7 @@ from plait.errors import DataError, ScenarioError
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
 from plait.plan.resolve import resolve
 from plait.report import build
-from plait.testing.engine import FakeEngine
-from plait.testing.folders import two_paths, write_study
+from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable

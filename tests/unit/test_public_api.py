@@ -11,7 +11,7 @@ import pytest
 
 import plait
 from plait.api.study import factor_column
-from plait.testing.folders import two_paths, write_study
+from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scenario_samples import plan_of, said
 
+from fake_plans import FakeFlow, fake_plan
 from plait.analysis.metrics.groups import group_metrics
 from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
 from plait.analysis.published import published_in
@@ -17,8 +18,7 @@ from plait.report import build
 from plait.report.table import rows
 from plait.report.terminal.summary import show
 from plait.scenario import parse
-from plait.testing.folders import FakeCase, two_paths, write_study
-from plait.testing.plans import FakeFlow, fake_plan
+from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path

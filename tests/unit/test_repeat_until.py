@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scenario_samples import TWO, said
 
+from fake_engine import FakeEngine
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.statistics.precision import next_repeat, wide
 from plait.results.read import read_study
@@ -16,7 +17,6 @@ from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.repeat import Repeat
 from plait.study.perform import Options, perform
-from plait.testing.engine import FakeEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

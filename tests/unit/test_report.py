@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from fake_plans import FakeFlow, FakePath, fake_plan
 from plait.analysis.cautions.observations import REMEDIES
 from plait.analysis.model import CaseSummary, Comparison
 from plait.analysis.values import show
@@ -26,8 +27,7 @@ from plait.report import build
 from plait.report.table import flow_rows, rows
 from plait.report.terminal.summary import read_summary
 from plait.report.terminal.summary import show as show_in_terminal
-from plait.testing.folders import FakeCase, two_paths, write_study
-from plait.testing.plans import FakeFlow, FakePath, fake_plan
+from result_folders import FakeCase, two_paths, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,14 +37,14 @@ ROOT = Path(__file__).parents[2]
 FIGURES = {"network", "goodput", "goodput-over-time", "rtt-over-time", "cwnd-over-time", "queue-over-time"}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     write_study(folder, two_paths(), repeat=5)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fake_plans import FakeFlow, FakePath, fake_plan
+from fake_tables import fake_tables
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import trial_series
@@ -21,8 +23,6 @@ from plait.report.figures.sweep import Sweep, sweep_of
 from plait.report.render import render
 from plait.report.render.theme import DARK, LIGHT, case_token, paint, path_token
 from plait.report.representatives import median_row
-from plait.testing.plans import FakeFlow, FakePath, fake_plan
-from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fake_engine import FakeEngine, failing
+from fake_plans import FakeFlow, fake_plan
 from plait.dataset.provenance import read_provenance
 from plait.dataset.study_file import StudyFile
 from plait.engine.engine import Interrupted, Job
@@ -19,8 +21,6 @@ from plait.scenario.vary.cases import Case
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import PlannedStudy, StudyOutcome, TrialKey, TrialOutcome
-from plait.testing.engine import FakeEngine, failing
-from plait.testing.plans import FakeFlow, fake_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fake_plans import fake_plan
 from plait.engine.engine import Interrupted, Job
 from plait.engine.uml.boot import kernel_parameters
 from plait.engine.uml.containment import Policy
@@ -18,7 +19,6 @@ from plait.engine.uml.trial import VirtualEngine
 from plait.engine.uml.watch import TrialLimits
 from plait.errors import TrialError
 from plait.kernel import Kernel
-from plait.testing.plans import fake_plan
 
 GOOD = """echo '{"ok": true, "phase": "done", "error": null, "virtual_us": 1, "boot_us": 1}' > status.json"""
 

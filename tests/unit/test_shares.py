@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+from fake_plans import fake_plan
 from plait.analysis.metrics import path_shares
 from plait.analysis.model import CaseSummary, Statistics
 from plait.analysis.values import show
 from plait.dataset.model import ALL_TABLES
 from plait.report.page import split_table
 from plait.report.table import Row
-from plait.testing.plans import fake_plan
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "importers": {"scenario"},
     "api": STAGES,
     "cli": {*STAGES, "api", "prompt", "importers"},
-    "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario", "study"},
+    "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {
     *("binaries", "cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units", "version"),

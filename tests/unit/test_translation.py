@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from scenario_samples import plan_of
 
+from fake_tables import fake_tables
 from plait.analysis.iperf3 import iperf3_document
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.metrics.trial import trial_metrics
 from plait.analysis.series import trial_series
 from plait.explain import explain_trial
 from plait.explain.causes import Cause
-from plait.testing.tables import fake_tables
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

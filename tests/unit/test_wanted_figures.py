@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from fake_plans import FakeFlow, FakePath, fake_plan
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.values import scale_of
@@ -22,8 +23,7 @@ from plait.report.figures.selection import wanted
 from plait.report.terminal.summary import read_summary
 from plait.results.read import StudyData, read_study
 from plait.scenario import parse
-from plait.testing.folders import FakeCase, write_study
-from plait.testing.plans import FakeFlow, FakePath, fake_plan
+from result_folders import FakeCase, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fake_plans import FakeFlow, fake_plan
+from fake_tables import make_tables
 from plait.analysis.metrics.trial import trial_metrics
 from plait.plan.model.plan import Measure
-from plait.testing.plans import FakeFlow, fake_plan
-from plait.testing.tables import make_tables
 
 S = 1_000_000
 START = 3 * S

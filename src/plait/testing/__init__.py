@@ -1,1 +1,1 @@
-"""Tools for tests of the pipeline without a kernel: plans, plausible fake data, and result folders."""
+"""Checks of plait that people run too: the planted causes of `plait explain`, pages in a browser, the notebook."""

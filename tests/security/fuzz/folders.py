@@ -15,7 +15,7 @@ import polars as pl
 
 from plait.cli import app
 from plait.study.store import Store
-from plait.testing.folders import two_paths, write_study
+from result_folders import two_paths, write_study
 
 from . import words
 from .scenarios import at, flipped, places

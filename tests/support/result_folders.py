@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fake_plans import FakeFlow, FakePath, fake_plan
+from fake_tables import fake_tables
 from plait.cautions import Caution
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import write_table
 from plait.dataset.provenance import Provenance
 from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
-from plait.testing.plans import FakeFlow, FakePath, fake_plan
-from plait.testing.tables import fake_tables
 from plait.version import __version__
 
 if TYPE_CHECKING:

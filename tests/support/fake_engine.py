@@ -10,10 +10,10 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
+from fake_tables import fake_tables
 from plait.engine.engine import EngineIdentity, Interrupted, Job
 from plait.errors import TrialError
-from plait.testing.folders import write_arrow
-from plait.testing.tables import fake_tables
+from result_folders import write_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

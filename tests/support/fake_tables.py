@@ -133,7 +133,7 @@ def _subflows(plan: Plan, flow: Flow) -> list[_Subflow]:
                 start_us=flow.start_us + path.base_rtt_us * (1 if number == 0 else 2.5),
                 rate_bps=rate * (MSS - DSS * (flow.transport == "mptcp")) / FRAME,
                 queue_limit_bytes=min(limits, default=100 * FRAME),
-                rng=random.Random(f"{plan.seed}/{flow.id}/{number}"),  # noqa: S311 - noise, not a secret
+                rng=random.Random(f"{plan.seed}/{flow.id}/{number}"),
             )
         )
     return subflows
@@ -159,7 +159,7 @@ def _note_ends(plan: Plan, subflows: list[_Subflow], ends: dict[int, int], now_u
             case Bulk(duration_us=int(lasts)) if now_us >= flow.start_us + lasts:
                 ends[flow.id] = flow.start_us + lasts
             case Transfer(bytes=size) if _acked(subflows, flow) >= size:
-                ends[flow.id] = now_us - random.Random(f"{plan.seed}/{flow.id}/end").randrange(STEP_US)  # noqa: S311
+                ends[flow.id] = now_us - random.Random(f"{plan.seed}/{flow.id}/end").randrange(STEP_US)
 
 
 def _acked(subflows: list[_Subflow], flow: Flow) -> int:

@@ -45,34 +45,46 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
         ("{down: a-b}", "t.yaml:11:5: events.0.at: this is missing; say when, such as at: 5s"),
         (
             "{at: 5s}",
-            "events.0: an event is one of down, cut, up, set, handover, endpoints, limits, sysctls; here is none",
+            "events.0: the event changes nothing; add one of down, cut, up, set, handover, endpoints, limits, sysctls",
         ),
-        ("{at: 5s, down: a-b, up: a-s}", "here are down and up; write an event for each"),
+        ("{at: 5s, down: a-b, up: a-s}", "the event has down and up; write an event for each"),
         ("{at: 5, down: a-b}", "events.0.at: 5 has no unit"),
         ("{at: 2h, down: a-b}", "events.0.at: '2h' is out of range"),
         ("{at: 5s, donw: a-b}", "events.0.donw: there is no such field here; did you mean 'down'?"),
         ("{at: 5s, down: a-c}", "t.yaml:11:14: events.0.down: there is no link 'a-c'; did you mean 'a-s'?"),
         ("{at: 5s, down: []}", "events.0.down: there are 0 here; at least 1"),
-        ("{at: 5s, down: a->b}", "'a->b' is one direction of a-b, and this is for links; write cut: a->b"),
+        (
+            "{at: 5s, down: a->b}",
+            "'a->b' is one direction of a-b, but this event takes a link; write cut: a->b",
+        ),
         ("{at: 5s, cut: a->c}", "there is no direction 'a->c'; did you mean 'a->s'?"),
-        ("{at: 5s, up: a-b}", "a-b is neither down nor cut at 5s; leave this out"),
+        ("{at: 5s, up: a-b}", "a-b is neither down nor cut at 5s; remove this event"),
         ("{at: 5s, set: {a->b: {rate: 1mbit}}}", "write a-b: {forward: {..}}"),
         ("{at: 5s, set: {b->a: {rate: 1mbit}}}", "write a-b: {backward: {..}}"),
         ("{at: 5s, set: {}}", "events.0.set: there are 0 here; at least 1"),
         (
             "{at: 5s, set: {a-b: {}}}",
-            "events.0.set.a-b: nothing is set; give a condition, such as rate: 2mbit",
+            "events.0.set.a-b: the event sets nothing; add a condition, such as rate: 2mbit",
         ),
         ("{at: 5s, set: {a-b: {rat: 1mbit}}}", "events.0.set.a-b.rat: there is no such field here; did you"),
         ("{at: 5s, set: {a-b: {mtu: 1400}}}", "events.0.set.a-b.mtu: there is no such field here"),
-        ("{at: 5s, set: {a-b: {rate: null}}}", "events.0.set.a-b.rate: an event cannot take the rate away"),
-        ("{at: 5s, set: {s-b: {rate: 1mbit}}}", "s-b has no rate that could change; give it one under"),
+        ("{at: 5s, set: {a-b: {rate: null}}}", "events.0.set.a-b.rate: an event cannot remove the rate"),
+        (
+            "{at: 5s, set: {s-b: {rate: 1mbit}}}",
+            "s-b has no rate, and an event can only change a rate; add one under",
+        ),
         ("{at: 5s, set: {s-b: {queue: 9pkt}}}", "a link without a rate has no queue"),
-        ("{at: 5s, set: {a-b: {jitter: 11ms}}}", "events.0.set.a-b.jitter: jitter is greater than the delay"),
+        (
+            "{at: 5s, set: {a-b: {jitter: 11ms}}}",
+            "events.0.set.a-b.jitter: the jitter is greater than the delay",
+        ),
         ("{at: 5s, set: {a-b: {queue: 1000B}}}", "1KB is less than one frame (1514 bytes)"),
         ("{at: 5s, handover: {from: a-b}}", "events.0.handover.to: this is missing"),
         ("{at: 5s, handover: {from: a-b, to: a-x}}", "events.0.handover.to: there is no link 'a-x'"),
-        ("{at: 5s, handover: {from: a-b, to: a-s, gap: 1s, overlap: 1s}}", "give at most one of them"),
+        (
+            "{at: 5s, handover: {from: a-b, to: a-s, gap: 1s, overlap: 1s}}",
+            "either a gap or an overlap; remove one of them",
+        ),
         ("{at: 5s, handover: {from: a-b, to: a-s, how: die}}", "'die' is not possible; there is: cut, down"),
     ],
 )
@@ -93,7 +105,7 @@ def test_what_makes_no_sense_in_the_order_of_time_is_told() -> None:
 
 
 def test_an_event_after_the_end_is_a_mistake() -> None:
-    assert "events.0.at: 5s is after the end of the trial, until: 4s" in said(
+    assert "events.0.at: 5s is after the end of the trial (until: 4s)" in said(
         text("{at: 5s, down: a-b}", head=HEAD + "until: 4s\n")
     )
 

@@ -35,7 +35,7 @@ def text(*lines: str, head: str = HEAD) -> str:
         ("{at: 5s, endpoints: {}}", "events.0.endpoints: there are 0 here; at least 1"),
         (
             "{at: 5s, endpoints: {c: {}}}",
-            "events.0.endpoints.c: nothing happens; write add: {link: .., flags: [..]}",
+            "events.0.endpoints.c: the event changes nothing; write add: {link: .., flags: [..]}",
         ),
         (
             "{at: 5s, endpoints: {x: {remove: c-r}}}",
@@ -67,7 +67,7 @@ def text(*lines: str, head: str = HEAD) -> str:
         ),
         (
             "{at: 5s, endpoints: {c: {add: {link: c-r, flags: [signal, fullmesh]}}}}",
-            "signal for what is announced; not both",
+            "cannot have both the flags fullmesh (it connects) and signal (it is announced)",
         ),
         (
             "{at: 5s, endpoints: {c: {add: {link: 'c-r#2', flags: [subflow]}}}}",
@@ -76,7 +76,7 @@ def text(*lines: str, head: str = HEAD) -> str:
         ("{at: 5s, endpoints: {c: {add: {address: here, flags: [subflow]}}}}", "'here' is not an address"),
         (
             "{at: 5s, endpoints: {c: {change: {link: c-r}}}}",
-            "change.0: nothing changes; write for example backup: true",
+            "change.0: the event changes nothing; write for example backup: true",
         ),
         (
             "{at: 5s, endpoints: {c: {change: {link: c-r, flags: [backup]}}}}",
@@ -90,7 +90,10 @@ def text(*lines: str, head: str = HEAD) -> str:
             "{at: 5s, endpoints: {s: {change: {link: r-s, fullmesh: true}}}}",
             "is announced (signal), and fullmesh is for what",
         ),
-        ("{at: 5s, limits: {c: {}}}", "events.0.limits.c: nothing is set; write for example subflows: 2"),
+        (
+            "{at: 5s, limits: {c: {}}}",
+            "events.0.limits.c: the event sets nothing; write for example subflows: 2",
+        ),
         (
             "{at: 5s, limits: {c: {subflows: 9}}}",
             "events.0.limits.c.subflows: 9 is out of range; it must be at most 8",
@@ -108,7 +111,7 @@ def text(*lines: str, head: str = HEAD) -> str:
         ("{at: 5s, sysctls: {c: {}}}", "events.0.sysctls.c: there are 0 here; at least 1"),
         (
             "{at: 5s, limits: {c: {subflows: 1}}, down: c-r}",
-            "here are down and limits; write an event for each",
+            "the event has down and limits; write an event for each",
         ),
     ],
 )
@@ -244,7 +247,7 @@ def test_the_shell_form_says_what_ip_mptcp_would() -> None:
         ),
         (
             "{link: c-r, port: 7000, flags: [signal, subflow]}",
-            "0: a port is announced, and the flag subflow connects",
+            "0: a port is only for announced endpoints, not for the flag subflow",
         ),
     ],
 )
@@ -260,11 +263,11 @@ def test_endpoints_that_the_kernel_would_refuse_are_refused_before(endpoints: st
                 "hosts: [c, s]",
                 "hosts: {c: {scheduler: redundant, sysctls: {net.mptcp.scheduler: blest}}, s: {}}",
             ),
-            "network.hosts.c: scheduler and the sysctl net.mptcp.scheduler are the same; give one of them",
+            "network.hosts.c: scheduler and the sysctl net.mptcp.scheduler set the same value; remove one of them",
         ),
         (
             HEAD.replace("duration: 20s", "duration: 20s, transport: tcp, scheduler: blest"),
-            "TCP has no scheduler",
+            "TCP has no packet scheduler",
         ),
         (
             HEAD.replace("routers: [r]", "routers: {r: {scheduler: blest}}"),

@@ -87,7 +87,7 @@ def test_values_that_fit_alone_but_not_together_are_refused() -> None:
     wrong = said(
         TWO + "vary: {network.links.h1-s1.delay: [1ms, 9ms], network.links.h1-s1.jitter: [0ms, 5ms]}\n"
     )
-    assert "network.links.h1-s1.jitter: jitter is greater than the delay" in wrong
+    assert "network.links.h1-s1.jitter: the jitter is greater than the delay" in wrong
 
 
 def test_too_many_cases_are_refused_before_they_are_made() -> None:

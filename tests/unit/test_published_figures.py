@@ -62,7 +62,7 @@ def test_published_figures_belong_to_the_cases_that_have_all_their_settings() ->
         ("transport: tcp}, goodput", "transprt: tcp}, goodput", "t.yaml:10:48: published.values.0.case.transprt"),
         ("transport: tcp}, goodput", "transprt: tcp}, goodput", "does not vary; did you mean 'transport'?"),
         ("each: {big:", "each: {bug:", "published.values.0.each.bug: no flow has the group 'bug'; did you mean 'big'?"),
-        ("goodput: 7mbit, each: {big: 1mbit}", "", "this has no figure"),
+        ("goodput: 7mbit, each: {big: 1mbit}", "", "this entry has no result"),
         ("goodput: 7mbit", "goodput: 7", "published.values.0.goodput: 7 has no unit"),
         ("source: A. Body, 1999", "source: ''", "published.source"),
     ],

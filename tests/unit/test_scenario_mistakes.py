@@ -45,11 +45,11 @@ def changed(old: str, new: str) -> str:
         (changed("bulk:", "bulq:"), "traffic.0.bulq: there is no such field here; did you mean 'bulk'?"),
         (
             changed(", duration: 10s", ""),
-            "traffic.0.bulk: it ends after a duration or at a time (stop); give exactly one of them, for example",
+            "traffic.0.bulk: the flow ends after a duration or at a time (stop); write exactly one of them",
         ),
         (
             changed("  - bulk: {from: h1, to: h2, duration: 10s}\n", "  - {}\n"),
-            "an entry of the traffic is one thing; write bulk: {..}, transfer: {..}, ",
+            "an entry of the traffic has exactly one kind; write bulk: {..}, transfer: {..}, ",
         ),
         (TWO + "repeat: 1.5\n", "t.yaml:12:1: repeat: 1.5 is not a whole number"),
         (TWO + "repeat: 0\n", "repeat: 0 is out of range; it must be at least 1"),
@@ -79,7 +79,7 @@ def changed(old: str, new: str) -> str:
         (TWO + "repeat: " + "9" * 6000 + "\n", "repeat: "),
         (
             changed("{rate: 5mbit, delay: 5ms}\n    s1", "{queue: 10pkt}\n    s1"),
-            "a link without a rate has no queue; give a rate as well",
+            "a link without a rate has no queue; add a rate",
         ),
         (
             changed("{rate: 5mbit, delay: 5ms}\n    s1", "{rate: 5mbit, queue: 1KB}\n    s1"),
@@ -90,8 +90,11 @@ def changed(old: str, new: str) -> str:
             "jitter is greater than the delay",
         ),
         # names
-        (changed("[h1, h2]", "[h1, h2, h1]"), "network.hosts: 'h1' stands here twice"),
-        (changed("[s1, s2]", "[s1, s2, h1]"), "t.yaml:4:22: network.switches.h1: 'h1' is also under hosts"),
+        (changed("[h1, h2]", "[h1, h2, h1]"), "network.hosts: 'h1' occurs twice"),
+        (
+            changed("[s1, s2]", "[s1, s2, h1]"),
+            "t.yaml:4:22: network.switches.h1: 'h1' is also the name of one of the hosts",
+        ),
         (
             changed("h1-s2", "h1-s1"),
             "t.yaml:8:5: network.links.h1-s1: this stands here twice, first in line 6",
@@ -100,7 +103,7 @@ def changed(old: str, new: str) -> str:
         (TWO.replace("h1", "h" * 33), "has 33 characters; a name has at most 32"),
         (TWO.replace("h1", "h 1"), "'h 1' cannot name a node"),
         (changed("[h1, h2]", "[1, h2]"), "t.yaml:3:11: network.hosts.1: '1' cannot name a node"),
-        (TWO.replace("s1", "wire"), "'wire' is the name of plait's own namespace"),
+        (TWO.replace("s1", "wire"), "'wire' is the name of a namespace of plait"),
         (changed("[h1, h2]", "h1"), "neither a list of names nor a mapping"),
         # references
         (
@@ -159,7 +162,7 @@ traffic:
 
 def test_a_name_with_dashes_that_can_be_read_twice_is_refused() -> None:
     text = "title: t\nnetwork: {hosts: [a, b-c, a-b, c], links: {a-b-c: {}}}\ntraffic: []\n"
-    assert "'a-b-c' can be read as a to b-c or a-b to c; rename a node" in said(text)
+    assert "'a-b-c' is ambiguous: a to b-c or a-b to c; rename a node" in said(text)
 
 
 def test_names_with_dashes_are_read_against_the_declared_nodes() -> None:

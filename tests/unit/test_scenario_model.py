@@ -173,7 +173,7 @@ def test_every_field_of_the_schema_says_what_it_means_or_has_a_telling_type() ->
     body = schema()
     for name in ("LinkSpec", "BulkSpec", "TransferSpec", "EndpointSpec"):
         assert body["$defs"][name]["description"]
-    assert body["properties"]["until"]["description"].startswith("The trial ends then")
+    assert body["properties"]["until"]["description"].startswith("Latest end of the trial")
 
 
 def test_the_reference_documents_every_field() -> None:

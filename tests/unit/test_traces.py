@@ -170,7 +170,7 @@ def test_traces_can_be_swept(tmp_path: Path) -> None:
         ("trace: {file: .}", "", "'.': this is not a file with content"),
         ("trace: {file: bad.trace}", "", "'bad.trace': line 2: 'x' is not a time in ms"),
         ("trace: {file: bytes.trace}", "", "'bytes.trace': this is not text"),
-        ("trace: {file: x.trace}, rate: 5mbit", "", "rate: the trace says when packets leave"),
+        ("trace: {file: x.trace}, rate: 5mbit", "", "rate: the link has both a rate and a mahimahi trace"),
         ("trace: {file: x.csv}, rate: 5mbit", "", "'x.csv' has a column rate, which is also given here"),
         ("trace: {file: x.csv}, delay: 5ms", "", "'x.csv' has a column delay, which is also given here"),
         (
@@ -188,7 +188,7 @@ def test_traces_can_be_swept(tmp_path: Path) -> None:
         (
             "rate: 5mbit",
             "events: [{at: 1s, set: {a-b: {trace: {file: x.csv}}}}]\n",
-            "events.0.set.a-b.trace: a trace is followed from the start",
+            "events.0.set.a-b.trace: a link follows its trace from the start",
         ),
         ("trace: {file: fine.csv}", "until: 60s\n", "the traces of all links make more than 20000 changes"),
     ],

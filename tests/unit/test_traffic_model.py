@@ -139,34 +139,58 @@ def test_bind_and_connect_choose_both_ends() -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("stream: {from: a, to: b, message: 1KB, duration: 1s}", "the pace is a rate or an interval"),
+        (
+            "stream: {from: a, to: b, message: 1KB, duration: 1s}",
+            "the flow needs either a rate or an interval",
+        ),
         ("stream: {from: a, to: b, rate: 1mbit, duration: 1s}", "stream.message: this is missing"),
         (
             "udp: {from: a, to: b, packet: 4B, interval: 1ms, duration: 1s}",
             "udp.packet: '4B' is out of range",
         ),
-        ("udp: {from: a, to: b, packet: 9B, interval: 1ms}", "it ends after a duration or at a time (stop)"),
+        (
+            "udp: {from: a, to: b, packet: 9B, interval: 1ms}",
+            "the flow ends after a duration or at a time (stop)",
+        ),
         (
             "udp: {from: a, to: b, packet: 9B, interval: 1ms, duration: 1s, transport: tcp}",
             "no such field here",
         ),
-        ("on_off: {from: a, to: b, on: 1s, off: gaussian 1s, duration: 1s}", "'gaussian' is no distribution"),
-        ("on_off: {from: a, to: b, on: 1s, off: 1s, message: 1KB, duration: 1s}", "messages need a rate"),
-        ("request: {from: a, to: b, response: 1KB}", "it ends after so many requests, after a duration"),
-        ("request: {from: a, to: b, response: 1KB, requests: 1, duration: 1s}", "give exactly one of them"),
-        ("request: {from: a, to: b, response: 1KB, requests: 1, think: 1s, every: 1s}", "give one of them"),
+        (
+            "on_off: {from: a, to: b, on: 1s, off: gaussian 1s, duration: 1s}",
+            "'gaussian' is not a known distribution",
+        ),
+        ("on_off: {from: a, to: b, on: 1s, off: 1s, message: 1KB, duration: 1s}", "message needs a rate"),
+        (
+            "request: {from: a, to: b, response: 1KB}",
+            "the flow ends after a number of requests, after a duration",
+        ),
+        ("request: {from: a, to: b, response: 1KB, requests: 1, duration: 1s}", "write exactly one of them"),
+        (
+            "request: {from: a, to: b, response: 1KB, requests: 1, think: 1s, every: 1s}",
+            "every does not; remove one of them",
+        ),
         ("page: {from: a, to: b, objects: []}", "page.objects: there are 0 here; at least 1"),
         ("page: {from: a, to: b, objects: [10x]}", "page.objects.0"),
-        ("bulk: {from: a, to: b, duration: 1s, stop: 2s}", "give exactly one of them"),
-        ("bulk: {from: a, to: b, start: 3s, stop: 2s}", "it would stop before it has started"),
-        ("bulk: {from: a, to: b, stop: 2s, repeat: 2}", "with after or repeat, give a duration instead"),
+        ("bulk: {from: a, to: b, duration: 1s, stop: 2s}", "write exactly one of them"),
+        ("bulk: {from: a, to: b, start: 3s, stop: 2s}", "the flow would stop before its start"),
+        (
+            "bulk: {from: a, to: b, stop: 2s, repeat: 2}",
+            "which after and repeat do not allow; write duration instead",
+        ),
         ("bulk: {from: a, to: b, duration: 1s, after: bulk9}", "bulk.after: no flow above is called 'bulk9'"),
-        ("bulk: {from: a, to: b, duration: 1s, gap: 1s}", "gap is between repetitions"),
-        ("bulk: {from: a, to: b, duration: 1s, spread: 1s}", "spread is over users, or over a count"),
-        ("bulk: {from: a, to: b, duration: 1s, users: 2, count: 2}", "users and count both say how many"),
-        ("bulk: {from: a, to: b, duration: 1s, users: 2, name: x}", "leave the name out"),
-        ("bulk: {from: a, to: b, duration: 1s, transport: [tcp]}", "a list of transports is for users"),
-        ("bulk: {from: a, to: b, duration: 1s, background: true}", "everything is in the background"),
+        ("bulk: {from: a, to: b, duration: 1s, gap: 1s}", "gap needs repetitions"),
+        ("bulk: {from: a, to: b, duration: 1s, spread: 1s}", "spread needs users or a count"),
+        (
+            "bulk: {from: a, to: b, duration: 1s, users: 2, count: 2}",
+            "users and count both set the number of flows",
+        ),
+        ("bulk: {from: a, to: b, duration: 1s, users: 2, name: x}", "remove the name"),
+        (
+            "bulk: {from: a, to: b, duration: 1s, transport: [tcp]}",
+            "a list of transports needs users or a count",
+        ),
+        ("bulk: {from: a, to: b, duration: 1s, background: true}", "all flows are in the background"),
         ("bulk: {from: a, to: b, duration: 1s, mss: 1000}", "does not take TCP_MAXSEG of an MPTCP socket"),
         ("bulk: {from: a, to: b, duration: 1s, dscp: 64}", "bulk.dscp: 64 is out of range"),
         ("bulk: {from: a, to: b, duration: 1s, mark: 0}", "bulk.mark: 0 is out of range"),
@@ -179,7 +203,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ),
         (
             "bulk: {from: a, to: b, duration: 1s, via: a-b, bind: a-b}",
-            "via chooses the initial path by one end",
+            "via sets the initial path, and so do bind and connect",
         ),
         (
             "stream: {from: a, to: b, message: 1B, interval: 1us, duration: 10s}",
@@ -193,7 +217,7 @@ def test_a_mistake_is_located_and_says_what_would_be_right(entry: str, expected:
 
 def test_a_window_that_ends_before_it_begins_is_refused() -> None:
     wrong = direct(LINK, more="measure: {from: 5s, to: 2s}\n")
-    assert "measure: the window ends before it begins" in said(wrong)
+    assert "measure: the window ends before it starts" in said(wrong)
     window = plan_of(direct(LINK, more="measure: {from: 5s, to: -1s}\n")).measure
     assert window is not None
     assert (window.from_us, window.to_us) == (5_000_000, -1_000_000)
@@ -263,11 +287,14 @@ def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> No
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ("bytes: 1MB, first: 100B", "first and pause belong together"),
-        ("bytes: 1MB, pause: 1s", "first and pause belong together"),
-        ("file: x.bin, first: 100B, pause: 1s", "first is of so many bytes, not of a file"),
-        ("bytes: 100B, first: 100B, pause: 1s", "first is 100B, and 100B are sent in all; let first be less"),
-        ("bytes: 1MB, back: 50B, first: 100B, pause: 1s", "first is 100B, and 50B are sent in all"),
+        ("bytes: 1MB, first: 100B", "first and pause need each other"),
+        ("bytes: 1MB, pause: 1s", "first and pause need each other"),
+        ("file: x.bin, first: 100B, pause: 1s", "first needs a number of bytes, not a file"),
+        (
+            "bytes: 100B, first: 100B, pause: 1s",
+            "first is 100B, but the whole transfer has 100B; lower first",
+        ),
+        ("bytes: 1MB, back: 50B, first: 100B, pause: 1s", "first is 100B, but the whole transfer has 50B"),
     ],
 )
 def test_a_start_that_cannot_be_is_refused(fields: str, what: str) -> None:

@@ -201,9 +201,9 @@ figures:
     ("entry", "message"),
     [
         ("{name: a, metric: godput_bps}", "6:15: figures.0.metric: there is no metric 'godput_bps'; did you mean"),
-        ("{name: a, kind: line, x: rat}", "figures.0.x: 'rat' does not vary, or means several"),
-        ("{name: a, kind: line, y: rate}", "figures.0.y: a figure of kind line has no y; leave it out"),
-        ("{name: network}", "figures.0.name: 'network' is a figure that there always is"),
+        ("{name: a, kind: line, x: rat}", "figures.0.x: 'rat' does not vary, or is ambiguous"),
+        ("{name: a, kind: line, y: rate}", "figures.0.y: a figure of kind line has no y; remove it"),
+        ("{name: network}", "figures.0.name: 'network' is the name of a figure that plait draws anyway"),
         ("{name: a, only: {loss: 1%}}", "figures.0.only.loss: 'loss' does not vary"),
         ("{name: A b}", "figures.0.name: "),
         ("{name: a, kind: pie}", "figures.0.kind: "),
@@ -216,7 +216,7 @@ def test_mistakes_in_figures_are_located(entry: str, message: str) -> None:
 
 
 def test_a_name_that_stands_twice_is_refused_and_good_figures_are_taken() -> None:
-    with pytest.raises(ScenarioError, match="'a' stands here twice"):
+    with pytest.raises(ScenarioError, match="'a' is the name of two figures"):
         parse(SCENARIO + "  - {name: a}\n  - {name: a}\n", "x.yaml")
     found = parse(SCENARIO + "  - {name: a, x: rate, metric: bulk1.goodput_bps, width: column}\n", "x.yaml")
     assert found.figures[0].width == "column"

@@ -1,7 +1,7 @@
-"""What is asked: the scenario file, its model, and the scenarios that ship with plait.
+"""The scenario file: its fields, checks, cases and generators, and the scenarios that ship with plait.
 
-load(reference)     a file, or the name of a shipped scenario -> Scenario
-parse(text, name)   the same from text, without files
+load(reference)     read a file, or the shipped scenario of a name
+parse(text, name)   read a text, without access to files
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
-"""The scenarios that ship with plait: in `scenarios/` of the repository, and inside the installed package."""
+"""Find the scenarios that ship with plait, in the installed package or in `scenarios/` of the repository."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 _PLACES = (Path(__file__).parent / "shipped", Path(__file__).parents[3] / "scenarios")
-"""Where an installed package has them (a wheel puts them there), and where the repository does."""
+"""Their folder in an installed package (from the wheel), and in the repository."""
 
 
 def folder() -> Path | None:
-    """Where the shipped scenarios are; None when this installation has lost them."""
+    """Return the folder of the shipped scenarios; None if this installation lacks it."""
     return next((place for place in _PLACES if (place / "two-paths.yaml").is_file()), None)
 
 
 def find(name: str) -> Path | None:
-    """The file of the shipped scenario `name`, if there is one."""
+    """Return the file of the shipped scenario `name`; None if there is none."""
     return dict(_files()).get(name)
 
 
 def shipped() -> list[tuple[str, str]]:
-    """(name, title) of each shipped scenario, by name."""
+    """Return (name, title) of each shipped scenario, sorted by name."""
     return [(name, _title(path)) for name, path in _files()]
 
 
@@ -29,7 +29,7 @@ def _files() -> list[tuple[str, Path]]:
 
 
 def _title(path: Path) -> str:
-    """The title without the cost of validating the whole file (the tests validate every shipped scenario)."""
+    """Return the title without validating the whole file, which takes longer."""
     from plait.scenario.read.document import read
 
     value = read(path.read_text(encoding="utf-8")).value

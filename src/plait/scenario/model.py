@@ -1,8 +1,8 @@
-"""The fields of a scenario, their defaults and bounds; no files, no resolution.
+"""The fields of a scenario, with defaults and bounds; no files, no resolution.
 
-The same classes are read from YAML and used from Python. They accept what the file accepts (`rate="5mbit"`),
-are immutable, and refuse fields that they do not know. What the parts mean together (a link's nodes exist, ..)
-is checked in `check/`; what follows from them (addresses, routes) is `plait.plan`.
+YAML and Python use the same classes. They accept the values of the file (`rate="5mbit"`), are immutable, and refuse
+unknown fields. `check/` checks the parts against each other (a link's nodes exist, ..); `plait.plan` derives the rest
+(addresses, routes).
 """
 
 from __future__ import annotations
@@ -44,60 +44,64 @@ if TYPE_CHECKING:
 
 
 class ScenarioModel(Part):
-    """Every field of a scenario. `Scenario` adds what they must mean together."""
+    """All fields of a scenario; `Scenario` adds the checks of fields against each other."""
 
     title: Annotated[str, Field(min_length=1, max_length=200)]
+    """One line that describes the study."""
     description: Annotated[str, Field(max_length=20_000)] = ""
+    """Longer description of the study."""
     network: NetworkSpec
+    """Nodes and links."""
     transport: Transport = "mptcp"
-    """For flows that do not say their own."""
+    """Transport of flows that set none."""
     mptcp: MptcpSettings = MptcpSettings()
     tcp: TcpSettings = TcpSettings()
     sysctls: Sysctls = {}
-    """Of every host: `{net.ipv4.tcp_sack: 0}`."""
+    """Kernel settings of every host: `{net.ipv4.tcp_sack: 0}`."""
     traffic: Annotated[list[Traffic], Field(max_length=256)] = []
-    """The flows that plait makes itself. At least one, or programs."""
+    """Flows that plait generates. A scenario needs at least one flow or one program."""
     events: list[EventSpec] = []
-    """What happens to the network meanwhile: links that go down, are cut, come up, or change."""
+    """Changes of the network during the trial: links that go down, are cut, come up, or change."""
     vary: Annotated[dict[str, Any], BeforeValidator(read_vary, json_schema_input_type=VaryText)] = {}
-    """Values by field; every combination is a case. Also zip, cases, latin_hypercube, exclude: see vary.py."""
+    """Values by field; every combination is a case. Also zip, cases, latin_hypercube and exclude."""
     baseline: str | None = None
-    """The case that others are compared with, by its name. Default: the first."""
+    """Name of the case that the others are compared with. Default: the first."""
     repeat: Repeat = Repeat(1)
-    """Trials of each case: a number, or until 2%."""
+    """Number of trials of each case, or `until 2%`."""
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
+    """Seed of all random numbers of the study."""
     sample: Interval = Interval(100_000_000)
-    """How often everything is measured."""
+    """Sampling interval of all time series."""
     monitors: MonitorsSpec = MonitorsSpec()
-    """What is measured only when it is asked for."""
+    """Optional measurements."""
     programs: Annotated[list[ProgramSpec], Field(max_length=256)] = []
-    """Programs of this machine that run in nodes."""
+    """Programs of this machine that run in nodes of the network."""
     system_call: Start | None = None
-    """Virtual time that a system call takes. Default: 1us where programs run, else 0."""
+    """Virtual time that a system call takes. Default: 1us with programs, else 0."""
     memory: Memory | None = None
-    """Of the guest. Default: ample for the sockets, and for programs of the usual size."""
+    """Guest memory. Default: ample for the sockets, and for programs of the usual size."""
     until: Length | None = None
-    """The trial ends then at the latest. Default: see docs/reference/scenario.md."""
+    """Latest end of the trial. Default: see docs/reference/scenario.md."""
     measure: MeasureSpec | None = None
-    """The part of each flow over which its steady goodput is measured as well."""
+    """Part of each flow over which its steady goodput is measured."""
     pause: Annotated[
         list[Pause], BeforeValidator(listed, json_schema_input_type=Pause | list[Pause]), Field(max_length=2)
     ] = []
-    """When each trial is halted for a prompt in its network: before its traffic, after it, or both."""
+    """When each trial pauses for a prompt in its network: before its traffic, after it, or both."""
     published: PublishedSpec | None = None
-    """What others have published of the same experiment, to be shown beside what is measured."""
+    """Published results of the same experiment, which the report shows beside the measured ones."""
     figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
-    """Figures of cases, instead of those that follow from what varies."""
+    """Figures of the study, instead of those that plait derives from `vary`."""
 
     _written: "Written | None" = PrivateAttr(default=None)
-    _source: "Source | None" = PrivateAttr(default=None)  # private: pydantic never reads the type
+    _source: "Source | None" = PrivateAttr(default=None)  # private, so pydantic never resolves the type
     _files: dict[str, InputFile] = PrivateAttr(default_factory=dict)
     SHORTHANDS: ClassVar[dict[str, str]] = {
         "transport": "transport",
         "congestion_control": "tcp.congestion_control",
         "scheduler": "mptcp.scheduler",
     }
-    """Short names under `vary`, and the field each stands for."""
+    """Short names under `vary`, and the path of the field that each stands for."""
 
     def attached(
         self,
@@ -106,7 +110,7 @@ class ScenarioModel(Part):
         files: dict[str, InputFile] | None = None,
         written: Written | None = None,
     ) -> Self:
-        """Itself, told where its fields stand in a text, of its files (see `files`), and what generators made."""
+        """Return this scenario, after setting the places of its fields, its files, or the request to generators."""
         self._written = written if written is not None else self._written
         self._source = source if source is not None else self._source
         self._files = files if files is not None else self._files
@@ -117,24 +121,24 @@ class ScenarioModel(Part):
         return self.model_copy(update={"events": []})
 
     def place(self, where: Sequence[str | int]) -> Where:
-        """The path of a field as a person wrote it, for a path in these fields: see generators."""
+        """Return the path of the field as written in the file, for a path in these (generated) fields."""
         return tuple(where) if self._written is None else self._written.place(where)
 
     @property
     def written(self) -> Written | None:
-        """What generators were asked for and what follows from it; None without generators."""
+        """The request to generators and the fields that they wrote; None without generators."""
         return self._written
 
     @property
     def source(self) -> Source | None:
-        """Where its fields stand; None for a scenario made in Python."""
+        """The places of its fields in the text; None for a scenario made in Python."""
         return self._source
 
     @property
     def files(self) -> dict[str, InputFile]:
-        """The facts of each file that is named, by the text that names it. Filled by `scenario.load`."""
+        """The facts of each input file, by its name in the scenario; `scenario.load` fills it."""
         return self._files
 
     def input_files(self) -> dict[str, Path]:
-        """The real files that trials need, by the name that a trial knows them by."""
+        """Return the path of each input file of the trials, by its name inside a trial."""
         return {file.name: file.path for file in self._files.values()}

@@ -1,4 +1,4 @@
-"""The scenario: what a person asks for, with its generators written out and its parts held together."""
+"""The validated scenario: generators replaced by the fields they stand for, and all parts consistent."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from plait.scenario.read.messages import mistakes_in
 
 
 class Scenario(ScenarioModel):
-    """A study, as asked for."""
+    """A scenario whose parts are consistent."""
 
     @model_validator(mode="wrap")
     @classmethod
-    def _generated(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Networks and traffic that generators describe are written out; what was asked is kept."""
+    def _write_out(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Write out generated networks, traffic and programs, and keep the request."""
         if not isinstance(value, dict):
             return handler(value)
         try:
@@ -42,18 +42,18 @@ class Scenario(ScenarioModel):
             if written is None:
                 raise
             raise as_one_error(written.relocated(mistakes_in(error, cls))) from error
-        scenario._written = written  # noqa: SLF001 - its own, while it is made
+        scenario._written = written  # noqa: SLF001 - of this class
         return scenario
 
     @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """With generators as they were asked for, so that their parameters can vary."""
+    def _serialise(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Serialise generators as requested, so that their parameters can vary."""
         fields: dict[str, Any] = handler(self)
-        asked = self._written.asked if self._written is not None else {}
-        return fields | {key: deepcopy(value) for key, value in asked.items() if key in fields}
+        request = self._written.asked if self._written is not None else {}
+        return fields | {key: deepcopy(value) for key, value in request.items() if key in fields}
 
     @model_validator(mode="after")
-    def _holds_together(self, info: ValidationInfo) -> Scenario:
+    def _check(self, info: ValidationInfo) -> Scenario:
         mistakes = check(self, states_known=not (info.context or {}).get(WITHOUT_STATES))
         if self._written is not None:
             mistakes = self._written.relocated(mistakes)

@@ -1,6 +1,6 @@
-"""The JSON Schema of scenario files, for editors: it completes and checks what can be said without context.
+"""The JSON Schema of scenario files, with which editors complete and check fields.
 
-Run as a module (`python -m plait.scenario.schema`) it prints the schema, as kept in docs/reference.
+`python -m plait.scenario.schema` prints the schema, which docs/reference keeps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> dict[str, Any]:
-    """The schema as JSON's own values; what fields mean is taken from the model's own words."""
+    """Return the schema as JSON values, with the docstrings of fields as descriptions."""
     body = with_generators(Scenario.model_json_schema(by_alias=True, mode="validation"))
     kinds = {kind.__name__: kind for kind in _kinds(Part)}
     meanings = _meanings({kind.__module__ for kind in kinds.values()})
@@ -32,19 +32,19 @@ def schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as it is kept in a file."""
+    """Return the text of the schema file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _kinds(kind: type[Part]) -> Iterator[type[Part]]:
-    """A class and all that derive from it."""
+    """Yield a class and all its subclasses."""
     yield kind
     for derived in kind.__subclasses__():
         yield from _kinds(derived)
 
 
 def _describe(kind: type[Part], part: dict[str, Any], meanings: dict[tuple[str, str], str]) -> None:
-    """Gives each field of a class its meaning, instead of a title that only repeats its name."""
+    """Replace the title of each field, which only repeats its name, by its description."""
     bases = [base.__name__ for base in kind.__mro__]
     for field, body in part.get("properties", {}).items():
         body.pop("title", None)
@@ -55,7 +55,7 @@ def _describe(kind: type[Part], part: dict[str, Any], meanings: dict[tuple[str, 
 
 
 def _meanings(modules: set[str]) -> dict[tuple[str, str], str]:
-    """The docstring below each field, by (class, field). Read here and not by the model: it takes time."""
+    """Return the docstring below each field, by (class, field); parsing takes too long for the model itself."""
     out: dict[tuple[str, str], str] = {}
     for kind in (
         part for module in modules for part in ast.parse(inspect.getsource(sys.modules[module])).body

@@ -1,1 +1,1 @@
-"""What parts of a scenario must mean together. The records themselves are in `fields`."""
+"""Checks of the parts of a scenario against each other; the records are in `fields`."""

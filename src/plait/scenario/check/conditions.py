@@ -1,4 +1,4 @@
-"""What the conditions of one direction of a link must mean together. Pure."""
+"""Check the conditions of each direction of a link against each other."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from plait.units import Queue, Rate
 
 SHORTEST = {"normal": 3.67, "pareto": 0.62, "paretonormal": 1.5}
-"""By how many deviations the shortest delay of a distribution is below its mean, rounded up."""
+"""Distance of a distribution's shortest delay below its mean, in standard deviations, rounded up."""
 MAX_TOKENS = 2**32 - 1
 RED_BITS = 31
-"""The kernel's red keeps its average in a fixed point number of 32 bits."""
+"""The kernel's red keeps its average as a fixed-point number of 32 bits."""
 
 
 def link_mistakes(link: LinkSpec) -> tuple[FieldMistake, ...]:
-    """Return what both directions of a link cannot mean together."""
+    """Return the mistakes of both directions of a link, each once."""
     mistakes: dict[FieldMistake, None] = {}
     for side, direction in (("forward", link.forward), ("backward", link.backward)):
         for fields, message in condition_mistakes(link.conditions(forward=side == "forward"), link.mtu):
@@ -35,7 +35,7 @@ def link_mistakes(link: LinkSpec) -> tuple[FieldMistake, ...]:
 
 
 def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
-    """Every mistake of one direction."""
+    """Yield every mistake of one direction."""
     yield from _needs_rate(conditions)
     if conditions.trace is not None:
         yield from _follows(conditions)
@@ -52,37 +52,40 @@ def condition_mistakes(conditions: Conditions, mtu: int) -> Iterator[FieldMistak
 
 
 def _follows(conditions: Conditions) -> Iterator[FieldMistake]:
-    """A trace takes the place of what it says."""
+    """Yield conditions that a trace already sets."""
     trace = conditions.trace
     assert trace is not None  # as the caller saw
     if conditions.rate is not None and trace.kind == "mahimahi":
-        yield ("rate",), "the trace says when packets leave; leave the rate out, or the trace"
+        yield (
+            ("rate",),
+            "the link has both a rate and a mahimahi trace, which sets the rate; remove one of them",
+        )
     if conditions.bucket is not None:
-        yield ("bucket",), "a link follows a trace or has a token bucket; leave one of them out"
+        yield ("bucket",), "the link has both a trace and a token bucket; remove one of them"
 
 
 def _needs_rate(conditions: Conditions) -> Iterator[FieldMistake]:
     if conditions.rate is not None or conditions.trace is not None:
         return
     if conditions.queue is not None:
-        yield ("queue",), "a link without a rate has no queue; give a rate as well"
+        yield ("queue",), "a link without a rate has no queue; add a rate"
     if conditions.aqm is not None:
-        yield ("aqm",), "a link without a rate has no queue to manage; give a rate as well"
+        yield ("aqm",), "a link without a rate has no queue to manage; add a rate"
     if conditions.bucket is not None:
-        yield ("bucket",), "the rate of the link is the bucket's peak; give a rate as well"
+        yield ("bucket",), "a token bucket needs the rate of the link as its peak rate; add a rate"
 
 
 def _whole_bytes(rate: Rate | None, field: str) -> Iterator[FieldMistake]:
     if rate is not None and int(rate) % 8:
         lower = int(rate) // 8 * 8
-        yield (field,), f"{rate} is no whole number of bytes a second; write for example {lower}bit"
+        yield (field,), f"{rate} is not a whole number of bytes per second; write for example {lower}bit"
 
 
 def queue_mistakes(queue: Queue | None, mtu: int) -> Iterator[FieldMistake]:
-    """A queue holds at least one frame."""
+    """Yield a mistake if the queue cannot hold one frame."""
     frame = frame_bytes(mtu)
     if queue is not None and queue.unit == "B" and queue.amount < frame:
-        yield ("queue",), f"{queue} is less than one frame ({frame} bytes); give at least that"
+        yield ("queue",), f"{queue} is less than one frame ({frame} bytes); make it longer"
 
 
 def _delay(conditions: Conditions) -> Iterator[FieldMistake]:
@@ -92,7 +95,7 @@ def _delay(conditions: Conditions) -> Iterator[FieldMistake]:
     if conditions.reorder and not delay:
         yield (
             ("reorder",),
-            "without a delay nothing is under way that could be overtaken; give a delay as well",
+            "without a delay no packet can overtake another; add a delay",
         )
 
 
@@ -100,7 +103,7 @@ def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[FieldMistake]:
     base = int(delay or 0)
     if jitter.within is not None:
         if jitter.within > base:
-            yield ("jitter",), "jitter is greater than the delay; at most the delay makes sense"
+            yield ("jitter",), "the jitter is greater than the delay; lower it to at most the delay"
         return
     deviations = SHORTEST.get(jitter.named, 3**0.5)
     least = ceil(int(jitter.deviation or 0) * deviations)
@@ -108,14 +111,14 @@ def _jitter(jitter: Jitter, delay: Delay | None) -> Iterator[FieldMistake]:
         yield (
             ("jitter",),
             (
-                f"the shortest delay is {deviations:.3g} deviations below the mean, and would be negative; the delay "
-                f"must be at least {least / 1e6:.4g}ms"
+                f"the shortest delay, {deviations:.3g} deviations below the mean, would be negative; raise the delay "
+                f"to at least {least / 1e6:.4g}ms"
             ),
         )
 
 
 def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> Iterator[FieldMistake]:
-    """A bucket fills more slowly than it is emptied, and holds a frame."""
+    """Yield mistakes if the bucket never empties, or cannot hold a frame."""
     frame = frame_bytes(mtu)
     yield from _whole_bytes(bucket.baseline, "baseline")
     if peak_field == "peak":
@@ -123,12 +126,12 @@ def bucket_mistakes(bucket: Bucket, peak: Rate, mtu: int, peak_field: str) -> It
     if bucket.baseline >= peak:
         yield (
             ("baseline",),
-            f"{bucket.baseline} is not below the {peak_field} {peak}, so that the bucket would never empty; lower it",
+            f"{bucket.baseline} is not below the {peak_field} {peak}, so the bucket would never empty; lower it",
         )
     if not frame <= bucket.burst <= MAX_TOKENS:
         yield (
             ("burst",),
-            f"{bucket.burst} is out of range; the bucket holds one frame ({frame} bytes) to {MAX_TOKENS} bytes",
+            f"{bucket.burst} is out of range; write one frame ({frame} bytes) to {MAX_TOKENS} bytes",
         )
 
 
@@ -150,19 +153,19 @@ def _aqm(conditions: Conditions, mtu: int) -> Iterator[FieldMistake]:
 
 
 def _needs_plait_qdisc(red: RedSpec) -> bool:
-    """Whether it takes plait's own qdisc, as Linux's cannot draw the curve."""
+    """Return whether only plait's own qdisc has this curve."""
     return red.gentle or red.points is not None
 
 
 def _codel(spec: CodelSpec, kind: str) -> Iterator[FieldMistake]:
     if not spec.target:
-        yield ("aqm", kind, "target"), "a target of 0s would drop everything; give for example 5ms"
+        yield ("aqm", kind, "target"), "a target of 0s would drop every packet; write for example 5ms"
     elif spec.target >= spec.interval:
         yield (
             ("aqm", kind, "interval"),
             (
-                f"the interval of {spec.interval} is not above the target of {spec.target}; an interval is a long "
-                "RTT, such as 100ms, and the target a twentieth of it"
+                f"the interval of {spec.interval} is not above the target of {spec.target}; write a long RTT as "
+                "the interval, such as 100ms, and a twentieth of it as the target"
             ),
         )
 
@@ -176,7 +179,7 @@ def _red(red: RedSpec, mtu: int) -> Iterator[FieldMistake]:
     assert red.max is not None
     low, high = _comparable(red.min, mtu), _comparable(red.max, mtu)
     if red.min.unit != red.max.unit and "bdp" in (red.min.unit, red.max.unit):
-        yield (*here, "max"), "min and max are not comparable; give both in pkt or bytes, or both in bdp"
+        yield (*here, "max"), "min and max are not comparable; write both in pkt or bytes, or both in bdp"
     elif low >= high:
         yield (*here, "max"), f"max ({red.max}) is not above min ({red.min}); raise it"
     elif not red.gentle and red.max.unit != "bdp" and int(high).bit_length() + red.weight_log > RED_BITS:
@@ -192,18 +195,18 @@ def _red(red: RedSpec, mtu: int) -> Iterator[FieldMistake]:
 def _points(red: RedSpec, here: tuple[str, ...]) -> Iterator[FieldMistake]:
     points = list((red.points or {}).items())
     if len({queue.unit for queue, _ in points}) > 1:
-        yield (*here, "points"), "the points have several units; give all of them in pkt, in bytes or in bdp"
+        yield (*here, "points"), "the points have several units; write all of them in pkt, in bytes or in bdp"
         return
     for (queue, p), (following, later) in pairwise(points):
         if following.amount <= queue.amount:
-            yield (*here, "points"), f"{following} comes after {queue}; let the queues ascend"
+            yield (*here, "points"), f"{following} comes after {queue}; write the queues in ascending order"
         elif later < p:
             yield (
                 (*here, "points"),
-                f"{later} at {following} is less than {p} at {queue}; let the probability rise",
+                f"{later} at {following} is less than {p} at {queue}; write a probability that does not fall",
             )
 
 
 def _comparable(queue: Queue, mtu: int) -> float:
-    """In bytes, or in bandwidth-delay products."""
+    """Return the queue in bytes, or in bandwidth-delay products."""
     return float(queue.amount) * (frame_bytes(mtu) if queue.unit == "pkt" else 1)

@@ -1,4 +1,4 @@
-"""What events must mean: links that exist, in a state in which the event makes sense."""
+"""Check events: the links exist, and are in a state in which the event has an effect."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ if TYPE_CHECKING:
     from plait.scenario.names import LinkName
 
 WITHOUT_STATES = "without_states"
-"""The key of pydantic's context that says: some events were left out, so the states of links are not known."""
+"""Key of pydantic's validation context: set if events are missing, so the states of links are unknown."""
 
 
 def check_events(
     scenario: ScenarioModel, names: Mapping[str, LinkName], *, states_known: bool
 ) -> Iterator[FieldMistake]:
-    """Every mistake in the events, in the order of time; `names` are the links whose names can be read."""
+    """Yield every mistake in the events, in the order of time; `names` holds the links with valid names."""
     if len(scenario.events) > MAX_EVENTS:
         yield ("events",), f"there are {len(scenario.events)} events; a scenario has at most {MAX_EVENTS}"
         return
     for i, event in enumerate(scenario.events):
         if scenario.until is not None and int(event.at) > int(scenario.until):
-            yield ("events", i, "at"), f"{event.at} is after the end of the trial, until: {scenario.until}"
+            yield (
+                ("events", i, "at"),
+                f"{event.at} is after the end of the trial (until: {scenario.until}); write an earlier time",
+            )
     directions = {
         name.direction(forward=forward): (key, forward)
         for key, name in names.items()
@@ -57,7 +60,10 @@ def check_events(
             right = (
                 f"write cut: {change.link}" if change.kind == "down" else f"write {key}: {{{side}: {{..}}}}"
             )
-            yield change.where, f"'{change.link}' is one direction of {key}, and this is for links; {right}"
+            yield (
+                change.where,
+                f"'{change.link}' is one direction of {key}, but this event takes a link; {right}",
+            )
 
 
 def _no_such_link(
@@ -69,7 +75,7 @@ def _no_such_link(
 
 
 class _LinkState:
-    """The state of a link, as events change it."""
+    """The state of a link, which events change."""
 
     def __init__(self, scenario: ScenarioModel, key: str) -> None:
         self._link = scenario.network.links[key]
@@ -79,7 +85,7 @@ class _LinkState:
         self._now = {forward: self._link.conditions(forward=forward) for forward in (True, False)}
 
     def apply(self, change: Happening, sides: tuple[bool, ...]) -> Iterator[FieldMistake]:
-        """Changes the state; tells why the happening makes no sense in it."""
+        """Change the state, and yield why the change is impossible in it."""
         since = self._down if change.kind == "down" else None
         if change.kind == "cut":
             since = max((self._cut[side] for side in sides if side in self._cut), default=None)
@@ -87,7 +93,7 @@ class _LinkState:
             was = "down" if change.kind == "down" else "cut"
             yield (
                 change.where,
-                f"{change.link} is {was} since {Duration(since)} already; bring it up first, or leave this out",
+                f"{change.link} is {was} since {Duration(since)} already; bring it up first, or remove this event",
             )
         elif change.kind == "down":
             self._down = change.at
@@ -106,26 +112,29 @@ class _LinkState:
         if not cut and not was_down and change.where[-1] != "to":
             yield (
                 change.where,
-                f"{change.link} is neither down nor cut at {Duration(change.at)}; leave this out",
+                f"{change.link} is neither down nor cut at {Duration(change.at)}; remove this event",
             )
 
     def _trace_mistakes(
         self, change: Happening, values: dict[str, object], before: Conditions
     ) -> list[FieldMistake]:
-        """What a trace says is not set by events, nor is there another trace in the course of a trial."""
+        """Return mistakes of events that set what a trace sets, or that set a trace."""
         mistakes: list[FieldMistake] = []
         if "trace" in values:
             mistakes.append(
-                ((*change.where, "trace"), "a trace is followed from the start; give it under network.links")
+                (
+                    (*change.where, "trace"),
+                    "a link follows its trace from the start; write it under network.links",
+                )
             )
         if before.trace is not None:
             ruled = ("rate",) if before.trace.kind == "mahimahi" else ("rate", "delay", "loss")
-            message = f"{self._key} follows a trace, which says its conditions; leave this out, or the trace"
+            message = f"{self._key} follows a trace, which sets this condition; remove one of them"
             mistakes += [((*change.where, field), message) for field in ruled if field in values]
         return mistakes
 
     def _set(self, change: Happening) -> Iterator[FieldMistake]:
-        assert change.change is not None  # happenings say what is set
+        assert change.change is not None  # `happenings` fills it in
         mistakes: list[FieldMistake] = []
         for forward in (True, False):
             values = change.change.given(forward=forward)
@@ -134,15 +143,15 @@ class _LinkState:
                 **({n: getattr(before, n) for n in Conditions.model_fields} | values)
             )
             mistakes += [
-                ((*change.where, field), f"an event cannot take the {field} away; give another value")
+                ((*change.where, field), f"an event cannot remove the {field}; write a value")
                 for field in ("rate", "queue")
                 if field in values and values[field] is None
             ]
             mistakes += self._trace_mistakes(change, values, before)
             if "rate" in values and before.rate is None and before.trace is None:
                 message = (
-                    f"{self._key} has no rate that could change; give it one under network.links.{self._key} "
-                    "(an event can change a rate, and not add one)"
+                    f"{self._key} has no rate, and an event can only change a rate; "
+                    f"add one under network.links.{self._key}"
                 )
                 mistakes.append(((*change.where, "rate"), message))
             mistakes += [
@@ -151,5 +160,5 @@ class _LinkState:
             ]
             self._now[forward] = after
         if not any(change.change.given(forward=forward) for forward in (True, False)):
-            mistakes.append((change.where, "nothing is set; give a condition, such as rate: 2mbit"))
+            mistakes.append((change.where, "the event sets nothing; add a condition, such as rate: 2mbit"))
         yield from dict.fromkeys(mistakes)

@@ -1,4 +1,4 @@
-"""What figures must name: metrics that there are, fields that vary, and a name of their own."""
+"""Check figures: existing metrics, fields that vary, and unique names."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 
 
 def check_figures(figures: Sequence[FigureSpec], vary: dict[str, Any]) -> Iterator[FieldMistake]:
-    """Every mistake in what figures name: metrics, fields that do not vary, names that stand twice."""
+    """Yield every mistake: unknown metrics, fields that do not vary, duplicate names."""
     varied = list(dict.fromkeys(key for _, key, _ in varied_fields(vary)))
     seen: set[str] = set()
     for i, figure in enumerate(figures):
         here: Where = ("figures", i)
         if figure.name in seen:
-            yield (*here, "name"), f"'{figure.name}' stands here twice; every figure has a name of its own"
+            yield (*here, "name"), f"'{figure.name}' is the name of two figures; rename one"
         elif RESERVED.fullmatch(figure.name):
-            yield (*here, "name"), f"'{figure.name}' is a figure that there always is; take another name"
+            yield (
+                (*here, "name"),
+                f"'{figure.name}' is the name of a figure that plait draws anyway; choose another name",
+            )
         seen.add(figure.name)
         yield from _metric(figure, here)
         yield from _fields(figure, here, varied)
@@ -59,15 +62,15 @@ def _fields(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[
     }.get(figure.kind, ())
     for part in ("x", "y", "facets"):
         if getattr(figure, part) is not None and part not in allowed:
-            yield (*here, part), f"a figure of kind {figure.kind} has no {part}; leave it out"
+            yield (*here, part), f"a figure of kind {figure.kind} has no {part}; remove it"
     if figure.kind in {"line", "heat-map", "scatter"} and not varied:
         yield (
             (*here, "kind"),
-            f"nothing varies, so there is nothing along the axes of a {figure.kind}; see vary",
+            f"a {figure.kind} needs a field that varies, and none does; add vary",
         )
 
 
 def _not_varied(name: str, varied: Sequence[str]) -> str:
     if not varied:
-        return f"'{name[:60]}' does not vary; nothing does: see vary"
-    return f"'{name[:60]}' does not vary, or means several; {nearest(name, varied) or 'see vary'}"
+        return f"'{name[:60]}' does not vary, nor does any other field; add vary"
+    return f"'{name[:60]}' does not vary, or is ambiguous; {nearest(name, varied) or 'write the whole path'}"

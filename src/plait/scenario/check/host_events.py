@@ -1,4 +1,4 @@
-"""What events of hosts must mean: nodes and links that exist, and endpoints that plait does not manage itself."""
+"""Check events of hosts: nodes and links exist, and plait does not manage the endpoints itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:
-    """Mistakes that need no addresses: nodes and links that there are not, and endpoints that nobody manages."""
+    """Yield mistakes that need no addresses: unknown nodes and links, and endpoints that the kernel does not manage."""
     hosts, nodes = scenario.network.hosts, {**scenario.network.hosts, **scenario.network.routers}
     for change in host_happenings(scenario.events):
         names, kind = (nodes, "host or router") if change.what == "sysctls" else (hosts, "host")
@@ -29,14 +29,14 @@ def check_host_events(scenario: ScenarioModel, links_of: Mapping[str, set[str]])
         elif change.what != "sysctls" and scenario.mptcp.subflows_per_path > 1:
             yield (
                 change.where[:3],
-                "with subflows_per_path plait opens the subflows, at the beginning; leave one of the two out",
+                "with subflows_per_path plait opens all subflows at the beginning; remove one of the two",
             )
         elif change.what in ("remove", "change", "add"):
             yield from _endpoint_mistakes(change, links_of.get(change.host, set()))
 
 
 def _endpoint_mistakes(change: HostHappening, links: set[str]) -> Iterator[FieldMistake]:
-    """The link or the address of an endpoint."""
+    """Yield mistakes in the link or the address of an endpoint."""
     if isinstance(change.detail, str):
         if change.detail not in links and not is_address(change.detail):
             guess = nearest(change.detail, links)

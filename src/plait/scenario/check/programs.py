@@ -1,4 +1,4 @@
-"""What programs must mean together: nodes and names that are there, one transport in a node, an end of the trial."""
+"""Check programs: existing nodes, unique names, one transport per node, and an end of the trial."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def program_name(program: ProgramSpec, number: int) -> str:
-    """Returns the name of the entry at `number`, its own or the one that follows from its place."""
+    """Return the name of the program `number`: its `name`, or its node and number."""
     return program.name or f"{program.node}-{number}"
 
 
 def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
-    """Programs run in hosts and routers, each under a name of its own, and wait for programs above them."""
+    """Yield mistakes: programs run in hosts and routers, have unique names, and wait only for programs above them."""
     nodes = {**scenario.network.hosts, **scenario.network.routers}
     names: dict[str, int] = {}
     transports: dict[str, tuple[str, str]] = {}
@@ -34,15 +34,15 @@ def check_programs(scenario: ScenarioModel) -> Iterator[FieldMistake]:
             yield (*here, "name"), f"another program above is called '{name}'; choose another name"
         for place, other in enumerate(program.after):
             if other not in names:
-                guess = nearest(other, names) or "name one"
+                guess = nearest(other, names) or "write the name of a program above"
                 yield (*here, "after", place), f"no program above is called '{other}'; {guess}"
             elif not _can_be_awaited(scenario.programs[names[other]]):
-                message = f"'{other}' is never ready and does not end; give it ready, for example ready: {{tcp: 80}}"
+                message = f"'{other}' is never ready and does not end; add ready to it, for example ready: {{tcp: 80}}"
                 yield (*here, "after", place), message
         names.setdefault(name, i)
         yield from _transport(scenario, i, transports)
         if program.stop.at is not None and program.until == "exit":
-            message = "it ends by itself (until: exit), and is stopped; leave one of them out"
+            message = "the program has both until: exit and a time at which it is stopped; remove one of them"
             yield (*here, "stop", "at"), message
     yield from _end(scenario)
 
@@ -54,7 +54,7 @@ def _can_be_awaited(program: ProgramSpec) -> bool:
 def _transport(
     scenario: ScenarioModel, i: int, transports: dict[str, tuple[str, str]]
 ) -> Iterator[FieldMistake]:
-    """The kernel's switch is a namespace's, so all programs of a node have one transport."""
+    """Yield a mistake if programs of a node differ in transport: the kernel has one switch per namespace."""
     program = scenario.programs[i]
     transport = program.transport or scenario.transport
     first, other = transports.setdefault(program.node, (transport, program_name(program, i)))
@@ -62,23 +62,23 @@ def _transport(
         yield (
             ("programs", i, *(("transport",) if program.transport else ())),
             (
-                f"its TCP sockets would be {transport}, and those of '{other}' in the same node {first}; "
-                "that is one switch for a node: give both the same transport, or run them in two hosts"
+                f"its TCP sockets would be {transport}, those of '{other}' in the same node {first}, but a node has "
+                "one setting; give both the same transport, or run them in two hosts"
             ),
         )
 
 
 def _end(scenario: ScenarioModel) -> Iterator[FieldMistake]:
-    """Something has to happen, and to end."""
+    """Yield a mistake if the trial has neither traffic nor programs, or no end."""
     if scenario.traffic:
         return
     if not scenario.programs:
         yield (
             ("traffic",),
-            "this is missing; write for example traffic: [{bulk: {from: h1, to: h2, duration: 10s}}]",
+            "this field is missing; write for example traffic: [{bulk: {from: h1, to: h2, duration: 10s}}]",
         )
     elif scenario.until is None and all(program.until == "end" for program in scenario.programs):
         yield (
             ("programs",),
-            "nothing says when the trial ends; give a program `until: exit`, or the scenario until: 10s",
+            "the trial has no end; add until: exit to a program, or until: 10s to the scenario",
         )

@@ -1,4 +1,4 @@
-"""What published values must name: settings that vary, and groups that flows have."""
+"""Check published values: their settings vary, and their groups exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
-    """Settings vary, and groups are there."""
+    """Yield settings that do not vary, and groups that no flow has."""
     if scenario.published is None:
         return
     varied = {name for _, name, _ in varied_fields(scenario.vary)}
@@ -24,11 +24,9 @@ def check_published(scenario: ScenarioModel) -> Iterator[FieldMistake]:
         here: Where = ("published", "values", i)
         for name in value.case:
             if name not in varied:
-                message = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'leave it out'}"
+                message = f"'{name[:60]}' does not vary; {nearest(name, varied) or 'remove it'}"
                 yield (*here, "case", name), message
         for group in value.each:
             if group not in groups:
-                message = (
-                    f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'give flows one'}"
-                )
+                message = f"no flow has the group '{group[:40]}'; {nearest(group, groups) or 'add group to the flows'}"
                 yield (*here, "each", group), message

@@ -1,4 +1,4 @@
-"""What the parts of a scenario must mean together: names that refer to something, and to the right thing."""
+"""Check the parts of a scenario against each other: every name refers to an existing thing of the right kind."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 MAX_LINKS = 4096
 MAX_MISTAKES = 200
-"""More are not looked for: a person mends these first."""
+"""plait looks for no more; users fix these first."""
 
 
 def check(scenario: ScenarioModel, *, states_known: bool = True) -> list[FieldMistake]:
-    """Every mistake as (path of the field, what is wrong; what would be right), but at most MAX_MISTAKES.
+    """Return every mistake, but at most MAX_MISTAKES.
 
-    Empty when there is none. `states_known`: whether all events are there, so that each can be judged by what the
-    earlier ones left.
+    `states_known`: whether all events are present, so that the state of each link at an event is known.
     """
     network = scenario.network
     if len(network.links) > MAX_LINKS:
@@ -46,7 +45,7 @@ def check(scenario: ScenarioModel, *, states_known: bool = True) -> list[FieldMi
 
 
 def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[FieldMistake]:
-    """Each mistake as it is met; later checks rely on what earlier ones have read."""
+    """Yield each mistake; later checks use the names that earlier ones have parsed."""
     network = scenario.network
     yield from _nodes(network)
     names: dict[str, LinkName] = {}
@@ -69,17 +68,20 @@ def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[FieldM
 
 
 def _nodes(network: NetworkSpec) -> Iterator[FieldMistake]:
-    """A name means one node."""
+    """Yield nodes that share a name."""
     seen: dict[str, str] = {}
     for kind in ("hosts", "switches", "routers"):
         for name in getattr(network, kind):
             if name in seen:
-                yield ("network", kind, name), f"'{name}' is also under {seen[name]}; give it another name"
+                yield (
+                    ("network", kind, name),
+                    f"'{name}' is also the name of one of the {seen[name]}; choose another name",
+                )
             seen.setdefault(name, kind)
 
 
 def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[FieldMistake]:
-    """Links join declared nodes, each pair once for each number; fills `names`."""
+    """Yield mistakes of links, and fill `names` with those whose names are valid."""
     nodes = {**network.hosts, **network.switches, **network.routers}
     seen: dict[tuple[frozenset[str], str], str] = {}
     for key, link in network.links.items():
@@ -92,13 +94,13 @@ def _links(network: NetworkSpec, names: dict[str, LinkName]) -> Iterator[FieldMi
         names[key] = name
         pair = (frozenset((name.a, name.b)), name.suffix)
         if pair in seen:
-            yield here, f"this joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
+            yield here, f"{key} joins the same nodes as {seen[pair]}; call a second link {name.a}-{name.b}#2"
         seen.setdefault(pair, key)
         yield from (((*here, *fields), message) for fields, message in link_mistakes(link))
 
 
 def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
-    """Shared buckets are on links of their node, and hold a frame."""
+    """Yield mistakes of shared buckets: they use links of their node, and hold a frame."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
             bucket = options.bucket
@@ -118,7 +120,7 @@ def _buckets(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[Fi
 
 
 def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
-    """Addresses are on links of their node, and are addresses of a host in a network."""
+    """Yield mistakes of addresses: each is a host address on a link of its node."""
     for kind in ("hosts", "routers"):
         for node, options in getattr(network, kind).items():
             for link, addresses in options.addresses.items():
@@ -130,20 +132,22 @@ def _addresses(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[
                 if not mistakes and len({ip_interface(address).version for address in addresses}) < len(
                     addresses
                 ):
-                    yield here, "these are two addresses of one family; an interface has at most one of each"
+                    yield here, "the interface has two addresses of one family; keep one of each family"
 
 
 def _nat(network: NetworkSpec, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
-    """Outside links are links of their router, and leave something inside."""
+    """Yield mistakes of NAT: its outside links are links of the router, and one link remains inside."""
     for router, options in network.routers.items():
         for i, link in enumerate(options.nat):
             here: Where = ("network", "routers", router, "nat", i)
             if link not in links_of[router]:
                 yield here, f"{router} has no link '{link[:40]}'; {nearest(link, links_of[router])}"
             elif link in options.nat[:i]:
-                yield here, f"'{link}' stands here twice; name each link once"
+                yield here, f"'{link}' occurs twice; remove one"
         if options.nat and links_of[router] <= set(options.nat):
-            message = f"all links of {router} lead outside; leave out those that lead to what is to be hidden"
+            message = (
+                f"all links of {router} are outside links; remove those that lead to the hosts behind the NAT"
+            )
             yield ("network", "routers", router, "nat"), message
 
 
@@ -151,19 +155,19 @@ def _address_mistake(text: str) -> str | None:
     try:
         interface = ip_interface(text)
     except ValueError:
-        return f"'{text[:40]}' is not an address with its prefix; write for example 192.168.1.1/24"
+        return f"'{text[:40]}' is not an address with a prefix length; write for example 192.168.1.1/24"
     if "/" not in text:
-        return f"'{text}' lacks its prefix; write for example {text}/{24 if interface.version == 4 else 64}"
+        return f"'{text}' lacks its prefix length; write for example {text}/{24 if interface.version == 4 else 64}"
     network = interface.network
     if interface.is_loopback or interface.is_multicast or interface.is_unspecified or interface.is_link_local:
         return f"'{text}' cannot be the address of a host on a link; write for example 192.168.1.1/24"
     if interface.version == 4 and network.num_addresses > 2 and interface.ip in (network[0], network[-1]):
-        return f"'{text}' is the network's own or its broadcast address; choose one between them"
+        return f"'{text}' is the network or the broadcast address; choose an address between them"
     return None
 
 
 def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[FieldMistake]:
-    """Limits and endpoints belong to hosts, endpoints to their links."""
+    """Yield mistakes of MPTCP limits and endpoints: hosts, links and addresses exist."""
     hosts = scenario.network.hosts
     for field in ("limits", "endpoints"):
         for host in getattr(scenario.mptcp, field):
@@ -175,7 +179,7 @@ def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[F
         if len(endpoints) > 8:
             yield (
                 ("mptcp", "endpoints", host),
-                f"there are {len(endpoints)} endpoints; the kernel takes at most 8",
+                f"there are {len(endpoints)} endpoints; the kernel accepts at most 8",
             )
         for i, endpoint in enumerate(endpoints):
             here: Where = ("mptcp", "endpoints", host, i)
@@ -193,11 +197,11 @@ def _mptcp(scenario: ScenarioModel, links_of: dict[str, set[str]]) -> Iterator[F
 
 
 def _unmanaged(scenario: ScenarioModel) -> Iterator[FieldMistake]:
-    """What belongs to the kernel's path manager, which keeps still when several subflows share a path."""
+    """Yield settings of the kernel's path manager, which is off when several subflows share a path."""
     for host in scenario.mptcp.limits:
         yield (
             ("mptcp", "limits", host),
-            "with subflows_per_path plait opens the subflows, and the kernel's limits mean nothing; leave one out",
+            "with subflows_per_path plait opens the subflows, and kernel limits have no effect; remove one of them",
         )
     for host, endpoints in scenario.mptcp.endpoints.items():
         for i, endpoint in enumerate(endpoints):
@@ -205,12 +209,12 @@ def _unmanaged(scenario: ScenarioModel) -> Iterator[FieldMistake]:
                 if getattr(endpoint, field) is not None:
                     yield (
                         ("mptcp", "endpoints", host, i, field),
-                        f"with subflows_per_path plait opens the subflows and announces nothing; leave the {field} out",
+                        f"with subflows_per_path plait opens the subflows and announces no address; remove the {field}",
                     )
 
 
 def _monitors(scenario: ScenarioModel) -> Iterator[FieldMistake]:
-    """What is monitored exists."""
+    """Yield monitored nodes and links that do not exist."""
     network, monitors = scenario.network, scenario.monitors
     nodes = {**network.hosts, **network.switches, **network.routers}
     for i, node in enumerate((monitors.interfaces and monitors.interfaces.nodes) or ()):

@@ -1,4 +1,4 @@
-"""What the entries of the traffic must mean together: hosts, links and flows that they name are there."""
+"""Check traffic: the hosts, links and flows that its entries name exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> Iterator[FieldMistake]:
-    """Flows run between two different hosts, and start where they can; `links_of` has the links of each host."""
+    """Yield mistakes: flows run between two different hosts, over links of them; `links_of` holds the links of each."""
     hosts = scenario.network.hosts
     names: dict[str, int] = {}
     links = scenario.network.links
@@ -26,11 +26,11 @@ def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> 
             if host not in hosts:
                 yield (*here, field), f"no host is called '{host[:40]}'; {nearest(host, hosts)}"
         if flow.from_ == flow.to:
-            yield (*here, "to"), f"'{flow.to[:40]}' sends to itself; name another host"
+            yield (*here, "to"), f"'{flow.to[:40]}' sends to itself; write another host"
         if flow.name is not None and flow.name in names:
             yield (
                 (*here, "name"),
-                f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another",
+                f"'{flow.name}' is also the name of entry {names[flow.name]}; choose another name",
             )
         names.setdefault(flow.name or "", i)
         for field, message in _ends(flow, links_of, links):
@@ -38,14 +38,14 @@ def check_traffic(scenario: ScenarioModel, links_of: Mapping[str, set[str]]) -> 
     if scenario.traffic and not scenario.programs and all(e.flow.background for e in scenario.traffic):
         yield (
             ("traffic",),
-            "everything is in the background, so there is nothing to measure; leave background out somewhere",
+            "all flows are in the background, so no flow is measured; remove background from a flow",
         )
 
 
 def _ends(
     flow: FlowSpec, links_of: Mapping[str, set[str]], links: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Check the links at which a flow begins and ends; those of an unknown host may be any of `links`."""
+    """Yield (field, message) for each end that is not a link of its host; for an unknown host, of no host."""
     client, server = (flow.from_, flow.to)[:: -1 if flow.connects_to_sender else 1]
     for field, value, host in (
         ("via", flow.via, client),

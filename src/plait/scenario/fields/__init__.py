@@ -1,1 +1,1 @@
-"""The records of a scenario file, one module for each topic. What they mean together is in `check`."""
+"""The records of a scenario file, one module for each topic; `check` checks them against each other."""

@@ -1,6 +1,6 @@
-"""What a direction of a link can do to packets beyond rate and delay: jitter, loss, queue management, token buckets.
+"""The conditions of a link direction: rate, delay, jitter, loss, queue, queue management, token buckets.
 
-Each part has a short form, a plain quantity or a name, for what is meant most often.
+Each part has a short form for its most common use: a quantity or a name.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 
 TAIL = 23
-"""By how many deviations the longest delay of a heavy-tailed distribution is above its mean."""
+"""Distance of a heavy-tailed distribution's longest delay above its mean, in standard deviations."""
 
 
 class Deviation(Delay):
-    """A standard deviation."""
+    """A standard deviation of delay."""
 
     most = 300 * 10**6
 
 
 class JitterTime(Delay):
-    """A spread of delays; netem keeps it in 31 bits of nanoseconds."""
+    """A range of delay; netem stores it as 31 bits of nanoseconds."""
 
     most = 2 * 10**9
 
 
 class Jitter(Part):
-    """By how much the delays of packets differ from `delay`, which is their mean."""
+    """Variation of the packets' delays around their mean `delay`."""
 
     within: JitterTime | None = None
-    """Uniform within delay ± this."""
+    """Half width of a uniform distribution around the delay."""
     deviation: Deviation | None = None
-    """The standard deviation, for any distribution."""
+    """Standard deviation, for any distribution."""
     distribution: Distribution | None = None
-    """Of a `deviation`. Default: normal."""
+    """Distribution for a `deviation`. Default: normal."""
     reorder: bool = False
-    """Whether a packet with a shorter delay may overtake one with a longer."""
+    """Whether a packet with a shorter delay may overtake one with a longer delay."""
 
     @model_validator(mode="after")
     def _one_measure(self) -> Jitter:
         if (self.within is None) == (self.deviation is None):
             raise ValueError(
-                "jitter is either uniform within a time or has a standard deviation; write jitter: 5ms, or "
+                "jitter has either a half width (within) or a standard deviation; write jitter: 5ms, or "
                 "jitter: {deviation: 5ms, distribution: normal}"
             )
         if self.within is not None and self.distribution not in (None, "uniform"):
             raise ValueError(
-                f"'within' says that the jitter is uniform, and not {self.distribution}; give its deviation instead"
+                f"'within' is for uniform jitter, not for {self.distribution}; write deviation instead"
             )
         return self
 
@@ -63,33 +63,31 @@ class Jitter(Part):
 
     @property
     def most_ns(self) -> int:
-        """By how much a packet may be later than the mean."""
+        """The largest delay above the mean, in ns."""
         return int(self.within or 0) + TAIL * int(self.deviation or 0)
 
     @property
     def named(self) -> Distribution:
-        """The distribution."""
+        """The distribution, given or by default."""
         return self.distribution or ("normal" if self.within is None else "uniform")
 
 
 class GemodelSpec(Part):
-    """The Gilbert-Elliott model with the parameters of `tc .. netem loss gemodel`."""
+    """Gilbert-Elliott loss model, with the parameters of `tc .. netem loss gemodel`."""
 
     p: Ratio
-    """Of each packet: from the good state to the bad one."""
+    """Probability per packet of a change from the good state to the bad state."""
     r: Ratio
-    """Of each packet: from the bad state back to the good one."""
+    """Probability per packet of a change from the bad state to the good state."""
     loss_bad: Annotated[Ratio, Field(alias="1-h")] = Ratio(1.0)
-    """Loss in the bad state."""
+    """Loss ratio in the bad state."""
     loss_good: Annotated[Ratio, Field(alias="1-k")] = Ratio(0.0)
-    """Loss in the good state."""
+    """Loss ratio in the good state."""
 
     @model_validator(mode="after")
     def _moves(self) -> GemodelSpec:
         if not self.p + self.r:
-            raise ValueError(
-                "p and r are both 0%, so that the state never changes; give at least one of them"
-            )
+            raise ValueError("p and r are both 0%, so the state never changes; raise at least one of them")
         return self
 
     def __str__(self) -> str:
@@ -97,19 +95,20 @@ class GemodelSpec(Part):
 
     @property
     def ratio(self) -> float:
-        """The share of packets that are lost in the long run."""
+        """Long-run loss ratio."""
         bad = self.p / (self.p + self.r)
         return bad * self.loss_bad + (1 - bad) * self.loss_good
 
 
 class Loss(Part):
-    """Random loss: of each packet on its own, or in bursts."""
+    """Random loss: independent, or in bursts."""
 
     ratio: Ratio | None = None
-    """The share of packets that are lost."""
+    """Loss ratio."""
     burst: Packets | None = None
-    """So many packets in a row are lost on average. Default: each packet is lost or not on its own."""
+    """Mean number of consecutive packets lost. Default: packets are lost independently."""
     gemodel: GemodelSpec | None = None
+    """Gilbert-Elliott model, instead of a ratio."""
 
     @model_validator(mode="after")
     def _one_model(self) -> Loss:
@@ -119,7 +118,7 @@ class Loss(Part):
                 "loss: {gemodel: {p: 1%, r: 25%}}"
             )
         if self.burst is not None and self.ratio is None:
-            raise ValueError("the burst length of a gemodel is 1/r; leave 'burst' out")
+            raise ValueError("the burst length of a gemodel is 1/r; remove 'burst'")
         if self.burst is not None and self.ratio is not None:
             most = self.burst / (1 + self.burst)
             if self.ratio > most:
@@ -135,10 +134,10 @@ class Loss(Part):
         return str(self.ratio) if self.burst is None else f"{self.ratio} in bursts of {self.burst}"
 
     def as_gemodel(self) -> GemodelSpec | None:
-        """The loss as a Gilbert-Elliott model; None when each packet is lost or not on its own.
+        """Return the loss as a Gilbert-Elliott model; None for independent loss.
 
-        Every packet in the bad state is lost, and the state is left with probability r: bursts of 1/r packets on
-        average, and a share p / (p + r) of packets lost.
+        The bad state loses every packet, and ends with probability r: bursts have 1/r packets on average, and the
+        loss ratio is p / (p + r).
         """
         if self.gemodel is not None or self.burst is None or not self.ratio:
             return self.gemodel
@@ -147,47 +146,48 @@ class Loss(Part):
 
     @property
     def mean(self) -> float:
-        """The share of packets that are lost in the long run."""
+        """Long-run loss ratio."""
         return self.gemodel.ratio if self.gemodel is not None else float(self.ratio or 0)
 
 
 class Droptail(Part):
-    """No queue management: what does not fit is dropped."""
+    """Drop-tail: a full queue drops arriving packets."""
 
 
 class RedSpec(Part):
-    """Random early detection (Floyd and Jacobson 1993): drops at random, the more the longer the average queue."""
+    """Random early detection (Floyd and Jacobson 1993): the drop probability rises with the average queue."""
 
     min: Queue | None = None
-    """Of the average queue: below it nothing is dropped."""
+    """Average queue below which RED drops nothing."""
     max: Queue | None = None
-    """Of the average queue: at it `probability` is reached."""
+    """Average queue at which the drop probability reaches `probability`."""
     probability: Ratio = Ratio(0.1)
+    """Drop probability at an average queue of `max`."""
     gentle: bool = False
-    """From `max` to twice `max` the probability rises to 100 %, instead of at once."""
+    """Whether the probability rises to 100 % between `max` and twice `max`, instead of at `max`."""
     points: Annotated[dict[Queue, Ratio], Field(min_length=1, max_length=8)] | None = None
-    """Instead: the drop probability by the average queue, linear in between, 100 % beyond the last point."""
+    """Drop probability by average queue, instead of `min` and `max`: linear between points, 100 % above the last."""
     weight_log: Annotated[Whole, Field(ge=0, le=16)] = 9
-    """Each packet moves the average by 2^-this of the difference; 9 is 0.002, 0 makes the queue its own average."""
+    """Averaging weight 2^-weight_log per packet: 9 is 0.002; with 0 the average is the current queue."""
     ecn: bool = False
-    """Marks packets that are capable of ECN, instead of dropping them."""
+    """Whether to mark ECN-capable packets instead of dropping them."""
 
     @model_validator(mode="after")
     def _one_curve(self) -> RedSpec:
         straight = {"min", "max", "probability", "gentle"} & self.model_fields_set
         if self.points is not None and straight:
-            raise ValueError(f"points say the whole curve; leave out {' and '.join(sorted(straight))}")
+            raise ValueError(f"points define the whole curve; remove {' and '.join(sorted(straight))}")
         if self.points is None and (self.min is None or self.max is None):
             raise ValueError(
                 "red needs a curve; write {min: 25pkt, max: 50pkt, probability: 10%}, or "
                 "{points: {25pkt: 0%, 50pkt: 10%, 100pkt: 100%}}"
             )
         if self.weight_log == 0 and self.points is None and not self.gentle:
-            raise ValueError("weight_log 0 needs gentle or points: the kernel's own red always averages")
-        if self.points is None and not self.probability:
             raise ValueError(
-                "red with a probability of 0% drops nothing before max; give more, or leave red out"
+                "weight_log 0 needs gentle or points, because the kernel's red always averages; add one of them"
             )
+        if self.points is None and not self.probability:
+            raise ValueError("red with a probability of 0% drops nothing below max; raise it, or remove red")
         return self
 
 
@@ -195,22 +195,22 @@ class CodelSpec(Part):
     """CoDel (RFC 8289)."""
 
     target: Delay = Delay(5_000_000)
-    """The delay in the queue that is acceptable."""
+    """Acceptable queueing delay."""
     interval: Delay = Delay(100_000_000)
-    """For so long it may be exceeded; about the longest RTT."""
+    """How long the queueing delay may exceed the target; about the longest RTT."""
     ecn: bool = False
-    """Marks packets that are capable of ECN, instead of dropping them."""
+    """Whether to mark ECN-capable packets instead of dropping them."""
 
 
 class FqCodelSpec(CodelSpec):
-    """FQ-CoDel (RFC 8290): CoDel in each of many queues, among which flows are distributed."""
+    """FQ-CoDel (RFC 8290): flows are hashed to many queues, each with CoDel."""
 
     flows: Annotated[Whole, Field(ge=1, le=65536)] = 1024
-    """So many queues."""
+    """Number of queues."""
     quantum: Size | None = None
-    """So many bytes of one queue, then the next one's turn. Default: a full frame."""
+    """Bytes that a queue sends per round. Default: a full frame."""
     ecn: bool = True
-    """Marks packets that are capable of ECN, instead of dropping them."""
+    """Whether to mark ECN-capable packets instead of dropping them."""
 
 
 class Aqm(Part):
@@ -225,9 +225,7 @@ class Aqm(Part):
     def _require_one_kind(self) -> Aqm:
         kinds = [name for name in Aqm.model_fields if getattr(self, name) is not None]
         if len(kinds) != 1:
-            raise ValueError(
-                "a queue is managed in one way; write aqm: codel, or aqm: {codel: {target: 5ms}}"
-            )
+            raise ValueError("aqm needs exactly one kind; write aqm: codel, or aqm: {codel: {target: 5ms}}")
         return self
 
     def __str__(self) -> str:
@@ -235,17 +233,17 @@ class Aqm(Part):
 
     @property
     def kind(self) -> str:
-        """The field that is given: `droptail`, `red`, `codel` or `fq_codel`."""
+        """The field that is set: `droptail`, `red`, `codel` or `fq_codel`."""
         return next(name for name in Aqm.model_fields if getattr(self, name) is not None)
 
 
 class Bucket(Part):
-    """A token bucket: bursts at full rate until it is empty, and then what flows into it."""
+    """Token bucket: bursts at the full rate until the bucket is empty, then the baseline rate."""
 
     baseline: Rate
-    """What flows into the bucket: the rate in the long run."""
+    """Fill rate of the bucket, which is the long-run rate."""
     burst: Size
-    """What the bucket holds; it is full at first."""
+    """Capacity of the bucket, which is full at first."""
 
     def __str__(self) -> str:
         return f"{self.burst} at {self.baseline}"
@@ -278,26 +276,27 @@ AqmField = Annotated[
 
 
 class Conditions(Part):
-    """What a direction of a link does to packets. Not given: no limit, no delay, no loss."""
+    """Conditions of a link direction. A missing condition means no limit, no delay or no loss."""
 
     rate: Rate | None = None
+    """Rate limit."""
     delay: Delay | None = None
-    """One way."""
+    """One-way delay."""
     jitter: JitterField | None = None
-    """Each packet's delay is uniform within delay ± jitter, or has a distribution; packets stay in order."""
+    """Delay variation: uniform within delay ± jitter, or another distribution; packets stay in order."""
     loss: LossField | None = None
     """Random loss: a ratio, bursts, or a Gilbert-Elliott model."""
     reorder: Ratio | None = None
-    """The share of packets that have no delay, and so overtake those under way."""
+    """Ratio of packets that skip the delay, and so overtake packets in flight."""
     duplicate: Ratio | None = None
-    """The share of packets that arrive twice."""
+    """Ratio of packets that arrive twice."""
     corrupt: Ratio | None = None
-    """The share of packets in which one bit is flipped."""
+    """Ratio of packets in which one bit is flipped."""
     queue: Queue | None = None
-    """In front of the rate. Default: the greater of 100 packets and one bandwidth-delay product."""
+    """Queue length at the rate limit. Default: the greater of 100 packets and one bandwidth-delay product."""
     aqm: AqmField | None = None
-    """How the queue is managed. Default: drop-tail."""
+    """Active queue management. Default: drop-tail."""
     bucket: Bucket | None = None
-    """A token bucket: `rate` as long as there are tokens, then its baseline."""
+    """Token bucket: `rate` while it has tokens, then its baseline."""
     trace: TraceSpec | None = None
-    """A recorded trace that the direction follows: of opportunities to deliver packets, or of rate, delay and loss."""
+    """Recorded trace that the direction follows: delivery opportunities, or rate, delay and loss."""

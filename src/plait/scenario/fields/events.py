@@ -1,13 +1,13 @@
-"""Events: what happens to the network while the traffic runs, and the order in which it happens.
+"""Events: changes of the network while the traffic runs, and their order.
 
 events:
   - {at: 5s, down: h1-s1}                       the interfaces at both ends go down
-  - {at: 6s, cut: h1->s1}                       packets vanish, and nobody is told
-  - {at: 8s, up: h1-s1}                         both are undone
-  - {at: 9s, set: {h1-s1: {rate: 2mbit}}}       other conditions
+  - {at: 6s, cut: h1->s1}                       every packet is lost; the interfaces stay up
+  - {at: 8s, up: h1-s1}                         undo both
+  - {at: 9s, set: {h1-s1: {rate: 2mbit}}}       change conditions
   - {at: 12s, handover: {from: h1-ap1, to: h1-ap2, gap: 50ms}}
 
-What happens to hosts (endpoints, limits, sysctls) is in `host_events.py`.
+`host_events.py` defines changes of hosts (endpoints, limits, sysctls).
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ Names = Annotated[
 
 
 class HandoverGap(Duration):
-    """How long a handover leaves a host without either link, or with both."""
+    """Time in a handover without either link, or with both."""
 
     most = 600 * 10**9
     step = 1000
 
 
 class Change(Conditions):
-    """Other conditions of a link, of both directions or of one; what is not given stays as it is."""
+    """New conditions of a link, for both directions or for one; other conditions do not change."""
 
     forward: Conditions | None = None
     backward: Conditions | None = None
 
     def given(self, *, forward: bool) -> dict[str, object]:
-        """The conditions that one direction gets, by their names."""
+        """Return the new conditions of one direction, by name."""
         direction = self.forward if forward else self.backward
         common = {name: getattr(self, name) for name in self.model_fields_set & set(Conditions.model_fields)}
         single = (
@@ -73,25 +73,25 @@ class Change(Conditions):
 
 
 class Handover(Part):
-    """One link goes, another comes."""
+    """Replace a link by another."""
 
     from_: str = Field(alias="from")
-    """The link that goes."""
+    """Old link, which goes down."""
     to: str
-    """The link that comes; it may be there already."""
+    """New link, which comes up; it may be up already."""
     gap: HandoverGap = HandoverGap(0)
-    """So long there is neither."""
+    """How long the host has neither link."""
     overlap: HandoverGap = HandoverGap(0)
-    """So long there are both: the new link comes first."""
+    """How long the host has both links: the new link comes up first."""
     how: Literal["down", "cut"] = "down"
-    """How the old link goes: its interfaces go down, or its packets vanish."""
+    """How the old link fails: its interfaces go down, or it loses every packet."""
     set: Change | None = None
-    """Conditions that the new link gets as it comes."""
+    """Conditions of the new link from when it comes up."""
 
     @model_validator(mode="after")
     def _one_order(self) -> Handover:
         if self.gap and self.overlap:
-            raise ValueError("a handover has a gap or an overlap; give at most one of them")
+            raise ValueError("a handover has either a gap or an overlap; remove one of them")
         return self
 
 
@@ -99,50 +99,51 @@ class EventSpec(Part):
     """One event: a time, and exactly one of the other fields."""
 
     at: Start
-    """After the network is complete, like the start of a flow."""
+    """Time after the network is complete, like the start of a flow."""
     down: Names | None = None
-    """Links whose interfaces go down at both ends: routes vanish, and hosts notice at once."""
+    """Links whose interfaces go down at both ends: routes disappear, and hosts notice at once."""
     cut: Names | None = None
-    """Links (`h1-s1`) or directions (`h1->s1`) in which every further packet is lost; nobody is told."""
+    """Links (`h1-s1`) or directions (`h1->s1`) that lose every further packet, while their interfaces stay up."""
     up: Names | None = None
-    """Links that are down or cut, and are as before from now on; or cut directions."""
+    """Links that are down or cut, or cut directions, to restore."""
     set: Annotated[dict[str, Change], Field(min_length=1)] | None = None
-    """By link, the conditions that it gets."""
+    """New conditions by link."""
     handover: Handover | None = None
     endpoints: EndpointsByHost | None = None
-    """By host, MPTCP endpoints that come, go, or get other flags."""
+    """By host, MPTCP endpoints to add, remove or change."""
     limits: LimitsByHost | None = None
-    """By host, other MPTCP limits: for what the path manager does from then on."""
+    """By host, new MPTCP limits, which affect later actions of the path manager."""
     sysctls: SysctlsByNode | None = None
-    """By host or router, kernel settings."""
+    """By host or router, kernel settings to change."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> EventSpec:
         kinds = [name for name in type(self).model_fields if name != "at"]
         given = [name for name in kinds if getattr(self, name) is not None]
         if len(given) != 1:
-            problem = f"here are {' and '.join(given)}; write an event for each" if given else "here is none"
-            raise ValueError(f"an event is one of {', '.join(kinds)}; {problem}")
+            if given:
+                raise ValueError(f"the event has {' and '.join(given)}; write an event for each")
+            raise ValueError(f"the event changes nothing; add one of {', '.join(kinds)}")
         return self
 
 
 @dataclass(frozen=True)
 class Happening:
-    """One change of one link, as it follows from an event."""
+    """One change of one link, which an event causes."""
 
     at: int
-    """In ns of the trial."""
+    """Time in the trial, in ns."""
     kind: Kind
     link: str
-    """As the event names it: a link, or for `cut` and `up` a direction."""
+    """The name in the event: a link, or for `cut` and `up` also a direction."""
     change: Change | None
-    """What is set."""
+    """The new conditions."""
     where: Where
-    """The field of the scenario that says so."""
+    """The field of the scenario that causes it."""
 
 
 def happenings(events: Sequence[EventSpec]) -> list[Happening]:
-    """All changes of links in the order of their times; those of one time in the order in which they are written."""
+    """Return all changes of links in the order of time; at equal times in the order of the file."""
     changes: list[Happening] = []
     for i, event in enumerate(events):
         at, here = int(event.at), ("events", i)
@@ -171,20 +172,20 @@ def _handover(handover: Handover, at: int, here: Where) -> list[Happening]:
 
 @dataclass(frozen=True)
 class HostHappening:
-    """One thing that happens to a host, as it follows from an event."""
+    """One change of one host or router, which an event causes."""
 
     at: int
-    """In ns of the trial."""
+    """Time in the trial, in ns."""
     host: str
     what: What
     detail: str | EndpointChange | EndpointSpec | LimitsEvent | tuple[str, str]
-    """What is removed (a link or an address); changed; added; the limits; or a setting's name and value."""
+    """The removed link or address; the changed or added endpoint; the limits; or a setting's name and value."""
     where: Where
-    """The field of the scenario that says so."""
+    """The field of the scenario that causes it."""
 
 
 def host_happenings(events: Sequence[EventSpec]) -> list[HostHappening]:
-    """All that happens to hosts in the order of time; what happens at one time in the order in which it is written."""
+    """Return all changes of hosts in the order of time; at equal times in the order of the file."""
     changes: list[HostHappening] = []
     for i, event in enumerate(events):
         at, here = int(event.at), ("events", i)

@@ -1,6 +1,6 @@
-"""Which figures a scenario wants instead of those that plait would choose: names, kinds, what is on the axes, captions.
+"""The figures of a scenario, which replace those that plait would choose: name, kind, axes, caption.
 
-What a figure shows is no part of a trial: other figures of the same trials are made without running any.
+Figures do not affect trials: plait draws other figures of finished trials without running any.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ METRICS = (
     "iperf3_received_bps", "iperf3_udp_bps", "iperf3_lost_packets", "iperf3_jitter_us", "iperf3_udp_loss_ratio",
     "iperf3_udp_jitter_us", "probe_rtt_p50_us", "probe_rtt_p95_us", "probe_loss_ratio",
 )  # fmt: skip
-"""docs/reference/results.md tells what each is."""
+"""docs/reference/results.md defines each."""
 OVER_TIME = ("goodput", "rtt", "cwnd", "queue")
 RESERVED = re.compile(r"network|(goodput|rtt|cwnd|queue)-over-time|[a-z-]+-delay-distribution")
-"""Names of figures that plait always makes."""
+"""Names of figures that plait always draws."""
 
 
 class FigureSpec(Part):
-    """One figure, of the metric of all cases or of some."""
+    """One figure of a metric, of all cases or of some."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
-    """Of its files, and on the page."""
+    """Name of its files, and its heading on the page."""
     kind: Kind | None = None
-    """`line` with intervals, `heat-map`, `scatter` (a panel for each thing that varies), `cases` (boxes and points),
-    `distribution` (ECDF over trials), `over-time`. Default: by what varies."""
+    """`line` with intervals, `heat-map`, `scatter` (one panel per varied field), `cases` (boxes and points),
+    `distribution` (ECDF over trials), or `over-time`. Default: depends on what varies."""
     metric: str | None = None
-    """Default: what the study is about. Of figures over time: goodput, rtt, cwnd or queue."""
+    """Metric to plot. Default: the main metric of the study. Over time: goodput, rtt, cwnd or queue."""
     x: str | None = None
-    """The varied field along the axis. Default: the one with most values."""
+    """Varied field on the x axis. Default: the one with most values."""
     y: str | None = None
-    """The other one of a heat map."""
+    """Varied field on the y axis of a heat map."""
     facets: str | None = None
-    """The varied field that has a panel for each of its values."""
+    """Varied field with one panel per value."""
     only: dict[str, Any] = {}
-    """The cases that are shown: `{transport: mptcp}`; a list means any of its values."""
+    """Cases to show: `{transport: mptcp}`; a list selects any of its values."""
     caption: Annotated[str, Field(max_length=2000)] = ""
     width: Literal["column", "page"] = "page"
-    """Of the files: 85 mm for a column of a paper, 175 mm for the page."""
+    """Width of the files: 85 mm for a column of a paper, 175 mm for a page."""

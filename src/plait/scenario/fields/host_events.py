@@ -1,4 +1,4 @@
-"""Events of hosts: MPTCP endpoints and limits that change while the traffic runs, and any kernel setting of a node.
+"""Events of hosts: changes of MPTCP endpoints, MPTCP limits and kernel settings while the traffic runs.
 
 events:
   - {at: 3s, endpoints: {phone: {add: {link: phone-lte, flags: [subflow, backup]}}}}
@@ -18,41 +18,43 @@ from plait.scenario.fields.parts import Part, Sysctls, listed
 from plait.scenario.fields.settings import EndpointSpec, LimitsSpec
 
 FIELDS = ("endpoints", "limits", "sysctls")
-"""Of an event."""
+"""The fields of an event that change hosts."""
 
 
 def _several(value: object) -> object:
-    """One endpoint may stand without brackets."""
+    """Accept a single endpoint without brackets."""
     return [value] if isinstance(value, (dict, Part)) else value
 
 
 class EndpointChange(Part):
-    """Another `backup` or `fullmesh` of an endpoint; what is not given stays as it is."""
+    """New value of `backup` or `fullmesh` of an endpoint; the other flag does not change."""
 
     link: str | None = None
     address: str | None = None
     backup: bool | None = None
-    """The kernel tells the other side at once (MP_PRIO), for each subflow of the endpoint."""
+    """The kernel announces it to the peer at once (MP_PRIO), for each subflow of the endpoint."""
     fullmesh: bool | None = None
 
     @model_validator(mode="after")
     def _require_a_change(self) -> EndpointChange:
         if (self.link is None) == (self.address is None):
-            raise ValueError("an endpoint has either a link or an address; give exactly one of them")
+            raise ValueError("an endpoint has either a link or an address; write exactly one of them")
         if self.backup is None and self.fullmesh is None:
-            raise ValueError("nothing changes; write for example backup: true (other flags stay for ever)")
+            raise ValueError(
+                "the event changes nothing; write for example backup: true (other flags cannot change)"
+            )
         return self
 
 
 class EndpointEvents(Part):
-    """What becomes of a host's endpoints at one moment: first some go, then some change, then some come."""
+    """Changes of a host's endpoints at one time: first removals, then changes, then additions."""
 
     remove: Annotated[
         list[str],
         Field(min_length=1, max_length=8),
         BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ] = []
-    """Links or addresses; without an endpoint there, what goes is the initial subflow from that address."""
+    """Links or addresses of endpoints to remove; without an endpoint there, the initial subflow from it closes."""
     change: Annotated[
         list[EndpointChange],
         Field(min_length=1, max_length=8),
@@ -68,18 +70,18 @@ class EndpointEvents(Part):
     def _require_a_change(self) -> EndpointEvents:
         if not (self.remove or self.change or self.add):
             raise ValueError(
-                "nothing happens; write add: {link: .., flags: [..]}, change: {..} or remove: .."
+                "the event changes nothing; write add: {link: .., flags: [..]}, change: {..} or remove: .."
             )
         return self
 
 
 class LimitsEvent(LimitsSpec):
-    """Other limits of a host; what is not given stays as it is."""
+    """New MPTCP limits of a host; a missing limit does not change."""
 
     @model_validator(mode="after")
     def _require_a_change(self) -> LimitsEvent:
         if self.subflows is None and self.add_addr_accepted is None:
-            raise ValueError("nothing is set; write for example subflows: 2")
+            raise ValueError("the event sets nothing; write for example subflows: 2")
         return self
 
 

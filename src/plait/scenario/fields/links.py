@@ -1,4 +1,4 @@
-"""Links: what each direction of them does to packets, and the token bucket that interfaces of a node can share."""
+"""Links with the conditions of each direction, and the token bucket that interfaces of a node can share."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from plait.units import Queue, Rate
 
 
 class LinkSpec(Conditions):
-    """A link; `forward` (from the first node of its name to the second) and `backward` replace single conditions."""
+    """A link; `forward` (from the first node of its name to the second) and `backward` override conditions."""
 
     mtu: Annotated[Whole, Field(ge=MIN_MTU, le=MAX_PACKET)] = DEFAULT_MTU
+    """MTU of the interfaces at both ends, in bytes."""
     forward: Conditions | None = None
+    """Conditions from the first node of the link's name to the second."""
     backward: Conditions | None = None
+    """Conditions from the second node of the link's name to the first."""
     middlebox: MiddleboxSpec | None = None
+    """Middlebox in the link."""
 
     def conditions(self, *, forward: bool) -> Conditions:
-        """The conditions of one direction."""
+        """Return the conditions of one direction."""
         direction = self.forward if forward else self.backward
         common = {name: getattr(self, name) for name in Conditions.model_fields}
         if direction is not None:
@@ -31,13 +35,13 @@ class LinkSpec(Conditions):
 
 
 class SharedBucketSpec(Bucket):
-    """A token bucket that all or some interfaces of a node take from, as a cloud instance has it."""
+    """A token bucket that all or some interfaces of a node share, as in a cloud instance."""
 
     peak: Rate
-    """Of all these interfaces together, as long as there are tokens."""
+    """Rate of all these interfaces together while the bucket has tokens."""
     queue: Queue | None = None
-    """In front of the bucket. Default: the greater of 100 packets and one bandwidth-delay product of the peak."""
+    """Queue length at the bucket. Default: the greater of 100 packets and one bandwidth-delay product of the peak."""
     links: Annotated[list[str], Field(min_length=1)] | None = None
-    """The links whose interfaces share it. Default: all of the node."""
+    """Links whose interfaces share the bucket. Default: all links of the node."""
     direction: Literal["out", "in", "each", "together"] = "each"
-    """What it limits: what the node sends, what it receives, each with a bucket of its own, or the sum of both."""
+    """Limited traffic: sent (`out`), received (`in`), both with a bucket each (`each`), or their sum (`together`)."""

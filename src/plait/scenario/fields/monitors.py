@@ -1,6 +1,6 @@
-"""What a scenario wants measured beyond the tables that every trial has.
+"""Optional measurements of a scenario, beyond the tables of every trial.
 
-Nothing here changes what flows do, but for probes, whose packets share the links.
+Only probes affect flows, because their packets share the links.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plait.units import Duration
 
 
 class ProbeInterval(Duration):
-    """How often something is sent or read: finely, when it is asked for."""
+    """The interval of a probe or a counter, which may be short."""
 
     least = 10**6
     most = 60 * 10**9
@@ -23,21 +23,21 @@ class ProbeInterval(Duration):
 
 
 def _every(value: object) -> object:
-    """`500ms` is short for `{every: 500ms}`."""
+    """Accept `500ms` for `{every: 500ms}`."""
     return value if isinstance(value, (dict, Part)) else {"every": value}
 
 
 def _on(value: object) -> object:
-    """`[h1, h2-s2]` and `h1` are short for `{on: [..]}`."""
+    """Accept `[h1, h2-s2]` and `h1` for `{on: [..]}`."""
     return {"on": value} if isinstance(value, (str, list, tuple)) else value
 
 
 class InterfaceMonitorSpec(Part):
-    """The counters of network interfaces, as bwm-ng reads them."""
+    """Counters of network interfaces, as bwm-ng reads them."""
 
     every: ProbeInterval = ProbeInterval.parse("500ms")
     nodes: Annotated[list[NodeName], Field(min_length=1)] | None = None
-    """Hosts, routers or switches. Default: all hosts."""
+    """Nodes whose interfaces to monitor. Default: all hosts."""
 
 
 class Ping(Part):
@@ -45,26 +45,26 @@ class Ping(Part):
 
     every: ProbeInterval = ProbeInterval.parse("1s")
     bytes: Annotated[Whole, Field(ge=8, le=1400)] = 56
-    """Payload of a request; the answer is as long."""
+    """Payload of a request; the reply has the same length."""
 
 
 class CounterMonitorSpec(Part):
-    """The kernel's counters of each node over time (they are always known before and after)."""
+    """The kernel's counters of each node over time; every trial records them at its start and end."""
 
     every: ProbeInterval = ProbeInterval.parse("1s")
 
 
 class CaptureSpec(Part):
-    """Packets as the interfaces of nodes see them, one pcapng file each."""
+    """Packet captures on interfaces, one pcapng file for each."""
 
     on: Annotated[
         list[str],
         Field(min_length=1, max_length=1024),
         BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ]
-    """Nodes (all their interfaces), or links (the two at their ends)."""
+    """Nodes (all their interfaces), or links (the two interfaces at their ends)."""
     bytes: Annotated[Whole, Field(ge=64, le=MAX_PACKET)] = 128
-    """Of each packet so many are kept; 128 hold all headers with every MPTCP option."""
+    """Captured bytes per packet; 128 hold all headers with every MPTCP option."""
 
 
 def _given(kind: type[Part]) -> BeforeValidator:
@@ -72,7 +72,7 @@ def _given(kind: type[Part]) -> BeforeValidator:
 
 
 class MonitorsSpec(Part):
-    """What is measured only when it is asked for."""
+    """Optional measurements."""
 
     interfaces: Annotated[InterfaceMonitorSpec, _given(InterfaceMonitorSpec)] | None = None
     ping: Annotated[Ping, _given(Ping)] | None = None

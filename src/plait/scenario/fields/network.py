@@ -1,4 +1,4 @@
-"""The network of a scenario, and the facts of the real files that it names."""
+"""The network of a scenario, and the facts of its input files."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class NetworkSpec(Part):
     routers: Annotated[dict[NodeName, Router], names_of(Router)] = {}
     routing: RoutingSpec = RoutingSpec()
     addresses: Families = "ipv4"
-    """The family of derived addresses. `dual`: every link has both; else a segment with given addresses has theirs."""
+    """Family of derived addresses. `dual`: both on every link; otherwise explicit addresses decide on their segment."""
     links: Annotated[
         dict[str, LinkSpec],
         Field(min_length=1),
         BeforeValidator(optional, json_schema_input_type=dict[str, LinkSpec | None]),
     ]
-    """By the names of the two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
+    """Links by the names of their two nodes, `h1-s1`; further links between the same nodes are `h1-s1#2`, .."""
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """A real file that a transfer sends, or that a link follows."""
+    """A file of this machine that a transfer sends, a program reads, or a link follows as a trace."""
 
     name: str
-    """The name that the trial knows it by; unique within the scenario."""
+    """Its name inside a trial; unique within the scenario."""
     path: Path
     bytes: int
     sha256: str
     trace: Trace | None = None
-    """What it says, where it is read as a trace."""
+    """Its content, if it is a trace."""

@@ -1,4 +1,4 @@
-"""Nodes of a network, and how its routers choose: hosts, switches, routers, addresses and routing."""
+"""Nodes of a network: hosts, switches and routers, with addresses, routes and routing."""
 
 from __future__ import annotations
 
@@ -21,63 +21,63 @@ Addresses = Annotated[
 
 
 class GivenRoute(Part):
-    """A route of a node, in place of what would be derived for the destinations it covers."""
+    """A static route of a node, which replaces derived routes to its destinations."""
 
     to: Annotated[str, Field(min_length=1, max_length=60)]
-    """A node (all its addresses), a prefix, or `default`."""
+    """Destination: a node (all its addresses), a prefix, or `default`."""
     via: Annotated[str, Field(min_length=1, max_length=80)]
-    """The next router: its name, an address of it, or the link to it."""
+    """Next hop: the name of a router, an address of it, or the link to it."""
 
 
 class Node(Part):
-    """What hosts and routers have: addresses by link, kernel settings and routes of their own."""
+    """The fields of hosts and routers."""
 
     addresses: dict[str, Addresses] = {}
-    """By the name of a link of this host: `{h1-s1: 192.168.1.1/24}`, or one of each family in a list. Others are
-    derived."""
+    """Addresses by link of this node: `{h1-s1: 192.168.1.1/24}`, or a list with one of each family. plait derives
+    the others."""
     sysctls: Sysctls = {}
     routes: Annotated[list[GivenRoute], Field(max_length=256)] = []
-    """Others are derived."""
+    """Static routes. plait derives the others."""
     bucket: SharedBucketSpec | None = None
-    """A token bucket that its interfaces share: a cloud instance's burst allowance."""
+    """Token bucket that its interfaces share, such as the burst allowance of a cloud instance."""
 
 
 class Host(Node):
-    """A host: it runs applications, and does not forward."""
+    """A host, which runs applications and does not forward."""
 
     scheduler: Keyword | None = None
-    """Of its MPTCP connections. Default: mptcp.scheduler."""
+    """Packet scheduler of its MPTCP connections. Default: mptcp.scheduler."""
     congestion_control: Keyword | None = None
-    """Of its TCP connections and subflows. Default: tcp.congestion_control."""
+    """Congestion control of its TCP connections and subflows. Default: tcp.congestion_control."""
 
     @model_validator(mode="after")
     def _refuse_duplicates(self) -> Host:
         for field, name in (("scheduler", SCHEDULER), ("congestion_control", CONGESTION_CONTROL)):
             if getattr(self, field) is not None and {name, name.replace(".", "/")} & set(self.sysctls):
-                raise ValueError(f"{field} and the sysctl {name} are the same; give one of them")
+                raise ValueError(f"{field} and the sysctl {name} set the same value; remove one of them")
         return self
 
 
 class Switch(Part):
-    """A switch: a Linux bridge without spanning tree, or a datapath of Open vSwitch."""
+    """A switch: a Linux bridge without spanning tree, or an Open vSwitch datapath."""
 
     openflow: Literal["learning", "multipath"] | None = None
-    """An Open vSwitch in the kernel: `learning`, as a bridge; `multipath`, with flows of the plan's own that use all of
-    the best ways between switches, also where those form cycles."""
+    """Use an Open vSwitch datapath: `learning` forwards like a bridge; `multipath` has flow entries that use all best
+    paths between switches, also in topologies with cycles."""
 
 
 class Router(Node):
-    """A router: it forwards, as the network's `routing` says."""
+    """A router, which forwards by the routes that `routing` selects."""
 
     nat: list[str] = []
-    """Links of this router that lead outside: IPv4 packets leave there with the router's own address, and what
-    is not outside cannot be reached from there."""
+    """Outside links of a source NAT: IPv4 packets leave there with the router's address, and hosts outside cannot
+    reach hosts inside."""
 
 
 class RoutingSpec(Part):
-    """How derived routes are chosen, and whether routers spread flows over routes that are equally good."""
+    """How plait selects derived routes, and whether routers spread flows over equal routes."""
 
     metric: Literal["delay", "hops"] = "delay"
-    """`delay`: the least sum of link delays, then the fewest hops; `hops`: the fewest routers, then the least delay."""
+    """`delay`: least sum of link delays, then fewest hops; `hops`: fewest routers, then least delay."""
     ecmp: bool = False
-    """Each TCP connection (a subflow, too) takes one of the best ways, by a hash of its addresses and ports."""
+    """Whether each TCP connection or subflow takes one of the best paths, by a hash of its addresses and ports."""

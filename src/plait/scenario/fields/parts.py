@@ -1,4 +1,4 @@
-"""What every part of a scenario is made of: the closed record, names, kernel settings, and bounded quantities."""
+"""The building blocks of all fields: the closed record, names, kernel settings, and bounded quantities."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ VaryText = dict[str, Annotated[list[Any], Field(min_length=1, max_length=MAX_SWE
 
 
 GROUP = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
-"""What a group of flows may be called."""
+"""Pattern of the name of a group of flows."""
 
 
 class Part(BaseModel):
-    """A part of a scenario: unknown fields are refused, and nothing changes after it was made."""
+    """A part of a scenario: immutable, and without unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
@@ -30,58 +30,58 @@ class Part(BaseModel):
 def _name(text: object) -> str:
     if not isinstance(text, str):
         raise ValueError(  # noqa: TRY004  # pydantic collects ValueErrors only
-            f"{str(text)[:40]} is not a name; a name is text that begins with a letter, such as h1"
+            f"{str(text)[:40]} is not a name; write text that begins with a letter, such as h1"
         )
     check_node_name(text)
     return text
 
 
 def _keyword(text: object) -> str:
-    """A name that the kernel knows (a congestion control, a scheduler): at most 15 characters."""
+    """Return the name of a kernel module (a congestion control, a scheduler): at most 15 characters."""
     if (
         not isinstance(text, str)
         or not 1 <= len(text) <= 15
         or not text.replace("_", "a").replace("-", "a").isalnum()
     ):
         raise ValueError(
-            f"{str(text)[:40]!r} cannot be a kernel name; it has 1 to 15 letters, digits, '_' or '-'"
+            f"{str(text)[:40]!r} cannot be a kernel name; write 1 to 15 letters, digits, '_' or '-'"
         )
     return text
 
 
 def listed(value: object) -> object:
-    """One name may stand without brackets."""
+    """Accept a single name without brackets."""
     return [value] if isinstance(value, str) else value
 
 
 def optional(value: object) -> object:
-    """An entry without options is written as a name and nothing else."""
+    """Accept an entry without options (`h1-s1:`)."""
     if not isinstance(value, dict):
         return value
     return {name: {} if options is None else options for name, options in value.items()}
 
 
 def names_of(kind: type[Part]) -> BeforeValidator:
-    """Accepts a list of names as well as a mapping from name to options of this kind."""
+    """Return a validator that accepts a list of names, or a mapping from names to options of this kind."""
     return BeforeValidator(_named, json_schema_input_type=list[str] | dict[str, kind | None])  # type: ignore[valid-type]
 
 
 def _named(value: object) -> object:
-    """Hosts, switches and routers may be a list of names; inside it is always a mapping from name to options."""
+    """Return the mapping from names to options for a list of names."""
     if isinstance(value, (list, tuple)):
         twice = [name for name, n in Counter(map(str, value)).items() if n > 1]
         if twice:
-            raise ValueError(f"'{twice[0][:40]}' stands here twice; every name is given once")
+            raise ValueError(f"'{twice[0][:40]}' occurs twice; remove one")
         return {str(name): {} for name in value}
     if isinstance(value, dict):
         return optional(value)
     raise ValueError(
-        "this is neither a list of names nor a mapping from name to options; write for example [h1, h2]"
+        "this is neither a list of names nor a mapping from names to options; write for example [h1, h2]"
     )
 
 
 def _sysctls(value: object) -> object:
-    """Values may be numbers, true/false, or lists of them; the kernel is given text."""
+    """Return the values as text for the kernel; they may be numbers, true/false, or lists of them."""
     if not isinstance(value, dict):
         return value
 
@@ -105,41 +105,41 @@ Sysctls = Annotated[
 
 
 class Delay(Duration):
-    """A delay of a link."""
+    """One-way delay of a link."""
 
     most = 60 * 10**9
 
 
 class Buffer(Size):
-    """A socket buffer; the kernel doubles what it is asked for, in 31 bits."""
+    """Size of a socket buffer; the kernel doubles it, and stores it in 31 bits."""
 
     least = 4096
     most = 2**30
 
 
 class Start(Duration):
-    """When something happens in a trial."""
+    """A time in a trial."""
 
     most = 3600 * 10**9
     step = 1000
 
 
 class StartJitter(Duration):
-    """By how much a start may be moved."""
+    """The largest random delay of a start."""
 
     most = 10 * 10**9
     step = 1000
 
 
 class Length(Duration):
-    """How long something lasts."""
+    """A duration."""
 
     least = 10**6
     step = 1000
 
 
 class Interval(Duration):
-    """How often something is measured."""
+    """A sampling interval."""
 
     least = 10**6
     most = 60 * 10**9

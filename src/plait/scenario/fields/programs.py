@@ -1,4 +1,4 @@
-"""Programs of this machine that run in nodes of the laboratory, and what they need and leave."""
+"""Programs of this machine that run in nodes, with their input and output files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Word = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]
 ProgramName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,59}$")]
 Port = Annotated[Whole, Field(ge=1, le=65_535)]
 FilePath = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]+$")]
-"""Relative to the program's directory, or absolute."""
+"""A path relative to the program's directory, or an absolute one."""
 
 
 class Patience(Duration):
-    """How long something is waited for, in virtual time."""
+    """A timeout, in virtual time."""
 
     least = 10**6
     most = 3600 * 10**9
@@ -25,18 +25,18 @@ class Patience(Duration):
 
 
 class Memory(Size):
-    """Memory of a guest."""
+    """Guest memory."""
 
     least = 256 * 2**20
     most = 64 * 2**30
 
 
 SHELL = ["/bin/sh", "-c"]
-"""What a command line is given to."""
+"""The shell that runs a command line."""
 
 
 def _command(value: object) -> object:
-    """A text is a shell's command line; a list is a program and its arguments."""
+    """Return the arguments: a text is a command line for the shell, a list a program with its arguments."""
     return [*SHELL, value] if isinstance(value, str) else value
 
 
@@ -45,91 +45,90 @@ def _text(value: object) -> object:
 
 
 Value = Annotated[Word, BeforeValidator(_text, json_schema_input_type=str | int)]
-"""A text, or a whole number as it stands."""
+"""A text, or a whole number."""
 
 
 class ReadySpec(Part):
-    """How it shows that a program is ready for others: exactly one of the first four."""
+    """How plait recognises that a program is ready: exactly one of tcp, udp, file and log."""
 
     tcp: Port | None = None
-    """Somebody in its node listens on this TCP port."""
+    """A socket in its node listens on this TCP port."""
     udp: Port | None = None
-    """A UDP socket in its node has this port."""
+    """A UDP socket in its node is bound to this port."""
     file: FilePath | None = None
-    """This file is there."""
+    """This file exists."""
     log: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
-    """A line that it has printed contains this text."""
+    """A line of its output contains this text."""
     within: Patience = Patience(30 * 10**9)
-    """It is ready that long after its start, or the trial fails."""
+    """Timeout: the trial fails if the program is not ready so long after its start."""
 
     @model_validator(mode="after")
     def _require_one_condition(self) -> Self:
         if sum(condition is not None for condition in (self.tcp, self.udp, self.file, self.log)) != 1:
             raise ValueError(
-                "a program shows that it is ready by one thing; give exactly one of tcp, udp, file and log, "
-                "for example ready: {tcp: 80}"
+                "ready needs exactly one of tcp, udp, file and log; write for example ready: {tcp: 80}"
             )
         return self
 
 
 class StopSpec(Part):
-    """How a program is ended that does not end by itself."""
+    """How plait stops a program that does not exit by itself."""
 
     at: Start | None = None
-    """When. Default: at the end of the trial."""
+    """Time of the signal. Default: the end of the trial."""
     signal: Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"] = "TERM"
     grace: Patience = Patience(10**9)
-    """What has not ended that long after the signal is killed, with all that it has started."""
+    """Grace period after the signal, before plait kills the program and its children."""
 
 
 class InputContent(Part):
-    """A file of this machine, the trial's own copy of it."""
+    """A file of this machine, which plait copies for each trial."""
 
     input: FilePath
-    """Relative to the scenario file's folder."""
+    """Path, relative to the scenario file's folder."""
 
 
 class ProgramSpec(Part):
-    """A program, run as root of its node from `at` until it ends, is stopped, or the trial ends."""
+    """A program that runs as root of its node from `at` until it exits, is stopped, or the trial ends."""
 
     node: NodeName
-    """A host or router; several, as a list or a pattern such as `peer*`, have a program each (see generators)."""
+    """Host or router; a list or a pattern such as `peer*` starts a program in each of several nodes."""
     run: Annotated[
         list[Value],
         Field(min_length=1, max_length=1000),
         BeforeValidator(_command, json_schema_input_type=str | list[str | int]),
     ]
-    """A command line for the shell, or a list: the program and its arguments."""
+    """Command line for the shell, or a list of the program and its arguments."""
     name: ProgramName | None = None
-    """Of its log, and for `after`. Default: the node and the entry's number, `h1-0`."""
+    """Name of its log, and in `after`. Default: the node and the entry's number, `h1-0`."""
     at: Start = Start(0)
-    """When it starts; counted from what it waits for, if it does."""
+    """Start time, relative to the end of `after` if that is set."""
     after: Annotated[
         list[ProgramName],
         Field(max_length=64),
         BeforeValidator(listed, json_schema_input_type=str | list[str]),
     ] = []
-    """Programs above that have to be ready (those with `ready`) or to have ended before it starts."""
+    """Programs above to wait for: until they are ready (those with `ready`), or until they exit."""
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Value] = {}
-    """Beside `PATH`, `HOME` and `LANG`."""
+    """Environment variables in addition to `PATH`, `HOME` and `LANG`."""
     directory: Annotated[str, Field(max_length=1000, pattern=r"^/[^\x00]*$")] | None = None
-    """Where it runs. Default: /tmp/NAME, which is made for it."""
+    """Working directory. Default: /tmp/NAME, which plait creates."""
     files: Annotated[dict[FilePath, Word | InputContent], Field(max_length=64)] = {}
-    """What is written before it starts: {PATH: text}, or {PATH: {input: FILE}}."""
+    """Files to write before it starts: {PATH: text}, or {PATH: {input: FILE}}."""
     collect: Annotated[
         list[FilePath], Field(max_length=64), BeforeValidator(listed, json_schema_input_type=str | list[str])
     ] = []
-    """Files that it leaves, copied to programs/NAME/ of the trial's folder when the trial ends."""
+    """Output files to copy to programs/NAME/ of the trial's folder when the trial ends."""
     ready: ReadySpec | None = None
-    """How it shows that it is ready for what comes after it."""
+    """How plait recognises that it is ready."""
     until: Literal["exit", "end"] = "end"
-    """`exit`: it ends by itself, and the trial waits for that. `end`: it is stopped when the trial ends."""
+    """`exit`: the trial waits until it exits. `end`: plait stops it when the trial ends."""
     stop: StopSpec = StopSpec()
-    """How it is stopped, and when."""
+    """When and how plait stops it."""
     exit_code: Annotated[Whole, Field(ge=0, le=255)] | Literal["any"] = 0
-    """What is expected of it when it ends by itself; anything else fails the trial."""
+    """Expected exit code if it exits by itself; any other code fails the trial."""
     transport: Transport | None = None
-    """`mptcp`: its TCP sockets are MPTCP sockets, and so are those of all programs in its node. Default: the
-    scenario's. For several nodes a list is taken in turn."""
+    """`mptcp`: TCP sockets of all programs in its node are MPTCP sockets. Default: the scenario's. A list is
+    assigned to several nodes in turn."""
     result: Literal["iperf3"] | None = None
-    """What it prints is the JSON of `iperf3 -J`, whose figures stand beside plait's."""
+    """Format of its output: the JSON of `iperf3 -J`, whose results the report shows beside plait's."""

@@ -1,4 +1,4 @@
-"""What others have published of the same experiment, to be shown beside what is measured; it changes no trial."""
+"""Published results of the same experiment, which reports show beside the measured ones; they change no trial."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from plait.units import Rate
 
 
 class PublishedValue(Part):
-    """A figure, and the cases that it is about."""
+    """One published result, and its cases."""
 
     case: dict[str, Any] = {}
-    """Settings by their names under `vary`; every case that has all of them is meant."""
+    """Settings by their names under `vary`; the result is for every case that has all of them."""
     goodput: Rate | None = None
-    """Of all flows together."""
+    """Goodput of all flows together."""
     each: dict[Annotated[str, Field(pattern=GROUP)], Rate] = {}
-    """By group, the goodput of each of its flows in the mean."""
+    """By group, the mean goodput of its flows."""
 
     @model_validator(mode="after")
     def _require_a_value(self) -> PublishedValue:
         if self.goodput is None and not self.each:
-            raise ValueError("this has no figure; give goodput, or each: {GROUP: ..}")
+            raise ValueError("this entry has no result; add goodput, or each: {GROUP: ..}")
         return self
 
 
 class PublishedSpec(Part):
-    """Figures and where they come from."""
+    """Published results and their source."""
 
     source: Annotated[str, Field(min_length=1, max_length=300)]
     values: Annotated[list[PublishedValue], Field(min_length=1, max_length=1000)]

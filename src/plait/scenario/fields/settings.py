@@ -1,4 +1,4 @@
-"""The settings of MPTCP and TCP, of the scenario as a whole and of its hosts."""
+"""MPTCP and TCP settings of the whole scenario and of single hosts."""
 
 from __future__ import annotations
 
@@ -10,44 +10,51 @@ from plait.scenario.fields.parts import Buffer, Keyword, Part, Whole
 from plait.units import Duration, Ratio, Size
 
 MAX_SUBFLOWS = 32
-"""Of one connection, the initial one included, where plait is the path manager; the kernel's own opens fewer."""
+"""Most subflows of a connection, with the initial one, if plait is the path manager; the kernel's opens fewer."""
 
 
 class LimitsSpec(Part):
-    """The MPTCP limits of a host, as `ip mptcp limits`."""
+    """MPTCP limits of a host, as in `ip mptcp limits`."""
 
     subflows: Annotated[Whole, Field(ge=0, le=8)] | None = None
+    """Additional subflows per connection."""
     add_addr_accepted: Annotated[Whole, Field(ge=0, le=8)] | None = None
+    """Accepted ADD_ADDR announcements per connection."""
 
 
 class EndpointSpec(Part):
-    """An MPTCP endpoint of a host, as `ip mptcp endpoint add`: on a link of the host, or an address of it."""
+    """MPTCP endpoint of a host, as in `ip mptcp endpoint add`: a link or an address of the host."""
 
     link: str | None = None
+    """Link of the host, whose address it has."""
     address: str | None = None
+    """Address of the host, instead of a link."""
     flags: Annotated[list[Literal["signal", "subflow", "backup", "fullmesh"]], Field(min_length=1)]
+    """Flags of `ip mptcp endpoint`."""
     id: Annotated[Whole, Field(ge=1, le=255)] | None = None
+    """Address ID. Default: assigned automatically."""
     port: Annotated[Whole, Field(ge=1, le=65535)] | None = None
+    """Port to announce with the address."""
 
     @model_validator(mode="after")
     def _one_place(self) -> EndpointSpec:
         if (self.link is None) == (self.address is None):
-            raise ValueError("an endpoint has either a link or an address; give exactly one of them")
+            raise ValueError("an endpoint has either a link or an address; write exactly one of them")
         if "port" in self.model_fields_set and "signal" not in self.flags:
-            raise ValueError("a port needs the flag signal; add it, or leave the port out")
+            raise ValueError("a port needs the flag signal; add the flag, or remove the port")
         if "port" in self.model_fields_set and "subflow" in self.flags:
             raise ValueError(
-                "a port is announced, and the flag subflow connects from any; leave one of them out"
+                "a port is only for announced endpoints, not for the flag subflow; remove one of them"
             )
         if {"signal", "fullmesh"} <= set(self.flags):
             raise ValueError(
-                "the kernel takes fullmesh for what connects, signal for what is announced; not both"
+                "an endpoint cannot have both the flags fullmesh (it connects) and signal (it is announced); remove one"
             )
         return self
 
 
 class CapWindow(Duration):
-    """The interval in which a cap holds."""
+    """Interval in which a cap holds."""
 
     least = 10 * 10**6
     most = 3600 * 10**9
@@ -55,49 +62,52 @@ class CapWindow(Duration):
 
 
 class Cap(Part):
-    """What the scheduler `capped` promises: with n live subflows, none carries more than 1/n + extra of the bytes."""
+    """Guarantee of the scheduler `capped`: with n live subflows, none carries more than 1/n + extra of the bytes."""
 
     extra: Ratio = Ratio(0)
+    """Share of the bytes that a subflow may carry above 1/n, in steps of 0.1%."""
     window: CapWindow = CapWindow(10**9)
-    """The promise holds in every interval of this length."""
+    """The cap holds in every interval of this length."""
     alone: Literal["send", "hold"] = "send"
-    """While only one subflow lives: the data go there, or wait until a second one does."""
+    """With only one live subflow: send on it, or hold the data until a second one is live."""
 
     @model_validator(mode="after")
     def _check_granularity(self) -> Cap:
         if abs(self.extra * 1000 - round(self.extra * 1000)) > 1e-6:
-            raise ValueError("extra is set in steps of 0.1%; write for example 5% or 2.5%")
+            raise ValueError("extra is not a multiple of 0.1%; write for example 5% or 2.5%")
         return self
 
 
 class MptcpSettings(Part):
-    """MPTCP: the packet scheduler, and what is not to be derived."""
+    """MPTCP settings: the packet scheduler, and limits and endpoints instead of derived ones."""
 
     scheduler: Keyword = "default"
+    """Packet scheduler."""
     capped: Cap | None = None
-    """For the scheduler of this name."""
+    """Parameters of the scheduler `capped`."""
     limits: dict[str, LimitsSpec] = {}
-    """By host. Default: as many as the flows have paths."""
+    """MPTCP limits by host. Default: enough for all paths of the flows."""
     endpoints: dict[str, list[EndpointSpec]] = {}
-    """By host. Default: `subflow` where flows connect from, `signal` where they connect to."""
+    """MPTCP endpoints by host. Default: `subflow` on connecting hosts, `signal` on hosts that they connect to."""
     subflows_per_path: Annotated[Whole, Field(ge=1, le=MAX_SUBFLOWS)] = 1
-    """So many subflows over each pair of addresses, as the `ndiffports` path manager made them."""
+    """Number of subflows for each pair of addresses, as with the `ndiffports` path manager."""
 
 
 class MachineMemory(Size):
-    """The memory of a machine."""
+    """Memory of a machine."""
 
     least = 16 * 2**20
     most = 2**43
 
 
 class TcpSettings(Part):
-    """TCP, and what MPTCP's subflows take from it."""
+    """TCP settings, which also apply to MPTCP subflows."""
 
     congestion_control: Keyword = "cubic"
+    """Congestion control."""
     receive_buffer_max: Buffer = Buffer.parse("6MiB")
-    """To which the kernel grows a receive buffer by itself (tcp_rmem[2])."""
+    """Limit of receive buffer autotuning (tcp_rmem[2])."""
     send_buffer_max: Buffer = Buffer.parse("4MiB")
-    """To which the kernel grows a send buffer by itself (tcp_wmem[2])."""
+    """Limit of send buffer autotuning (tcp_wmem[2])."""
     machine_memory: MachineMemory | None = None
-    """All sockets together get what Linux gives them on a machine with so much memory (tcp_mem). Default: ample."""
+    """Limit the memory of all sockets (tcp_mem) to Linux's default on a machine of this size. Default: ample."""

@@ -1,4 +1,4 @@
-"""Times of traffic that are more than a number: the length of a pause, which may be random, and a moment of a flow."""
+"""Times of traffic with a form of their own: a pause of fixed or random length, and a moment of a flow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIME = r"(\d+(\.\d+)?|\.\d+)\s*(ns|us|ms|s|min|h)"
 
 
 class _Span(Text):
-    """Equal to what says the same."""
+    """A value that equals others with the same text."""
 
     pattern = ""
     examples: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class _Within(Duration):
 
 
 class PauseLength(_Span):
-    """How long something lasts each time: always `200ms`, or `exponential 200ms` (its mean; drawn by the seed)."""
+    """A fixed duration `200ms`, or a random one `exponential 200ms` (its mean; the seed decides the values)."""
 
     pattern = rf"^({EXPONENTIAL}\s+)?{_TIME}$"
     examples = ("200ms", "exponential 200ms")
@@ -51,14 +51,14 @@ class PauseLength(_Span):
 
     @classmethod
     def parse(cls, value: object) -> PauseLength:
-        """The gap that `value` says."""
+        """Return `value` as a pause. Raises ValueError."""
         if isinstance(value, cls):
             return value
         word, _, rest = value.strip().partition(" ") if isinstance(value, str) else ("", "", "")
         if word.isalpha() and rest:
             if word.lower() != EXPONENTIAL:
                 raise ValueError(
-                    f"'{word[:20]}' is no distribution that is known here; write 200ms, or {EXPONENTIAL} 200ms"
+                    f"'{word[:20]}' is not a known distribution; write 200ms, or {EXPONENTIAL} 200ms"
                 )
             return cls(_Within.parse(rest), exponential=True)
         return cls(_Within.parse(value))
@@ -73,7 +73,7 @@ class _AnyTime(Duration):
 
 
 class FlowMoment(_Span):
-    """A moment of a flow: `5s` is so long after its start, `-1s` so long before its end."""
+    """A moment of a flow: `5s` is 5 s after its start, `-1s` is 1 s before its end."""
 
     pattern = rf"^-?\s*{_TIME}$"
     examples = ("5s", "-1s")
@@ -84,7 +84,7 @@ class FlowMoment(_Span):
 
     @classmethod
     def parse(cls, value: object) -> FlowMoment:
-        """The moment that `value` says."""
+        """Return `value` as a moment. Raises ValueError."""
         if isinstance(value, cls):
             return value
         text = value.strip() if isinstance(value, str) else value

@@ -1,6 +1,6 @@
-"""The traffic of a scenario: one class for each kind of entry, with its fields, their defaults and their bounds.
+"""The traffic of a scenario: one class for each kind of entry, with fields, defaults and bounds.
 
-What entries mean together (the flow that another one follows, hosts that exist) is checked in `check_traffic.py`.
+`check/traffic.py` checks entries against each other and against the network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plait.scenario.fields.spans import FlowMoment, PauseLength
 from plait.units import Duration, Rate, Size
 
 REQUEST_LEAST = 8
-"""A request carries the size of what it asks for, in so many bytes; a packet its number."""
+"""Bytes of a request's header, which holds the size of the response, and of a packet's sequence number."""
 PACKET_MOST = 65_507
 """What IPv4 lets a UDP packet carry."""
 MAX_OBJECTS = 1000
@@ -33,129 +33,132 @@ MAX_USERS = 256
 
 
 class Pause(Duration):
-    """A pause, or an interval between messages: from a microsecond to an hour, to the nanosecond."""
+    """A pause, or an interval between messages: 1 us to 1 h, to the nanosecond."""
 
     least = 1000
     most = 3600 * 10**9
 
 
 class Packet(Size):
-    """What a UDP packet carries."""
+    """Payload of a UDP packet."""
 
     least = REQUEST_LEAST
     most = PACKET_MOST
 
 
 class RequestSize(Size):
-    """The size of a request."""
+    """Size of a request."""
 
     least = REQUEST_LEAST
 
 
 class Unsent(Size):
-    """A bound for bytes that wait in a socket."""
+    """A limit of unsent bytes in a socket."""
 
     least = 1
     most = 2**31 - 1
 
 
 def _paths(value: object) -> object:
-    """One path, or several."""
+    """Accept a single path without outer brackets."""
     if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
         return [value]
     return value
 
 
 class FlowSpec(Part):
-    """What all entries have in common."""
+    """Fields of all entries."""
 
     name: (
         Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] | None
     ) = None
-    """Default: the kind and its number, `bulk1`."""
+    """Name of the flow. Default: its kind and number, `bulk1`."""
     from_: str = Field(alias="from")
-    """The host that sends; of requests and pages, the one that asks."""
+    """Sending host; for requests and pages the client."""
     to: str
-    """The host that receives; of requests and pages, the one that answers."""
+    """Receiving host; for requests and pages the server."""
     start: Start = Start(0)
-    """After the network is complete; with `after`, after that flow's end."""
+    """Start time after the network is complete; with `after`, after the end of that flow."""
     start_jitter: StartJitter = StartJitter(10_000_000)
-    """Each trial starts the flow by up to so much later, as its seed says, so that repeats are no copies."""
+    """Upper bound of a random start delay, which the seed of each trial determines, so that repeats differ."""
     after: str | None = None
-    """The name of an entry above, or of one of its flows: this one starts when that has ended."""
+    """Name of an entry above, or of one of its flows, whose end starts this flow."""
     repeat: Annotated[Whole, Field(ge=1, le=1000)] = 1
-    """So many times within one trial, one after the other."""
+    """Number of consecutive repetitions within a trial."""
     gap: Start = Start(0)
-    """Between the end of one and the start of the next, with `repeat`."""
+    """Time between repetitions, from the end of one to the start of the next."""
     count: Annotated[Whole, Field(ge=1, le=256)] = 1
-    """So many flows alike, side by side."""
+    """Number of equal parallel flows."""
     users: Annotated[Whole, Field(ge=1, le=MAX_USERS)] | None = None
-    """So many users who each do this; they are called user1, user2, .. throughout the scenario."""
+    """Number of users, each with such a flow; their names user1, user2, .. continue throughout the scenario."""
     spread: Start = Start(0)
-    """The starts of users, or of the flows of a count, are spread evenly over so long."""
+    """Time over which the starts of users, or of `count` flows, are evenly spread."""
     background: bool = False
-    """Present, but not part of the figures of the study as a whole."""
+    """Whether the flow is background traffic, which the study's totals exclude."""
     group: Annotated[str, Field(max_length=40, pattern=GROUP)] | None = None
-    """The report tells what each flow of a group gets in the mean."""
+    """Group of flows; the report lists the mean goodput of each group's flows."""
     via: str | None = None
-    """The initial path: a link of the connecting host, or the address to connect to. Default: the first."""
+    """Initial path: a link of the connecting host, or the address to connect to. Default: the first."""
     paths: Annotated[list[list[str]], Field(max_length=9), BeforeValidator(_paths)] = []
-    """Nodes from `from` to `to`, one after the other: the way of the initial subflow; further ones, of others. The
-    name of a link may stand between two nodes."""
+    """Explicit paths as lists of nodes from `from` to `to`: the first for the initial subflow, the others for further
+    subflows. The name of a link may stand between two nodes."""
     bind: str | None = None
-    """The address to connect from, or the link that has it."""
+    """Address to connect from, or its link."""
     connect: str | None = None
-    """The address to connect to, or the link of the other host that has it."""
+    """Address to connect to, or its link at the other host."""
     send_buffer: Buffer | None = None
+    """Send buffer (SO_SNDBUF). Default: the kernel's autotuning."""
     receive_buffer: Buffer | None = None
-    """SO_SNDBUF and SO_RCVBUF. Default: the kernel's own tuning."""
+    """Receive buffer (SO_RCVBUF). Default: the kernel's autotuning."""
     mark: Annotated[Whole, Field(ge=1, lt=2**32)] | None = None
-    """SO_MARK of both sockets, for policy rules and filters."""
+    """Firewall mark of both sockets (SO_MARK), for policy rules and filters."""
     dscp: Annotated[Whole, Field(ge=0, le=63)] | None = None
-    """The differentiated services code point of what both sockets send."""
+    """Differentiated services code point (DSCP) of the packets of both sockets."""
 
     answers: ClassVar[bool] = False
-    """Whether the data of interest flow back, from `to` to `from`."""
+    """Whether the measured data flow from `to` to `from`."""
 
     @property
     def connects_to_sender(self) -> bool:
-        """Whether `to` connects to `from`, instead of the other way around."""
+        """Whether `to` connects to `from`, instead of `from` to `to`."""
         return False
 
     @model_validator(mode="after")
     def _one_of_many(self) -> FlowSpec:
         if self.users is not None and self.count != 1:
-            raise ValueError("users and count both say how many; give one of them")
+            raise ValueError("users and count both set the number of flows; remove one of them")
         if self.users is None and self.count == 1 and self.spread:
-            raise ValueError("spread is over users, or over a count; give one of them, or leave it out")
+            raise ValueError("spread needs users or a count; add one of them, or remove spread")
         if self.users is not None and self.name is not None:
-            raise ValueError("users are called user1, user2, ..; leave the name out")
+            raise ValueError("users have the names user1, user2, ..; remove the name")
         if self.gap and self.repeat == 1:
-            raise ValueError("gap is between repetitions; give repeat as well, or leave it out")
+            raise ValueError("gap needs repetitions; add repeat, or remove gap")
         if self.via is not None and (self.bind is not None or self.connect is not None):
-            raise ValueError("via chooses the initial path by one end; give either it, or bind and connect")
+            raise ValueError(
+                "via sets the initial path, and so do bind and connect; remove via or the others"
+            )
         return self
 
 
 class ConnectionSpec(FlowSpec):
-    """What all entries over TCP and MPTCP have in common."""
+    """Fields of all entries over TCP and MPTCP."""
 
     transport: Transport | Annotated[list[Transport], Field(min_length=1, max_length=MAX_USERS)] | None = None
-    """Default: the scenario's. A list: users, or the flows of a count, take these in turn."""
+    """Transport. Default: the scenario's. A list is assigned in turn to users, or to the flows of a count."""
     scheduler: Keyword | None = None
-    """Where the flow is MPTCP, of both sides. Default: the host's."""
+    """MPTCP packet scheduler of both sides. Default: the host's."""
     congestion_control: Keyword | None = None
-    """Default: the host's."""
+    """Congestion control. Default: the host's."""
     nodelay: bool = False
-    """TCP_NODELAY: small segments do not wait for acknowledgements (Nagle's algorithm is off)."""
+    """Whether to disable Nagle's algorithm (TCP_NODELAY): small segments do not wait for acknowledgements."""
     notsent_lowat: Unsent | None = None
-    """TCP_NOTSENT_LOWAT: the sender waits while so many bytes are in its socket and not sent yet."""
+    """Unsent bytes in the socket above which the sender waits (TCP_NOTSENT_LOWAT)."""
     mss: Annotated[Whole, Field(ge=88, le=32767)] | None = None
-    """TCP_MAXSEG: the greatest segment, in bytes. Of TCP only; the kernel refuses it for MPTCP."""
+    """Maximum segment size in bytes (TCP_MAXSEG), for TCP only; the kernel refuses it for MPTCP."""
 
     @property
     def transports(self) -> tuple[Transport | None, ...]:
-        """The transports that are taken in turn; None is the scenario's."""
+        """The transports of the flows in turn; None is the scenario's."""
         if isinstance(self.transport, list):
             return tuple(self.transport)
         return (self.transport,)
@@ -163,110 +166,115 @@ class ConnectionSpec(FlowSpec):
     @model_validator(mode="after")
     def _check_transport(self) -> ConnectionSpec:
         if isinstance(self.transport, list) and self.users is None and self.count == 1:
-            raise ValueError("a list of transports is for users, or for a count; write one transport")
+            raise ValueError("a list of transports needs users or a count; write one transport")
         if self.scheduler is not None and self.transport == "tcp":
-            raise ValueError("TCP has no scheduler; leave it out, or let the flow be MPTCP")
+            raise ValueError("TCP has no packet scheduler; remove it, or write transport: mptcp")
         return self
 
 
 class OneWay(ConnectionSpec):
-    """What entries over a connection have in common whose data go one way."""
+    """Fields of entries whose data flow one way over a connection."""
 
     reverse: bool = False
-    """The receiver connects, instead of the sender."""
+    """Whether the receiver connects, instead of the sender."""
 
     @property
     def connects_to_sender(self) -> bool:
-        """As `reverse` says."""
+        """Whether the receiver connects: `reverse`."""
         return self.reverse
 
 
 class Lasting(FlowSpec):
-    """What lasts for a time."""
+    """Fields of entries with a duration."""
 
     duration: Length | None = None
     stop: Start | None = None
-    """Instead of a duration: when it ends, from the trial's zero."""
+    """End time since the start of the trial, instead of a duration."""
 
     may_last: ClassVar[bool] = False
-    """Whether it may end with the others."""
+    """Whether it may run until the other flows end."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Lasting:
         count = (self.duration is not None) + (self.stop is not None)
         if count == 2 or (count == 0 and not self._has_other_end()):
-            raise ValueError(f"{self._ends()}; give exactly one of them, for example duration: 10s")
+            raise ValueError(f"{self._ends()}; write exactly one of them, for example duration: 10s")
         if self.stop is not None:
             if self.after is not None or self.repeat != 1:
-                raise ValueError("stop is a time of the trial; with after or repeat, give a duration instead")
+                raise ValueError(
+                    "stop is a time of the trial, which after and repeat do not allow; write duration instead"
+                )
             if self.stop <= self.start + self.start_jitter + self.spread:
-                raise ValueError("it would stop before it has started; give a later stop")
+                raise ValueError("the flow would stop before its start; write a later stop")
         return self
 
     def _has_other_end(self) -> bool:
         return self.may_last and self.background
 
     def _ends(self) -> str:
-        return "it ends after a duration or at a time (stop)"
+        return "the flow ends after a duration or at a time (stop)"
 
     def duration_us(self, start_us: int) -> int | None:
-        """How long it lasts when it starts then; None when the others decide."""
+        """Return the duration for a start time; None if the other flows decide the end."""
         if self.duration is not None:
             return self.duration.us
         return None if self.stop is None else self.stop.us - start_us
 
 
 class BulkSpec(OneWay, Lasting):
-    """Sends as fast as it can for a time."""
+    """Send as fast as possible for a duration."""
 
     may_last: ClassVar[bool] = True
     bidirectional: bool = False
-    """The receiver sends as well, on the same connection."""
+    """Whether the receiver also sends, on the same connection."""
 
 
 class TransferSpec(OneWay):
-    """Sends so many bytes, or a file, and is complete when the last byte was received."""
+    """Send a number of bytes or a file; complete when the receiver has the last byte."""
 
     bytes: Size | None = None
+    """Number of bytes to send."""
     file: str | None = None
-    """A file beside the scenario's own, or an absolute path."""
+    """File to send: a path relative to the scenario file, or an absolute path."""
     back: Size | None = None
-    """So many bytes go the other way at the same time, on the same connection."""
+    """Number of bytes in the other direction at the same time, on the same connection."""
     first: Size | None = None
-    """Each side writes so many bytes, waits for `pause`, and then writes the rest."""
+    """Number of bytes that each side writes before it waits for `pause` and writes the rest."""
     pause: Pause | None = None
-    """After `first`: time for further subflows to join before a side that has little to send ends its stream."""
+    """Wait after `first`, so that further subflows can join before a side with few bytes ends its stream."""
 
     @model_validator(mode="after")
     def _one_content(self) -> TransferSpec:
         if (self.bytes is None) == (self.file is None):
-            raise ValueError("a transfer sends either so many bytes or a file; give exactly one of them")
+            raise ValueError(
+                "a transfer sends either a number of bytes or a file; write exactly one of bytes and file"
+            )
         if (self.first is None) != (self.pause is None):
-            raise ValueError("first and pause belong together; write for example first: 100B, pause: 200ms")
+            raise ValueError("first and pause need each other; write for example first: 100B, pause: 200ms")
         if self.first is not None and self.bytes is None:
-            raise ValueError("first is of so many bytes, not of a file; give bytes instead of the file")
+            raise ValueError("first needs a number of bytes, not a file; write bytes instead of file")
         for size in (self.bytes, self.back):
             if self.first is not None and size is not None and self.first >= size:
-                raise ValueError(f"first is {self.first}, and {size} are sent in all; let first be less")
+                raise ValueError(f"first is {self.first}, but the whole transfer has {size}; lower first")
         return self
 
 
 class Paced(Lasting):
-    """What is sent at a steady pace."""
+    """Fields of entries that send at a constant rate."""
 
     rate: Rate | None = None
-    """Of the content, without headers."""
+    """Rate of the payload, without headers."""
     interval: Pause | None = None
-    """Between two beginnings. Instead of a rate."""
+    """Time between the starts of two messages, instead of a rate."""
 
     @model_validator(mode="after")
     def _one_pace(self) -> Paced:
         if (self.rate is None) == (self.interval is None):
-            raise ValueError("the pace is a rate or an interval; give exactly one of them")
+            raise ValueError("the flow needs either a rate or an interval; write exactly one of them")
         return self
 
     def interval_ns(self, size: int) -> int:
-        """The time between the beginnings of two messages of so many bytes."""
+        """Return the time between the starts of two messages of `size` bytes."""
         if self.interval is not None:
             return int(self.interval)
         assert self.rate is not None
@@ -274,73 +282,73 @@ class Paced(Lasting):
 
 
 class StreamSpec(OneWay, Paced):
-    """Sends messages at a steady pace; the delay of each is measured at the receiver."""
+    """Send messages at a constant rate, and measure the delay of each at the receiver."""
 
     message: Size
-    """The size of a message."""
+    """Size of a message."""
 
 
 class UdpSpec(Paced):
-    """Sends UDP packets at a steady pace; loss, delay and jitter are measured at the receiver."""
+    """Send UDP packets at a constant rate, and measure loss, delay and jitter at the receiver."""
 
     packet: Packet
-    """What a packet carries, without headers (IPv4: 28 bytes)."""
+    """Payload of a packet, without headers (IPv4: 28 bytes)."""
     back: bool = False
-    """From the first packet that arrives on, the receiver sends as well: as many packets of the same size, at the same
-    pace, to where that packet came from. So a router that translates lets them in."""
+    """Whether the receiver also sends: from its first received packet on, as many packets of the same size at the same
+    rate, to the source of that packet. So they pass a NAT."""
 
 
 class RequestSpec(ConnectionSpec, Lasting):
-    """Asks, and is answered, again and again over one connection; the time to each answer is measured."""
+    """Send requests over one connection, and measure the time to each response."""
 
     answers: ClassVar[bool] = True
     request: RequestSize = RequestSize(100)
-    """The size of a request."""
+    """Size of a request."""
     response: Size
-    """The size of an answer."""
+    """Size of a response."""
     requests: Annotated[Whole, Field(ge=1, le=10**6)] | None = None
-    """So many requests. Instead of a duration."""
+    """Number of requests, instead of a duration."""
     think: PauseLength | None = None
-    """The pause between an answer and the next request. Default: none."""
+    """Pause between a response and the next request (closed loop). Default: none."""
     every: PauseLength | None = None
-    """The time between requests, whether answers have come or not."""
+    """Time between requests, which do not wait for responses (open loop)."""
 
     def _has_other_end(self) -> bool:
         return self.requests is not None
 
     def _ends(self) -> str:
-        return "it ends after so many requests, after a duration, or at a time (stop)"
+        return "the flow ends after a number of requests, after a duration, or at a time (stop)"
 
     @model_validator(mode="after")
     def _one_loop(self) -> RequestSpec:
         if self.requests is not None and (self.duration is not None or self.stop is not None):
-            raise ValueError(f"{self._ends()}; give exactly one of them, for example duration: 10s")
+            raise ValueError(f"{self._ends()}; write exactly one of them, for example duration: 10s")
         if self.think is not None and self.every is not None:
-            raise ValueError("think is for who waits for answers, every for who does not; give one of them")
+            raise ValueError("think waits for responses, every does not; remove one of them")
         return self
 
 
 class OnOffSpec(OneWay, Lasting):
-    """Sends for a while, is silent for a while, and so on."""
+    """Send and pause alternately."""
 
     on: PauseLength
-    """How long it sends each time."""
+    """Length of each sending period."""
     off: PauseLength
-    """How long it is silent each time."""
+    """Length of each silent period."""
     rate: Rate | None = None
-    """While it sends. Default: as fast as it can."""
+    """Rate in sending periods. Default: as fast as possible."""
     message: Size | None = None
-    """The size of a message, with a rate. Default: 1000 bytes."""
+    """Size of a message, with a rate. Default: 1000 bytes."""
 
     @model_validator(mode="after")
     def _paced(self) -> OnOffSpec:
         if self.message is not None and self.rate is None:
-            raise ValueError("messages need a rate; give one, or leave the message out")
+            raise ValueError("message needs a rate; add a rate, or remove message")
         return self
 
 
 def _objects(value: object) -> object:
-    """`10x 20KB` among the sizes are ten objects."""
+    """Return the sizes with `10x 20KB` replaced by ten entries."""
     if not isinstance(value, (list, tuple)):
         return value
     sizes: list[object] = []
@@ -351,7 +359,7 @@ def _objects(value: object) -> object:
 
 
 class PageSpec(ConnectionSpec):
-    """Loads a document, then the other objects of a page over parallel connections; the total time is measured."""
+    """Load a document, then the other objects of a page over parallel connections, and measure the total time."""
 
     answers: ClassVar[bool] = True
     objects: Annotated[
@@ -359,18 +367,18 @@ class PageSpec(ConnectionSpec):
         Field(min_length=1, max_length=MAX_OBJECTS),
         BeforeValidator(_objects, json_schema_input_type=list[str]),
     ]
-    """Their sizes, the document first: `[50KB, 10x 20KB]`."""
+    """Sizes of the objects, the document first: `[50KB, 10x 20KB]`."""
     connections: Annotated[Whole, Field(ge=1, le=64)] = 6
-    """So many at once; 1 loads one object after the other."""
+    """Number of parallel connections; 1 loads the objects in sequence."""
     request: RequestSize = RequestSize(400)
-    """The size of a request for an object."""
+    """Size of a request for an object."""
 
 
 Kind = Literal["bulk", "transfer", "stream", "request", "on_off", "page", "udp"]
 
 
 class Traffic(Part):
-    """One entry of the traffic: exactly one of its fields."""
+    """One entry of the traffic, with exactly one of its fields."""
 
     bulk: BulkSpec | None = None
     transfer: TransferSpec | None = None
@@ -388,30 +396,30 @@ class Traffic(Part):
             if len(given) > 1 or (not given and set(value) <= set(cls.model_fields)):
                 kinds = [f"{name}: {{..}}" for name in cls.model_fields]
                 raise ValueError(
-                    f"an entry of the traffic is one thing; write {', '.join(kinds[:-1])} or {kinds[-1]}"
+                    f"an entry of the traffic has exactly one kind; write {', '.join(kinds[:-1])} or {kinds[-1]}"
                 )
         return value
 
     @property
     def kind(self) -> Kind:
-        """The name of the field that is given."""
+        """The name of the field that is set."""
         kinds: tuple[Kind, ...] = get_args(Kind)
         return next(kind for kind in kinds if getattr(self, kind) is not None)
 
     @property
     def flow(self) -> FlowSpec:
-        """The field that is given."""
+        """The field that is set."""
         spec: FlowSpec = getattr(self, self.kind)
         return spec
 
 
 class MeasureSpec(Part):
-    """The part of each flow over which its steady goodput is measured."""
+    """The window of each flow over which plait measures its steady goodput."""
 
     from_: FlowMoment = Field(default=FlowMoment(Duration(0)), alias="from")
-    """`5s`: so long after the flow's start."""
+    """Start of the window: `5s` is 5 s after the flow's start."""
     to: FlowMoment = FlowMoment(Duration(0), before_end=True)
-    """`-1s`: so long before the flow's end."""
+    """End of the window: `-1s` is 1 s before the flow's end."""
 
     @model_validator(mode="after")
     def _check_order(self) -> MeasureSpec:
@@ -420,5 +428,5 @@ class MeasureSpec(Part):
             self.from_.offset > self.to.offset if self.to.before_end else self.from_.offset < self.to.offset
         )
         if same_side and not later:
-            raise ValueError("the window ends before it begins; let to be later than from")
+            raise ValueError("the window ends before it starts; write a later to")
         return self

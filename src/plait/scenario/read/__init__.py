@@ -1,1 +1,1 @@
-"""From YAML text to a scenario: places, messages, input files. The meaning of fields is in `fields` and `check`."""
+"""Read a scenario from YAML text: places, messages, input files; `fields` and `check` define its content."""

@@ -1,1 +1,1 @@
-"""The cases of a study: ranges, overrides and combinations. How a case becomes a plan is in `plait.plan`."""
+"""The cases of a study: ranges, overrides and combinations. `plait.plan` makes a plan of each case."""

@@ -2,8 +2,8 @@
 
     python bench/simult.py SEEDS [JOBS]
 
-Prints, for each rate of the second link, how many trials exceeded the bound of simult_flows.sh (nine tenths of both
-rates, and 450 ms), and the longest.
+Prints, for each rate of the second link and each pair of queues, how many trials exceeded the bound of
+simult_flows.sh (nine tenths of both rates, and 450 ms), and the longest.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ from plait.seeds import trial_seed
 SIZES = (("16MiB", "80KiB"), ("80KiB", "16MiB"))
 DELAYS = {10: (("50us", "50us"), ("1ms", "25ms")), 3: (("50us", "50us"), ("1ms", "25ms"), ("25ms", "1ms"))}
 """Of both links, by the rate of the second one in Mbit/s; the first has 10."""
+QUEUES = {10: ((20, 20), (20, 50)), 3: ((50, 50), (20, 20), (20, 50))}
+"""Packets, by the same rate. The kernel's script gives netem 50 on both links."""
 
 
 def main() -> None:
     """Runs all cases and prints what came of them."""
     seeds, jobs = int(sys.argv[1]), int((sys.argv[2:] or ["2"])[0])
     engine = VirtualEngine(kernels.ensure(), AGENT)
-    for rate, delays in DELAYS.items():
+    for rate, queues in ((rate, pair) for rate, pairs in QUEUES.items() for pair in pairs):
         bound_ms = 16 * 2**20 * 8 * 10 // ((10 + rate) * 9_000) + 450
-        cases = list(product(delays, (20, 50), SIZES, range(seeds)))
+        cases = list(product(DELAYS[rate], [queues], SIZES, range(seeds)))
         with ThreadPoolExecutor(jobs) as pool:
             took = list(pool.map(lambda case: _took_ms(engine, rate, case), cases))  # noqa: B023 - used at once
         over = [f"{case}: {ms:.0f} ms" for case, ms in zip(cases, took, strict=True) if ms > bound_ms]
         print(
-            f"10 and {rate} Mbit/s: {len(took)} trials, {min(took):.0f} to {max(took):.0f} ms; the kernel's bound is "
-            f"{bound_ms} ms, {len(over)} exceed it",
+            f"10 and {rate} Mbit/s, queues {queues}: {len(took)} trials, {min(took):.0f} to {max(took):.0f} ms; "
+            f"the kernel's bound is {bound_ms} ms, {len(over)} exceed it",
             *over,
             sep="\n  ",
             flush=True,
@@ -48,17 +50,18 @@ def main() -> None:
 
 
 def _took_ms(
-    engine: VirtualEngine, rate: int, case: tuple[tuple[str, str], int, tuple[str, str], int]
+    engine: VirtualEngine, rate: int, case: tuple[tuple[str, str], tuple[int, int], tuple[str, str], int]
 ) -> float:
     """How long one trial takes until both directions are complete."""
-    delays, queue, sizes, repeat = case
+    delays, queues, sizes, repeat = case
     link = "network.links.client-router"
     settings = (
         "vary={}",
         f"{link}.delay={delays[0]}",
         f"{link}#2.delay={delays[1]}",
         f"{link}#2.rate={rate}mbit",
-        f"{link}#2.queue={queue}pkt",
+        f"{link}.queue={queues[0]}pkt",
+        f"{link}#2.queue={queues[1]}pkt",
         f"traffic.0.transfer.bytes={sizes[0]}",
         f"traffic.0.transfer.back={sizes[1]}",
     )

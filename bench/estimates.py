@@ -14,9 +14,7 @@ import os
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import plait.study.estimate as estimates
 from plait import scenario as scenarios
@@ -24,12 +22,8 @@ from plait.cache import cache_root
 from plait.engine.factory import make_engine
 from plait.report import build
 from plait.study.perform import Options, perform
-from plait.study.request import study_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from plait.study.study import Observer, TrialOutcome
+from plait.study.progress import silent
+from plait.study.request import plan_study
 
 STUDIES = (
     ("two-paths", 4, ()),
@@ -66,33 +60,17 @@ STUDIES = (
 """Scenario, repeats, and what is set: paths from one to dozens, transfers, messages, events, traces, many flows."""
 
 
-class Silent:
-    """An observer that says nothing."""
-
-    def trial_advanced(self, key: object, virtual_us: int) -> None:
-        """Nothing."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def unwatched(_: int) -> Iterator[Observer]:
-    """Yields an observer that says nothing."""
-    yield Silent()
-
-
 def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out: Path) -> dict[str, object]:
     """Runs one study, and returns what was estimated and how long it took."""
     scenario = scenarios.load(name, fields)
-    study = study_of(scenario, name, repeat=repeat)
+    study = plan_study(scenario, name, repeat=repeat)
     jobs = len(os.sched_getaffinity(0))
     expected = estimates.estimate(study, jobs, estimates.read_pace(cache_root(), "virtual"))
     options = Options(repeat=repeat, fresh=True, calibrate=False, confirmed=True)
     started = time.monotonic()
     folder, outcome = perform(
         scenario, name, lambda: make_engine(kernel=kernel), options,
-        folder=out, watch=unwatched, tell=lambda _: None,
+        folder=out, watch=silent, notify=lambda _: None,
     )  # fmt: skip
     ran_s = time.monotonic() - started
     build(folder)
@@ -111,7 +89,7 @@ def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out
         "trials_s": sum(trials_s),
         "jobs": jobs,
         "load": os.getloadavg()[0],
-        "work": [vars(one) for one in estimates.work(study)],
+        "work": [vars(one) for one in estimates.work_per_case(study)],
         "failed": len(outcome.failed),
     }
 

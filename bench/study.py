@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from plait import kernel as kernels
-from plait.api.calls import _Silent
 from plait.binaries import AGENT
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
@@ -33,6 +32,7 @@ from plait.scenario import load
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
 from plait.study.perform import Options, perform
+from plait.study.progress import silent
 from plait.testing.browser import MISSING, browser, view
 
 if TYPE_CHECKING:
@@ -52,11 +52,6 @@ def timed(found: dict[str, tuple[float, float, float]], name: str) -> Iterator[N
     yield
     after = _spent()
     found[name] = (after[0] - before[0], after[1] - before[1], after[2] - before[2])
-
-
-def silent(_: int) -> contextlib.nullcontext[_Silent]:
-    """Watches a study without a word."""
-    return contextlib.nullcontext(_Silent())
 
 
 def _spent() -> tuple[float, float, float]:
@@ -97,7 +92,7 @@ def main() -> None:
 
         def run(*, fresh: bool) -> None:
             options = Options(fresh=fresh, calibrate=False)
-            perform(scenario, "study", lambda: engine, options, folder=out, watch=silent, tell=print)
+            perform(scenario, "study", lambda: engine, options, folder=out, watch=silent, notify=print)
 
         with timed(whole, "all trials"):
             run(fresh=True)

@@ -18,7 +18,7 @@ from plait.cache import cache_root
 from plait.errors import RequestError
 from plait.kernel import additions
 from plait.scenario import load
-from plait.study.request import study_of
+from plait.study.request import plan_study
 
 if TYPE_CHECKING:
     from plait.engine.uml.trial import VirtualEngine
@@ -147,7 +147,7 @@ vary: {congestion_control: [reno, myreno]}
 
 
 def test_only_trials_that_name_an_addition_know_of_it(cache: Path, tmp_path: Path) -> None:
-    before = study_of(load("two-paths"), "x")
+    before = plan_study(load("two-paths"), "x")
     add(write(tmp_path, "spill.c", block("c")), kernels.ensure(), AGENT)
-    after = study_of(load("two-paths"), "x")
+    after = plan_study(load("two-paths"), "x")
     assert before.cases[0].plan(1) == after.cases[0].plan(1)

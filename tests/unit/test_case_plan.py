@@ -11,9 +11,9 @@ from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve, without_seed
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
-from plait.study.estimate import work
+from plait.study.estimate import work_per_case
 from plait.study.perform import is_steady
-from plait.study.request import describe, study_of
+from plait.study.request import describe, plan_study
 
 NAMES = ("two-paths", "khalili-a", "topology-a", "behind-nat", "regions", "source-flapping")
 
@@ -35,9 +35,9 @@ def test_a_study_resolves_each_case_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(case_plan, "without_seed", counted)
     scenario = load("two-paths", ("vary={'network.links.h1-s1.rate': '1mbit..20mbit step 1mbit'}",))
-    study = study_of(scenario, "x", repeat=4)
+    study = plan_study(scenario, "x", repeat=4)
     describe(scenario, study, FakeEngine().identity(), "")
-    work(study)
+    work_per_case(study)
     is_steady(study)
     for case, _ in study.keys():  # noqa: SIM118 - no mapping
         case.plan(1)

@@ -16,8 +16,6 @@ from plait.scenario import parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from plait.study.study import TrialOutcome
-
 STEADY = """
 title: Nothing is random
 network:
@@ -69,57 +67,45 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
 
     def perform(text: str, *, alike: bool, repeat: int | None = None) -> tuple[plait.api.Study, int, str]:
-        told: list[str] = []
+        messages: list[str] = []
         place = engine.FakeEngine()
         if alike:
             same = lambda plan: fake_tables(plan.model_copy(update={"seed": 1}))  # noqa: E731
             monkeypatch.setattr(engine, "fake_tables", same)
-        study = run_told(text, place, told, repeat)
-        return study, place.calls, "\n".join(told)
+        study = run_with_messages(text, place, messages, repeat)
+        return study, place.calls, "\n".join(messages)
 
     return perform
 
 
-def run_told(text: str, place: engine.FakeEngine, told: list[str], repeat: int | None) -> plait.api.Study:
-    from contextlib import contextmanager
+def run_with_messages(
+    text: str, place: engine.FakeEngine, messages: list[str], repeat: int | None
+) -> plait.api.Study:
     from pathlib import Path
 
     from plait.study.perform import Options, perform
-
-    @contextmanager
-    def watch(_: int) -> Any:
-        yield Silent()
+    from plait.study.progress import silent
 
     folder, _ = perform(
         parse(text, "s.yaml"), "s", lambda: place, Options(repeat=repeat),
-        folder=Path("out"), watch=watch, tell=told.append,
+        folder=Path("out"), watch=silent, notify=messages.append,
     )  # fmt: skip
     return plait.open(folder)
 
 
-class Silent:
-    """An observer that says nothing."""
-
-    def trial_advanced(self, key: object, virtual_us: int) -> None:
-        """Nothing."""
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        """Nothing."""
-
-
 def test_a_study_without_randomness_ends_after_a_second_trial_that_measured_the_same(run: Any) -> None:
-    study, calls, told = run(STEADY % ("", *BULK), alike=True)
+    study, calls, messages = run(STEADY % ("", *BULK), alike=True)
     assert calls == 2
-    assert "nothing in this scenario is random, so one trial of each case is enough" in told
-    assert told.index("one trial of each case is enough") < told.index(": 2 trials")
-    assert "both trials of each case measured the same; 28 further repeats left out" in told
+    assert "nothing in this scenario is random, so one trial of each case is enough" in messages
+    assert messages.index("one trial of each case is enough") < messages.index(": 2 trials")
+    assert "both trials of each case measured the same; 28 further repeats left out" in messages
     assert "TRIALS_MISSING" not in {caution.code for caution in study.cautions}
 
 
 def test_all_repeats_run_where_the_kernels_own_draws_change_what_is_measured(run: Any) -> None:
-    study, calls, told = run(STEADY % ("", *BULK), alike=False)
+    study, calls, messages = run(STEADY % ("", *BULK), alike=False)
     assert calls == 30
-    assert "what the kernel draws by itself changes case default: all 30 repeats are run" in told
+    assert "what the kernel draws by itself changes case default: all 30 repeats are run" in messages
     assert len(study.trials) == 30
 
 

@@ -27,9 +27,9 @@ from plait.study.estimate import (
     read_pace,
     refuse_too_many,
 )
-from plait.study.request import study_of
+from plait.study.request import plan_study
 from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
-from plait.study.work import work_of
+from plait.study.work import expected_work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def study(repeat: int = 10) -> PlannedStudy:
-    return study_of(parse(TWO + "vary: {transport: [tcp, mptcp]}\n", "t.yaml"), "test", repeat=repeat)
+    return plan_study(parse(TWO + "vary: {transport: [tcp, mptcp]}\n", "t.yaml"), "test", repeat=repeat)
 
 
 HOPS = 2 * 1.5
@@ -46,23 +46,23 @@ HOPS = 2 * 1.5
 
 
 def test_frames_are_what_the_links_allow_for_the_time() -> None:
-    assert work_of(fake_plan(FakeFlow(transport="tcp"))).frame_hops == pytest.approx(
+    assert expected_work(fake_plan(FakeFlow(transport="tcp"))).frame_hops == pytest.approx(
         5e6 * 10 / 8 / 1514 * HOPS
     )
-    assert work_of(fake_plan(FakeFlow(bytes=1_424_000))).frame_hops == pytest.approx(1000 * HOPS)
+    assert expected_work(fake_plan(FakeFlow(bytes=1_424_000))).frame_hops == pytest.approx(1000 * HOPS)
 
 
 def test_frames_are_as_long_as_the_interfaces_allow() -> None:
     plan = fake_plan(FakeFlow(transport="tcp"), mtu=9000)
-    assert work_of(plan).frame_hops == pytest.approx(5e6 * 10 / 8 / 9014 * HOPS)
+    assert expected_work(plan).frame_hops == pytest.approx(5e6 * 10 / 8 / 9014 * HOPS)
     mptcp = fake_plan(FakeFlow(bytes=8924 * 100), mtu=9000)  # 9000 less 20, 20, 12 and 24 bytes of headers
-    assert work_of(mptcp).frame_hops == pytest.approx(100 * HOPS)
+    assert expected_work(mptcp).frame_hops == pytest.approx(100 * HOPS)
 
 
 def test_flows_on_one_link_share_its_rate_and_frames_count_on_each_link() -> None:
     """Four flows over the same two links of 5 Mbit/s send no more than one of them."""
-    alone = work_of(fake_plan(FakeFlow(transport="tcp")))
-    four = work_of(fake_plan(*[FakeFlow(transport="tcp")] * 4))
+    alone = expected_work(fake_plan(FakeFlow(transport="tcp")))
+    four = expected_work(fake_plan(*[FakeFlow(transport="tcp")] * 4))
     assert alone.frame_hops == pytest.approx(5e6 * 10 / 8 / 1514 * HOPS)
     assert four.frame_hops == pytest.approx(alone.frame_hops)
     # 100 samples; each with a row for connection and subflow of both sides, and for both directions of four links.
@@ -83,7 +83,7 @@ def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
 def test_times_are_said_as_ranges() -> None:
     def said(low: float, high: float) -> str:
         middle = (low * high) ** 0.5
-        text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, known=True).sentence
+        text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, learned=True).sentence
         return text.removeprefix("1 trial, ").removesuffix(" with the report")
 
     assert [said(0.1, 0.9), said(7, 30), said(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
@@ -133,7 +133,7 @@ def test_a_million_trials_are_refused_until_confirmed() -> None:
 
 
 def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.study.perform.study_of", lambda *_, **__: pytest.fail("cases were made"))
+    monkeypatch.setattr("plait.study.perform.plan_study", lambda *_, **__: pytest.fail("cases were made"))
     text = {f"tcp.{side}_buffer_max": [f"{n + 1}MiB" for n in range(100)] for side in ("receive", "send")}
     asked = plait.load("two-paths", vary=text, repeat=100)
     with pytest.raises(RequestError, match="1000000 trials"):
@@ -142,7 +142,7 @@ def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: p
 
 def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
     more = "programs: [{node: h1, until: exit, run: a}]\n"
-    some = study_of(parse(TWO + more, "t.yaml"), "test", repeat=2)
+    some = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
     known = Pace((0.5,), (0.1,))
     expected = estimate(some, 1, known)
     assert expected.sentence == "2 trials; how long their programs take is not known beforehand"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from scenario_samples import TWO, said
@@ -17,10 +16,13 @@ from plait.scenario import parse
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.repeat import Repeat
 from plait.study.perform import Options, perform
+from plait.study.progress import silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    from plait.study.study import Observer
 
 
 def repeat_of(text: str) -> Repeat:
@@ -85,26 +87,17 @@ def test_trials_that_agree_or_cannot_be_measured_ask_for_no_more() -> None:
     assert next_repeat([rows(None, 7)], 2, until=0.01, most=100) == 4, "one value tells nothing of the spread"
 
 
-class Silent:
-    def trial_advanced(self, *_: Any) -> None:
-        pass
-
-    def trial_ended(self, *_: Any) -> None:
-        pass
-
-
 def run(text: str, folder: Path, engine: FakeEngine) -> list[int]:
     """Runs it and returns how many trials each part had."""
     parts: list[int] = []
 
-    @contextmanager
-    def watch(total: int) -> Iterator[Silent]:
+    def watch(total: int) -> AbstractContextManager[Observer]:
         parts.append(total)
-        yield Silent()
+        return silent(total)
 
     scenario = parse(TWO + f"vary: {{transport: [tcp, mptcp]}}\nrepeat: {text}\n", "t.yaml")
     _, outcome = perform(
-        scenario, "until", lambda: engine, Options(), folder=folder, watch=watch, tell=lambda _: None
+        scenario, "until", lambda: engine, Options(), folder=folder, watch=watch, notify=lambda _: None
     )
     assert outcome.total == len(outcome.finished) == sum(parts)
     return parts

@@ -18,9 +18,10 @@ from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
 from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
+from plait.study.progress import SilentObserver
 from plait.study.runner import Runner
 from plait.study.store import Store
-from plait.study.study import PlannedStudy, StudyOutcome, TrialKey, TrialOutcome
+from plait.study.study import PlannedStudy, StudyOutcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 ABOUT = StudyFile(name="test", command="", seed=1, repeat=3, plait_version="0", cases=())
-
-
-class Silent:
-    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        pass
-
-    def trial_ended(self, outcome: TrialOutcome) -> None:
-        pass
 
 
 class FakeCase(CasePlan):
@@ -55,7 +48,7 @@ def run(
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(engine, Store(trials), trials, jobs=2, **options)
-    return runner.run(what or study(), tmp_path / out, ABOUT, Silent())
+    return runner.run(what or study(), tmp_path / out, ABOUT, SilentObserver())
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:

@@ -82,7 +82,7 @@ def run(
         options,
         folder=Path(out) if out is not None else None,
         watch=partial(in_notebook, shown=progress),
-        tell=lambda _: None,
+        notify=lambda _: None,
     )
     if outcome.interrupted:
         raise KeyboardInterrupt

@@ -78,5 +78,5 @@ def _with_trials(
         what_ifs=[text.split(";") for text in what_ifs],
         verify=verify,
         seeds=seeds,
-        tell=notify,
+        notify=notify,
     )

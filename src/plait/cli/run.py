@@ -20,7 +20,7 @@ from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
-    from plait.study.pauses import Halt
+    from plait.study.pauses import PausedTrial
     from plait.study.study import StudyOutcome
 
 _NO_JSON = (
@@ -111,7 +111,7 @@ def command(
         ),
         folder=out,
         watch=partial(on_standard_error, bar=not loaded.pause),
-        tell=notify,
+        notify=notify,
         ask=_ask,
     )
     _report_outcome(outcome, folder, halted=bool(loaded.pause))
@@ -141,10 +141,10 @@ def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[
     return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ())]
 
 
-def _ask(halt: Halt) -> bool:
+def _ask(trial: PausedTrial) -> bool:
     from plait.prompt.pause import ask
 
-    return ask(halt, environment_of([], terminal=True))
+    return ask(trial, environment_of([], terminal=True))
 
 
 def _reproduce(scenario: str, seed: int | None, repeat: int | None, overrides: list[str] | None) -> str:

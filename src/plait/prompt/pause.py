@@ -15,7 +15,7 @@ from plait.prompt.view import view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plait.study.pauses import Halt
+    from plait.study.pauses import PausedTrial
 
 
 class PausePrompt(Prompt):
@@ -46,20 +46,20 @@ class PausePrompt(Prompt):
         return True
 
 
-def ask(halt: Halt, environment: Sequence[tuple[str, str]]) -> bool:
+def ask(trial: PausedTrial, environment: Sequence[tuple[str, str]]) -> bool:
     """Gives a prompt in the trial's network, and returns whether to halt again.
 
     Raises KeyboardInterrupt when the study is to end, TrialError when the guest has ended.
     """
     sys.stdout.flush()
-    sys.stderr.write(f"plait: {halt.sentence}\n")
-    folder = os.open(halt.guest.folder, os.O_RDONLY | os.O_DIRECTORY)
+    sys.stderr.write(f"plait: {trial.sentence}\n")
+    folder = os.open(trial.guest.folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         path = Path(f"/proc/self/fd/{folder}/prompt")  # the path of a socket has at most 107 bytes
-        prompt = PausePrompt(view(halt.plan), path, environment)
+        prompt = PausePrompt(view(trial.plan), path, environment)
         if prompt.directory.startswith(tuple(f"{folder}/" for folder in PRIVATE)):
             prompt.directory = "/"  # there is no such folder in the guest
-        with PromptServer(halt.guest, path):
+        with PromptServer(trial.guest, path):
             prompt.read()
     finally:
         os.close(folder)

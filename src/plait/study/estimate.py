@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from plait.errors import RequestError
 from plait.files import Folder, json_of
 from plait.seeds import trial_seed
-from plait.study.work import work_of
+from plait.study.work import expected_work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,16 +30,16 @@ BOOT_S, HOP_S, ROW_S = 0.15, 5e-6, 1e-5
 """Wall seconds of a boot with what belongs to any trial, of a frame on a link, and of a row of samples."""
 REPORT_S, TRIAL_REPORT_S = 4.0, 0.1
 """Of a report, and of each trial that it reads."""
-HOLDS = 0.9
+COVERAGE = 0.9
 """The share of studies that are to take a time in the range."""
-UNKNOWN = math.log(3)
+INITIAL_ERROR = math.log(3)
 """How far off an estimate may be, up or down, as the logarithm of the ratio, while little is known."""
-_LEAST_KNOWN = 9
+_MIN_ERRORS = 9
 """Fewer errors than these have no value below which nine of ten are."""
-_REMEMBERED = 40
-_BELIEVED = math.log(1e6)
+_MAX_STUDIES = 40
+_MAX_CREDIBLE = math.log(1e6)
 """A record with a greater number, or one that is none, is damaged."""
-_LOOKED_AT = 40
+_MAX_SAMPLED_CASES = 40
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Pace:
     @property
     def spread(self) -> float:
         """How many times longer or shorter than estimated a study may take."""
-        if len(self.errors) < _LEAST_KNOWN:
-            return math.exp(max((UNKNOWN, *map(abs, self.errors))))
-        place = min(len(self.errors), math.ceil((len(self.errors) + 1) * HOLDS))
-        return math.exp(sorted(map(abs, self.errors))[place - 1])
+        if len(self.errors) < _MIN_ERRORS:
+            return math.exp(max((INITIAL_ERROR, *map(abs, self.errors))))
+        rank = min(len(self.errors), math.ceil((len(self.errors) + 1) * COVERAGE))
+        return math.exp(sorted(map(abs, self.errors))[rank - 1])
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class DurationEstimate:
     report_s: float
     spread: float
     """How many times longer or shorter it may be."""
-    known: bool
+    learned: bool
     """It rests on studies of this machine."""
     programs: bool = False
     """Programs run in it, of which nobody knows how long they take."""
@@ -95,32 +95,32 @@ class DurationEstimate:
     def sentence(self) -> str:
         """The estimate in words."""
         trials = self.cases * self.repeat
-        said = f"{trials} trial{'s' * (trials != 1)}"
+        text = f"{trials} trial{'s' * (trials != 1)}"
         if self.cases > 1 and self.repeat > 1:
-            said += f" ({self.cases} cases, {self.repeat} times)"
+            text += f" ({self.cases} cases, {self.repeat} times)"
         if self.programs:
-            return f"{said}; how long their programs take is not known beforehand"
-        basis = "" if self.known else ", a guess: nothing has run here yet"
-        return f"{said}, {_rough(self.low_s, self.high_s)} with the report{basis}"
+            return f"{text}; how long their programs take is not known beforehand"
+        basis = "" if self.learned else ", a guess: nothing has run here yet"
+        return f"{text}, {_format_range(self.low_s, self.high_s)} with the report{basis}"
 
 
-def work(study: PlannedStudy) -> list[Work]:
+def work_per_case(study: PlannedStudy) -> list[Work]:
     """Returns the work of a trial of each case; of very many cases, of some that are spread evenly."""
-    some = study.cases[:: -(-len(study.cases) // _LOOKED_AT)]
+    sampled = study.cases[:: -(-len(study.cases) // _MAX_SAMPLED_CASES)]
     seed = trial_seed(study.seed, 0)
-    return [work_of(case.plan(seed)) for case in some]
+    return [expected_work(case.plan(seed)) for case in sampled]
 
 
 def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
     """Returns how much `study` is with `jobs` trials at once."""
-    known = bool(pace.trials)
+    learned = bool(pace.trials)
     if _with_programs(study):
-        return DurationEstimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, known, programs=True)
-    each = [pace.factor * _trial_s(one) for one in work(study)]
+        return DurationEstimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, learned, programs=True)
+    trials_s = [pace.factor * _trial_s(work) for work in work_per_case(study)]
     at_once = min(jobs, study.total)
-    running = max(sum(each) / len(each) * study.total / at_once, *each)
-    report = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
-    return DurationEstimate(len(study.cases), study.repeat, running, report, pace.spread, known)
+    running_s = max(sum(trials_s) / len(trials_s) * study.total / at_once, *trials_s)
+    report_s = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
+    return DurationEstimate(len(study.cases), study.repeat, running_s, report_s, pace.spread, learned)
 
 
 def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
@@ -140,16 +140,16 @@ def learn(
     Trials from the store, failed ones and programs tell nothing; nor does the sum, unless all trials ran that were
     expected, by an estimate that was no guess.
     """
-    ran = [one.wall_s for one in outcome.finished if not one.reused and one.error is None]
-    if _with_programs(study) or not ran:
+    measured_s = [trial.wall_s for trial in outcome.finished if not trial.reused and trial.error is None]
+    if _with_programs(study) or not measured_s:
         return pace
-    each = [_trial_s(one) for one in work(study)]
-    of_trials = math.log(sum(ran) / len(ran) / (sum(each) / len(each)))
-    found = replace(pace, trials=(*pace.trials, of_trials)[-_REMEMBERED:])
-    if not expected.known or len(ran) != expected.cases * expected.repeat:
-        return found
+    nominal_s = [_trial_s(work) for work in work_per_case(study)]
+    ratio = (sum(measured_s) / len(measured_s)) / (sum(nominal_s) / len(nominal_s))
+    learned = replace(pace, trials=(*pace.trials, math.log(ratio))[-_MAX_STUDIES:])
+    if not expected.learned or len(measured_s) != expected.cases * expected.repeat:
+        return learned
     error = math.log(took_s / expected.running_s)
-    return replace(found, errors=(*pace.errors, error)[-_REMEMBERED:])
+    return replace(learned, errors=(*pace.errors, error)[-_MAX_STUDIES:])
 
 
 def read_pace(cache: Path, engine: str) -> Pace:
@@ -159,7 +159,7 @@ def read_pace(cache: Path, engine: str) -> Pace:
         pace = Pace(tuple(map(float, entry["trials"])), tuple(map(float, entry["errors"])))
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return Pace()
-    return pace if all(abs(value) < _BELIEVED for value in (*pace.trials, *pace.errors)) else Pace()
+    return pace if all(abs(value) < _MAX_CREDIBLE for value in (*pace.trials, *pace.errors)) else Pace()
 
 
 def keep_pace(cache: Path, engine: str, pace: Pace) -> None:
@@ -189,10 +189,10 @@ def _median(values: tuple[float, ...]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def _rough(low: float, high: float) -> str:
+def _format_range(low: float, high: float) -> str:
     """Returns a range as a person says it: "4 to 9 s", "2 to 5 min", "1 to 3 h"."""
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if high >= 2 * size:
-            below = f"{low / size:.0f}" if low >= size else f"{low / size:.1f}"
-            return f"{below} to {math.ceil(high / size)} {unit}"
+            lower = f"{low / size:.0f}" if low >= size else f"{low / size:.1f}"
+            return f"{lower} to {math.ceil(high / size)} {unit}"
     return f"{max(low, 1):.0f} to {max(math.ceil(high), 2)} s"

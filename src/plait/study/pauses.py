@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Halt:
+class PausedTrial:
     """A trial that waits for a person."""
 
     case: str
@@ -35,28 +35,29 @@ class Halt:
 
 
 @dataclass
-class Halts:
+class Pauses:
     """What a study knows of its pauses. `ask` gives a prompt, and returns whether to halt again."""
 
-    ask: Callable[[Halt], bool] | None
+    ask: Callable[[PausedTrial], bool] | None
     total: int
     _numbers: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @property
-    def wanted(self) -> bool:
+    def active(self) -> bool:
         """Whether a person wants to be asked."""
         return self.ask is not None
 
-    def of(self, plan: Plan) -> Plan:
+    def effective_plan(self, plan: Plan) -> Plan:
         """Returns the plan, without pauses where nobody wants any."""
-        return plan if self.wanted else plan.model_copy(update={"pause": ()})
+        return plan if self.active else plan.model_copy(update={"pause": ()})
 
-    def prompt(self, case: str, index: int, plan: Plan) -> Callable[[PauseAt, PromptedGuest], None]:
+    def callback(self, case: str, index: int, plan: Plan) -> Callable[[PauseAt, PromptedGuest], None]:
         """Returns what to call at the pauses of a trial."""
         number = self._numbers.setdefault((case, index), len(self._numbers) + 1)
 
-        def halt(at: PauseAt, guest: PromptedGuest) -> None:
-            if self.ask is not None and not self.ask(Halt(case, index, number, self.total, at, plan, guest)):
+        def on_pause(at: PauseAt, guest: PromptedGuest) -> None:
+            trial = PausedTrial(case, index, number, self.total, at, plan, guest)
+            if self.ask is not None and not self.ask(trial):
                 self.ask = None
 
-        return halt
+        return on_pause

@@ -17,7 +17,7 @@ from plait.scenario.vary.combinations import rows
 from plait.seeds import trial_seed
 from plait.study.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
 from plait.study.preflight import refuse_what_is_missing
-from plait.study.request import describe, study_of
+from plait.study.request import describe, plan_study
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import StudyOutcome
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from plait.engine.engine import Engine
     from plait.plan.case_plan import CasePlan
     from plait.scenario import Scenario
-    from plait.study.pauses import Halt
+    from plait.study.pauses import PausedTrial
     from plait.study.study import Observer, PlannedStudy, TrialOutcome
 
 
-CHECKED = 2
+CHECK_REPEATS = 2
 """Repeats of a study without randomness: the second shows whether the first was enough."""
 ONE_IS_ENOUGH = (
     "nothing in this scenario is random, so one trial of each case is enough; a second one checks that "
@@ -64,19 +64,19 @@ class Options:
 def perform(
     scenario: Scenario,
     name: str,
-    engine: Callable[[], Engine],
+    make_engine: Callable[[], Engine],
     options: Options,
     *,
     folder: Path | None,
     watch: Callable[[int], AbstractContextManager[Observer]],
-    tell: Callable[[str], None],
-    ask: Callable[[Halt], bool] | None = None,
+    notify: Callable[[str], None],
+    ask: Callable[[PausedTrial], bool] | None = None,
 ) -> tuple[Path, StudyOutcome]:
     """Runs the study of `scenario` into `folder` (results/NAME), and returns the folder and how it ended.
 
-    `engine` is called when the request is known to be right; `watch` gives the observer of so many trials, `tell` is
-    told how much there is to do. `ask` gives a prompt in a trial that is halted (`pause`), and returns whether to halt
-    again. Raises RequestError, MachineError.
+    `make_engine` is called when the request is known to be right; `watch` gives the observer of so many trials;
+    `notify` is told how much there is to do. `ask` gives a prompt in a trial that is halted (`pause`), and returns
+    whether to halt again. Raises RequestError, MachineError.
     """
     from pathlib import Path
 
@@ -84,27 +84,27 @@ def perform(
     # Counted before ten thousand cases are made, and a kernel is built for them.
     repeat = scenario.repeat if options.repeat is None else options.repeat
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
-    study = study_of(scenario, name, seed=options.seed, repeat=options.repeat)
+    study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat)
     out = folder or Path("results") / study.name
     jobs = options.jobs or len(os.sched_getaffinity(0))
     cache = cache_root()
-    place = engine()
-    refuse_what_is_missing([planned.case for planned in study.cases], place.inventory)
-    identity = place.identity()
+    engine = make_engine()
+    refuse_what_is_missing([planned.case for planned in study.cases], engine.inventory)
+    identity = engine.identity()
     calibration = None
-    if options.calibrate and place.emulates_links:
+    if options.calibrate and engine.emulates_links:
         plans = ((name, case.plan(trial_seed(study.seed, 0))) for name, case in _named_cases(study))
-        calibration = calibrate(plans, place, identity, cache, jobs=jobs, fresh=options.fresh)
-        tell(calibration.sentence)
-    steady = options.repeat is None and study.repeat > CHECKED and is_steady(study)
+        calibration = calibrate(plans, engine, identity, cache, jobs=jobs, fresh=options.fresh)
+        notify(calibration.sentence)
+    steady = options.repeat is None and study.repeat > CHECK_REPEATS and is_steady(study)
     pace = read_pace(cache, identity.engine)
-    expected = estimate(replace(study, repeat=CHECKED) if steady else study, jobs, pace)
-    tell((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
+    expected = estimate(replace(study, repeat=CHECK_REPEATS) if steady else study, jobs, pace)
+    notify((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
     started = time.monotonic()
     trials = cache / "trials"
-    runner = Runner(place, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
+    runner = Runner(engine, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
     finished: list[TrialOutcome] = []
-    parts = _checked(study, out, tell) if steady else _parts(study, scenario.repeat.least, out)
+    parts = _steady_parts(study, out, notify) if steady else _parts(study, scenario.repeat.least, out)
     for part in parts:
         with watch(part.total) as observer:
             outcome = runner.run(part, out, describe(scenario, part, identity, options.command), observer)
@@ -119,7 +119,7 @@ def perform(
     return out, outcome
 
 
-def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[Halt], bool] | None) -> None:
+def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[PausedTrial], bool] | None) -> None:
     if scenario.pause and ask is None:
         raise RequestError(
             f"pause: {', '.join(scenario.pause)}: trials are halted for a prompt, which only `plait run` gives; leave "
@@ -137,33 +137,35 @@ def is_steady(study: PlannedStudy) -> bool:
     """Returns whether nothing in any case is left to chance (see `plait.plan.chance`)."""
     if study.paused or study.until is not None:
         return False
-    seeds = [trial_seed(study.seed, number) for number in range(CHECKED)]
+    seeds = [trial_seed(study.seed, number) for number in range(CHECK_REPEATS)]
     return all(nothing_drawn(*(case.plan(seed) for seed in seeds)) for case in study.cases)
 
 
-def _checked(study: PlannedStudy, out: Path, tell: Callable[[str], None]) -> Iterator[PlannedStudy]:
+def _steady_parts(study: PlannedStudy, out: Path, notify: Callable[[str], None]) -> Iterator[PlannedStudy]:
     """Yields a study without randomness as its first repeats, and the others where these differ all the same."""
-    yield replace(study, repeat=CHECKED)
-    differing = [case.name for case in study.cases if len(_measured(out / "trials" / case.name)) > 1]
+    yield replace(study, repeat=CHECK_REPEATS)
+    differing = [case.name for case in study.cases if len(_measured_digests(out / "trials" / case.name)) > 1]
     if differing:
-        tell(
-            f"what the kernel draws by itself changes {_named(differing)}: all {study.repeat} repeats are run"
+        notify(
+            f"what the kernel draws by itself changes {_format_cases(differing)}: all {study.repeat} repeats are run"
         )
-        yield replace(study, start=CHECKED)
+        yield replace(study, start=CHECK_REPEATS)
     else:
-        tell(f"both trials of each case measured the same; {study.repeat - CHECKED} further repeats left out")
+        notify(
+            f"both trials of each case measured the same; {study.repeat - CHECK_REPEATS} further repeats left out"
+        )
 
 
-def _measured(folder: Path) -> set[str]:
+def _measured_digests(folder: Path) -> set[str]:
     """Returns the digests of what the first trials of a case measured; a failed one has its own."""
-    trials = [read_trial(folder / f"{number:03d}") for number in range(CHECKED)]
+    trials = [read_trial(folder / f"{number:03d}") for number in range(CHECK_REPEATS)]
     return {
-        measured_digest(one.tables) if one.provenance.status == "ok" else f"failed {one.path.name}"
-        for one in trials
+        measured_digest(trial.tables) if trial.provenance.status == "ok" else f"failed {trial.path.name}"
+        for trial in trials
     }
 
 
-def _named(cases: list[str]) -> str:
+def _format_cases(cases: list[str]) -> str:
     return f"case {cases[0]}" + (f" and {len(cases) - 1} more" if len(cases) > 1 else "")
 
 

@@ -26,9 +26,12 @@ _KINDS = {
     "scheduler": ("schedulers", "MPTCP scheduler"),
 }
 """By the name of a field, in any part of a scenario: where the inventory has what there is, and what it is called."""
-_CHOSEN = {"net/ipv4/tcp_congestion_control": "congestion_control", "net/mptcp/scheduler": "scheduler"}
+_ALGORITHM_SYSCTLS = {
+    "net/ipv4/tcp_congestion_control": "congestion_control",
+    "net/mptcp/scheduler": "scheduler",
+}
 """Sysctls whose value is the name of an algorithm."""
-_MANY = 24
+_MAX_LISTED = 24
 
 
 def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
@@ -39,41 +42,41 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     base = ask(())
     if base is None:
         return
-    found: dict[str, Mistake] = {}
+    mistakes: dict[str, Mistake] = {}
     tries: dict[Setting, tuple[Case, Where]] = {}
     for case in cases:
-        for where, what in missing_programs(case.scenario.programs):
-            _add(found, case, where, what)
-        fields = list(_walk(_given(case)))
-        wanted = list(_settings(fields))
-        for where, path, value in wanted:
-            wrong = _wrong_sysctl(base, path, value)
-            if wrong is not None:
-                _add(found, case, where, wrong)
-            elif path not in _CHOSEN:
+        for where, reason in missing_programs(case.scenario.programs):
+            _add(mistakes, case, where, reason)
+        fields = list(_walk(_case_fields(case)))
+        settings = list(_settings(fields))
+        for where, path, value in settings:
+            problem = _sysctl_problem(base, path, value)
+            if problem is not None:
+                _add(mistakes, case, where, problem)
+            elif path not in _ALGORITHM_SYSCTLS:
                 tries.setdefault((path, value), (case, where))
-        for where, kind, name in _algorithms(fields, wanted):
-            wrong = _wrong_algorithm(base, kind, name)
-            if wrong is not None:
-                _add(found, case, where, wrong)
+        for where, kind, name in _algorithms(fields, settings):
+            problem = _algorithm_problem(base, kind, name)
+            if problem is not None:
+                _add(mistakes, case, where, problem)
     refused = ask(tries) if tries else None
     for refusal in refused.refused if refused is not None else ():
         case, where = tries[refusal.path, refusal.value]
-        what = f"the kernel does not take {refusal.value!r}: {refusal.why}; {_default(base, refusal.path)}"
-        _add(found, case, where, what)
-    if found:
+        problem = f"the kernel does not take {refusal.value!r}: {refusal.why}; {_default(base, refusal.path)}"
+        _add(mistakes, case, where, problem)
+    if mistakes:
         raise ScenarioError(
-            sorted(found.values(), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
+            sorted(mistakes.values(), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
         )
 
 
-def _add(found: dict[str, Mistake], case: Case, where: Where, what: str) -> None:
+def _add(mistakes: dict[str, Mistake], case: Case, where: Where, problem: str) -> None:
     source = case.scenario.source or Source("")
-    mistake = source.mistake(case.place(case.scenario.place(where)), what)
-    found.setdefault(str(mistake), mistake)
+    mistake = source.mistake(case.place(case.scenario.place(where)), problem)
+    mistakes.setdefault(str(mistake), mistake)
 
 
-def _given(case: Case) -> dict[str, object]:
+def _case_fields(case: Case) -> dict[str, object]:
     left_out = {"vary", "title", "description", "published"}
     return case.scenario.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=left_out)
 
@@ -96,10 +99,10 @@ def _settings(fields: Iterable[Field]) -> Iterator[tuple[Where, str, str]]:
                 yield (*where, name), sysctls.path(name), str(text)
         elif where[0] == "events" and where[-2:-1] == ("sysctls",):
             for name, text in value.items():
-                yield (*where, name), _of_any_interface(sysctls.path(name)), str(text)
+                yield (*where, name), _with_default_interface(sysctls.path(name)), str(text)
 
 
-def _of_any_interface(path: str) -> str:
+def _with_default_interface(path: str) -> str:
     """In the course of a trial there are interfaces; what is known of all of them is the default's."""
     parts = path.split("/")
     if parts[2:3] == ["conf"] and len(parts) > 4:
@@ -115,27 +118,27 @@ def _algorithms(
         if where[-1] in _KINDS and isinstance(value, str):
             yield where, str(where[-1]), value
     for where, path, value in settings:
-        if path in _CHOSEN:
-            yield where, _CHOSEN[path], value
+        if path in _ALGORITHM_SYSCTLS:
+            yield where, _ALGORITHM_SYSCTLS[path], value
 
 
-def _wrong_algorithm(base: Inventory, kind: str, name: str) -> str | None:
-    attribute, what = _KINDS[kind]
-    known: tuple[str, ...] = getattr(base, attribute)
-    if name in known:
+def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:
+    attribute, title = _KINDS[kind]
+    names: tuple[str, ...] = getattr(base, attribute)
+    if name in names:
         return None
-    close = closest(name, known)
+    close = closest(name, names)
     guess = f"did you mean '{close}'? " if close is not None else ""
-    return f"this kernel has no {what} '{name}'; {guess}there is: {', '.join(sorted(known))}"
+    return f"this kernel has no {title} '{name}'; {guess}there is: {', '.join(sorted(names))}"
 
 
-def _wrong_sysctl(base: Inventory, path: str, value: str) -> str | None:
+def _sysctl_problem(base: Inventory, path: str, value: str) -> str | None:
     """What is wrong with the name of a sysctl; nothing is said of its value."""
-    known = base.sysctls.get(path)
-    if known is not None and (known.writable or known.value == value):
+    sysctl = base.sysctls.get(path)
+    if sysctl is not None and (sysctl.writable or sysctl.value == value):
         return None
     name = _dotted(path)
-    if known is not None or path in base.shared_sysctls:
+    if sysctl is not None or path in base.shared_sysctls:
         return f"{name} is the same for all hosts, or only to be read; leave it out"
     parts = path.split("/")
     default = "/".join([*parts[:3], "default", *parts[4:]])
@@ -146,18 +149,18 @@ def _wrong_sysctl(base: Inventory, path: str, value: str) -> str | None:
 
 def _hint(base: Inventory, path: str) -> str:
     """The nearest name, and the names beside it when they are few."""
-    close = closest(path, [known for known, sysctl in base.sysctls.items() if sysctl.writable])
+    close = closest(path, [name for name, sysctl in base.sysctls.items() if sysctl.writable])
     hints = [f"did you mean '{_dotted(close)}'?"] if close is not None else []
     folder = path.rpartition("/")[0]
-    beside = sorted(known.rpartition("/")[2] for known in base.sysctls if known.rpartition("/")[0] == folder)
-    if 0 < len(beside) <= _MANY:
+    beside = sorted(name.rpartition("/")[2] for name in base.sysctls if name.rpartition("/")[0] == folder)
+    if 0 < len(beside) <= _MAX_LISTED:
         hints.append(f"in {_dotted(folder)} there is: {', '.join(beside)}")
     return " ".join(hints) or "see the kernel's Documentation/networking/ip-sysctl.rst for the names"
 
 
 def _default(base: Inventory, path: str) -> str:
-    known = base.sysctls.get(path)
-    return f"its default is {known.value!r}" if known is not None and known.value else "leave it out"
+    sysctl = base.sysctls.get(path)
+    return f"its default is {sysctl.value!r}" if sysctl is not None and sysctl.value else "leave it out"
 
 
 def _dotted(path: str) -> str:

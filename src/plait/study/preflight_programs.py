@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from plait.scenario.fields.programs import ProgramSpec
     from plait.scenario.mistakes import Where
 
-_OWN = (*PRIVATE, "/dev", "/proc", "/sys")
+_GUEST_FOLDERS = (*PRIVATE, "/dev", "/proc", "/sys")
 """What the guest has instead of this machine's."""
-_BY_THE_SHELL = """
+_SHELL_WORDS = """
 . : [ alias bg break case cd command continue do done echo elif else esac eval exec exit export false fc fg fi for
 getopts hash if in jobs kill local printf pwd read readonly return set shift test then times trap true type
 ulimit umask unalias unset until wait while
@@ -42,9 +42,9 @@ def missing_programs(programs: Sequence[ProgramSpec]) -> Iterator[tuple[Where, s
         if is_shell and program.exit_code in {"any", _NOT_FOUND}:
             continue
         word = _first_word(program.run[-1]) if is_shell else program.run[0]
-        what = None if word is None else _missing(word, program)
-        if what is not None:
-            yield (where if is_shell else (*where, 0)), what
+        problem = None if word is None else _problem(word, program)
+        if problem is not None:
+            yield (where if is_shell else (*where, 0)), problem
 
 
 def _first_word(line: str) -> str | None:
@@ -58,39 +58,39 @@ def _first_word(line: str) -> str | None:
     if (
         not words
         or "=" in words[0]
-        or words[0] in _BY_THE_SHELL.split()
+        or words[0] in _SHELL_WORDS.split()
         or not line.lstrip().startswith(words[0])
     ):
         return None
     return words[0]
 
 
-def _missing(word: str, program: ProgramSpec) -> str | None:
+def _problem(word: str, program: ProgramSpec) -> str | None:
     """What is wrong with the program called `word`; None when nothing is, or nobody can know."""
     if "/" in word:
         path = Path(word)
-        if not path.is_absolute() or _is_own(word):
+        if not path.is_absolute() or _in_guest_folder(word):
             return None
         if not path.is_file():
             return f"there is no file {word} on this machine; {install_hint(word)}, or correct its path"
         return None if os.access(path, os.X_OK) else f"{word} is not executable; chmod +x it"
     search = dict(program.environment).get("PATH", ENVIRONMENT["PATH"])
     folders = search.split(":")
-    if any(not folder.startswith("/") or _is_own(folder) for folder in folders):
+    if any(not folder.startswith("/") or _in_guest_folder(folder) for folder in folders):
         return None
     if shutil.which(word, path=search) is not None:
         return None
-    close = closest(word, [name for folder in folders for name in _names(folder, word[:1])])
+    close = closest(word, [name for folder in folders for name in _programs_in(folder, word[:1])])
     guess = f"did you mean '{close}'? Else " if close is not None else ""
     remedy = f"{guess}{install_hint(word)}, or give its path"
     return f"there is no program '{word}' on this machine (looked for in {search}); {remedy}"
 
 
-def _is_own(path: str) -> bool:
-    return any(path == own or path.startswith(f"{own}/") for own in _OWN)
+def _in_guest_folder(path: str) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in _GUEST_FOLDERS)
 
 
-def _names(folder: str, first: str) -> list[str]:
+def _programs_in(folder: str, first: str) -> list[str]:
     try:
         return [name for name in os.listdir(folder) if name.startswith(first)]  # noqa: PTH208 - names are wanted
     except OSError:

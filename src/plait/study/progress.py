@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from plait.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from plait.study.study import Observer, TrialKey, TrialOutcome
 
@@ -48,13 +49,18 @@ def in_notebook(total: int, *, shown: bool) -> Iterator[Observer]:
     """Yield a bar in a notebook or a terminal, and an observer that shows nothing elsewhere."""
     console = Console()
     if not shown or not (console.is_jupyter or console.is_terminal):
-        yield Silent()
+        yield SilentObserver()
         return
     with progress_bar(total, console) as observer:
         yield observer
 
 
-class Silent:
+def silent(_: int) -> AbstractContextManager[Observer]:
+    """Return an observer that shows nothing."""
+    return nullcontext(SilentObserver())
+
+
+class SilentObserver:
     """Shows nothing."""
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
@@ -80,9 +86,9 @@ class _Bar:
     def trial_ended(self, outcome: TrialOutcome) -> None:
         self._show(outcome.key, outcome.virtual_s, steps=1)
         if outcome.error is not None:
-            first = printable(outcome.error.splitlines()[0])
+            reason = printable(outcome.error.splitlines()[0])
             self._progress.console.print(
-                f"{outcome.key.case} #{outcome.key.index} failed: {first}", markup=False
+                f"{outcome.key.case} #{outcome.key.index} failed: {reason}", markup=False
             )
 
     def _show(self, key: TrialKey, virtual_s: float | None, *, steps: int) -> None:
@@ -107,7 +113,7 @@ class _TrialLines:
         """Says nothing: a line at the end of each trial is enough where nobody watches."""
 
     def trial_ended(self, outcome: TrialOutcome) -> None:
-        how = "failed" if outcome.error is not None else "from the store" if outcome.reused else "done"
+        end = "failed" if outcome.error is not None else "from the store" if outcome.reused else "done"
         with self._lock:
             self._ended += 1
             key = outcome.key
@@ -115,5 +121,5 @@ class _TrialLines:
                 OSError
             ):  # a terminal that was closed, or a reader who went away: the study goes on
                 sys.stderr.write(
-                    f"[{self._ended}/{self._total}] {key.case} #{key.index} {how} ({outcome.wall_s:.2f} s)\n"
+                    f"[{self._ended}/{self._total}] {key.case} #{key.index} {end} ({outcome.wall_s:.2f} s)\n"
                 )

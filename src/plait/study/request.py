@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
 
 
-def study_of(
+def plan_study(
     scenario: Scenario, name: str, *, seed: int | None = None, repeat: int | None = None
 ) -> PlannedStudy:
     """Returns the study of `scenario`; `seed` and `repeat` replace the scenario's own.

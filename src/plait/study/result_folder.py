@@ -28,15 +28,15 @@ def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None
         _refuse_foreign(out, about)
         out.mkdir(parents=True, exist_ok=True)
         for case in (folder / TRIALS).folders():
-            there = folder / TRIALS / case
+            trials = folder / TRIALS / case
             for index in trial_numbers(out, case):
                 if TrialKey(case, index) not in keep:
-                    there.remove(f"{index:03d}")
-            if not there.names():
+                    trials.remove(f"{index:03d}")
+            if not trials.names():
                 (folder / TRIALS).remove(case)
         folder.write("study.json", about.text().encode())
     except (UnfitError, DataError) as error:
-        raise RequestError(f"writing results to {out}: {_unfit(error)}; give another --out") from error
+        raise RequestError(f"writing results to {out}: {_describe(error)}; give another --out") from error
     except OSError as error:
         raise MachineError(cannot_write(out, error)) from error
 
@@ -48,18 +48,18 @@ def _refuse_foreign(out: Path, about: StudyFile) -> None:
         raise RequestError(f"writing results to {out}: it is a file; give another --out")
     if Folder(out).has("study.json"):
         try:
-            found = json_of(Folder(out).read("study.json"))
-            previous, written = found["name"], found["schema"]
+            record = json_of(Folder(out).read("study.json"))
+            previous, schema = record["name"], record["schema"]
         except (ValueError, KeyError, TypeError) as error:
             raise RequestError(
                 f"writing results to {out}: its study.json is damaged; give another --out"
             ) from error
-        if written != about.schema_version:
+        if schema != about.schema_version:
             raise RequestError(
-                f"writing results to {out}: another version of plait left its results there (schema {written}, here "
+                f"writing results to {out}: another version of plait left its results there (schema {schema}, here "
                 f"{about.schema_version}); give another --out"
             )
-        if "merged" in found:
+        if "merged" in record:
             raise RequestError(
                 f"writing results to {out}: it holds studies that were merged; give another --out, and merge again"
             )
@@ -73,12 +73,12 @@ def _refuse_foreign(out: Path, about: StudyFile) -> None:
         )
 
 
-def _unfit(error: UnfitError | DataError) -> str:
+def _describe(error: UnfitError | DataError) -> str:
     return f"{error.filename}: {error.strerror}" if isinstance(error, UnfitError) else str(error)
 
 
 def cannot_write(out: Path, error: OSError) -> str:
     """Return why results cannot be written, and what to do about it."""
-    what = remedy(error, "check the folder's permissions")
+    advice = remedy(error, "check the folder's permissions")
     where = error.filename or out
-    return f"writing results to {where}: {error.strerror}; {what} and run again: finished trials are kept"
+    return f"writing results to {where}: {error.strerror}; {advice} and run again: finished trials are kept"

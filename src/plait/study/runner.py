@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from plait.engine.workspace import Workspace
 from plait.errors import Ended, MachineError
-from plait.study.pauses import Halts
+from plait.study.pauses import Pauses
 from plait.study.result_folder import cannot_write, open_result_folder
 from plait.study.study import PlannedStudy, StudyOutcome, TrialOutcome
 from plait.study.trial_task import TrialTask
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from plait.dataset.study_file import StudyFile
     from plait.engine.engine import Engine
-    from plait.study.pauses import Halt
+    from plait.study.pauses import PausedTrial
     from plait.study.store import Store
     from plait.study.study import Observer
 
@@ -45,7 +45,7 @@ class Runner:
         *,
         jobs: int,
         fresh: bool = False,
-        ask: Callable[[Halt], bool] | None = None,
+        ask: Callable[[PausedTrial], bool] | None = None,
     ) -> None:
         """`staging` is a folder on the store's file system; `jobs` trials run at once; `fresh` ignores the store.
 
@@ -68,7 +68,7 @@ class Runner:
         everything = replace(study, start=0)
         open_result_folder(out, about, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
         identity = self._engine.identity()
-        halts = Halts(self._ask if study.paused else None, len(keys))
+        pauses = Pauses(self._ask if study.paused else None, len(keys))
         finished: list[TrialOutcome] = []
         futures: list[Future[TrialOutcome]] = []
         interrupted: signal.Signals | None = None
@@ -78,10 +78,10 @@ class Runner:
             ThreadPoolExecutor(self._jobs) as pool,
         ):
             trial = TrialTask(
-                self._engine, self._store, identity, study, out, work, stage, self._stop, observer, halts
+                self._engine, self._store, identity, study, out, work, stage, self._stop, observer, pauses
             )
             try:
-                while keys and halts.wanted:  # in this thread, which has the terminal
+                while keys and pauses.active:  # in this thread, which has the terminal
                     finished.append(trial.run(*keys[0], fresh=self._fresh))
                     del keys[0]
                 futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
@@ -98,7 +98,7 @@ class Runner:
                 raise
         ended = [future for future in futures if not future.cancelled()]
         finished += [future.result() for future in ended if future.exception() is None]
-        return StudyOutcome(halts.total, finished, interrupted is not None, interrupted or signal.SIGINT)
+        return StudyOutcome(pauses.total, finished, interrupted is not None, interrupted or signal.SIGINT)
 
     def _stop_all(self, futures: list[Future[TrialOutcome]]) -> None:
         """Ends running trials, and drops waiting ones."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plait.engine.workspace import Workspace
     from plait.plan.case_plan import CasePlan
     from plait.plan.model.plan import Plan
-    from plait.study.pauses import Halts
+    from plait.study.pauses import Pauses
     from plait.study.store import Store
     from plait.study.study import Observer, PlannedStudy
 
@@ -47,7 +47,7 @@ class TrialTask:
     stage: Workspace
     stop: threading.Event
     observer: Observer
-    halts: Halts
+    pauses: Pauses
 
     def run(self, case: CasePlan, key: TrialKey, *, fresh: bool) -> TrialOutcome:
         """Runs or fetches one trial and puts it into the result folder (Interrupted, OSError)."""
@@ -55,7 +55,7 @@ class TrialTask:
             raise Interrupted
         started = time.monotonic()
         seed = trial_seed(self.study.seed, key.index)
-        plan = self.halts.of(case.plan(seed))
+        plan = self.pauses.effective_plan(case.plan(seed))
         identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
         result = self.work.job()
         disturbed = bool(plan.pause)  # by what is done at the prompt: it is nobody else's trial
@@ -86,7 +86,7 @@ class TrialTask:
                     folder,
                     self.stop,
                     lambda us: self.observer.trial_advanced(key, us),
-                    self.halts.prompt(key.case, key.index, plan),
+                    self.pauses.callback(key.case, key.index, plan),
                 )
             )
             digest = trial_digest(convert(folder / "data", result))
@@ -120,7 +120,7 @@ class TrialTask:
         names = [transfer.file.name for transfer in transfers if transfer.file is not None]
         options = [qdisc.options for qdisc in plan.network.qdiscs]
         names += [option.file.name for option in options if isinstance(option, PlaitTrace)]
-        names += [file.input for one in plan.programs for file in one.files if file.input is not None]
+        names += [file.input for program in plan.programs for file in program.files if file.input is not None]
         return {name: self.study.inputs[name] for name in names}
 
 

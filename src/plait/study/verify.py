@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from plait.scenario.read.inputs import input_files
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
 from plait.study.perform import Options, perform
+from plait.study.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,37 +31,34 @@ if TYPE_CHECKING:
     from plait.explain.causes import Cause
     from plait.explain.model import Effect, FlowExplanation, StudyExplanation, TrialExplanation
     from plait.scenario import Scenario
-    from plait.study.study import Observer
 
 SEEDS = 5
 """So many seeds, for a spread to judge by."""
-MOST_TRIED = 3
+MAX_CAUSES = 3
 """Causes of a flow that are tried, the dearest first."""
 
 Fields = tuple[tuple[str, Any], ...]
 
 
-class Bench:
+class CaseRunner:
     """Runs forms of one case of a recorded study, each with the same seeds; what ran before is not run again."""
 
     def __init__(
         self,
         folder: Path,
         case: str,
-        engine: Callable[[], Engine],
+        make_engine: Callable[[], Engine],
         *,
         seeds: int = SEEDS,
         jobs: int | None = None,
     ) -> None:
         """RequestError where the scenario cannot be read any more, or has no such case."""
         self._about = read_study_file(folder)
-        self._engine, self._seeds, self._jobs = engine, seeds, jobs
-        found = next(
-            (one for one in expand(RecordedScenario(self._about).scenario) if one.name == case), None
-        )
-        if found is None:
+        self._make_engine, self._seeds, self._jobs = make_engine, seeds, jobs
+        recorded = {form.name: form for form in expand(RecordedScenario(self._about).scenario)}
+        if case not in recorded:
             raise RequestError(f"{case}: the scenario in study.json gives no such case")
-        self.raw = found.scenario.model_dump(
+        self.raw = recorded[case].scenario.model_dump(
             mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "pause"}
         )
         self.scenario = self.changed(())
@@ -91,78 +88,81 @@ class Bench:
         self, scenario: Scenario, flow: str, metric: str, out: Path
     ) -> tuple[dict[int, float], Cause | None]:
         options = Options(seed=self._about.seed, repeat=self._seeds, jobs=self._jobs, calibrate=False)
-        perform(scenario, "verify", self._engine, options, folder=out, watch=_unwatched, tell=lambda _: None)
-        name = expand(scenario)[0].name
-        found: dict[int, float] = {}
+        perform(
+            scenario, "verify", self._make_engine, options, folder=out, watch=silent, notify=lambda _: None
+        )
+        case = expand(scenario)[0]
+        values: dict[int, float] = {}
         causes: list[Cause | None] = []
         for number in range(self._seeds):
-            trial = read_trial(trial_folder(out, name, number))
+            trial = read_trial(trial_folder(out, case.name, number))
             if trial.provenance.status == "failed":
                 continue
-            # Also of flows that were cut off by the end of the trial, of which metrics tell nothing.
-            explained = explain_trial(
-                trial.plan, trial.tables, unrestricted_paths(expand(scenario)[0].scenario, trial.plan)
-            )
-            for one in explained:
-                spoken, value = one.primary_metric
-                value = one.goodput_bps if metric == "goodput_bps" else value if spoken == metric else None
-                if one.flow == flow and value is not None:
-                    found[trial.provenance.seed] = value
-                    causes.append(one.first)
-        return found, causes[0] if causes else None
+            # Also of flows that were cut off by the end of the trial, of which metrics notify nothing.
+            flows = explain_trial(trial.plan, trial.tables, unrestricted_paths(case.scenario, trial.plan))
+            for explained in flows:
+                primary, value = explained.primary_metric
+                if metric == "goodput_bps":
+                    value = explained.goodput_bps
+                elif primary != metric:
+                    value = None
+                if explained.flow == flow and value is not None:
+                    values[trial.provenance.seed] = value
+                    causes.append(explained.first)
+        return values, causes[0] if causes else None
 
     def _base(self) -> Path:
         """The folder that relative names of files are meant from: that of the scenario that was run."""
         words = self._about.command.split()
-        named = Path(words[2]) if len(words) > 2 else Path()
-        if named.is_file():
-            return named.parent
+        file = Path(words[2]) if len(words) > 2 else Path()
+        if file.is_file():
+            return file.parent
         return library.folder() or Path()
 
 
 def try_out(
     folder: Path,
-    found: StudyExplanation,
-    engine: Callable[[], Engine],
+    explanation: StudyExplanation,
+    make_engine: Callable[[], Engine],
     *,
     what_ifs: Sequence[Sequence[str]] = (),
     verify: bool = False,
     seeds: int = SEEDS,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> StudyExplanation:
     """Returns the explanation with what was tried on each flow of each case (RequestError, MachineError).
 
     Each of `what_ifs` is a list of fields that are set together.
     """
     cases = []
-    for case in found.cases:
-        bench = Bench(folder, case.case, engine, seeds=seeds)
+    for case in explanation.cases:
+        runner = CaseRunner(folder, case.case, make_engine, seeds=seeds)
         flows = []
         for flow in case.flows:
-            tell(f"trying on {flow.flow} of case {case.case}, {seeds} seeds each")
-            tried = list(suspects(bench, folder, case, flow)) if verify else []
-            tried += [what_if(bench, texts, flow) for texts in what_ifs]
+            notify(f"trying on {flow.flow} of case {case.case}, {seeds} seeds each")
+            tried = list(try_remedies(runner, folder, case, flow)) if verify else []
+            tried += [what_if(runner, texts, flow) for texts in what_ifs]
             flows.append(flow.model_copy(update={"tried": tuple(tried)}))
         cases.append(case.model_copy(update={"flows": tuple(flows)}))
-    return found.model_copy(update={"cases": tuple(cases)})
+    return explanation.model_copy(update={"cases": tuple(cases)})
 
 
-def suspects(
-    bench: Bench, folder: Path, explained: TrialExplanation, flow: FlowExplanation
+def try_remedies(
+    runner: CaseRunner, folder: Path, explained: TrialExplanation, flow: FlowExplanation
 ) -> Iterator[Effect]:
     """Yields, for the causes of a flow that can be taken away, what it changed to take them away."""
     trial = read_trial(trial_folder(folder, explained.case, explained.trial))
     shares = {share.cause: share for share in flow.shares}
     plan = with_connections(trial.plan, trial.tables)
     seen: set[str] = set()
-    for cause in flow.named[:MOST_TRIED]:
-        found = remedy(Suspect(bench.scenario, plan, flow, shares[cause]))
-        if found is not None and str(found.fields) not in seen:
-            seen.add(str(found.fields))
-            yield _effect(bench, found.description, found.fields, cause, flow)
+    for cause in flow.named[:MAX_CAUSES]:
+        change = remedy(Suspect(runner.scenario, plan, flow, shares[cause]))
+        if change is not None and str(change.fields) not in seen:
+            seen.add(str(change.fields))
+            yield _effect(runner, change.description, change.fields, cause, flow)
 
 
-def what_if(bench: Bench, texts: Sequence[str], flow: FlowExplanation) -> Effect:
+def what_if(runner: CaseRunner, texts: Sequence[str], flow: FlowExplanation) -> Effect:
     """Returns what it changes to set fields (`PATH=VALUE`, values as YAML), all of them at once (RequestError)."""
     fields: list[tuple[str, Any]] = []
     for text in texts:
@@ -172,7 +172,7 @@ def what_if(bench: Bench, texts: Sequence[str], flow: FlowExplanation) -> Effect
                 f"--what-if {text}: write PATH=VALUE, for example network.links.h1-h2.rate=20mbit"
             )
         fields.append((path.strip(), _value(text, value)))
-    return _effect(bench, ", ".join(texts), tuple(fields), None, flow)
+    return _effect(runner, ", ".join(texts), tuple(fields), None, flow)
 
 
 def _value(text: str, value: str) -> Any:
@@ -185,33 +185,22 @@ def _value(text: str, value: str) -> Any:
         raise RequestError(f"--what-if {text}: {refused.reason}") from refused
 
 
-def _effect(bench: Bench, what: str, fields: Fields, cause: Cause | None, flow: FlowExplanation) -> Effect:
+def _effect(
+    runner: CaseRunner, description: str, fields: Fields, cause: Cause | None, flow: FlowExplanation
+) -> Effect:
     metric, _ = flow.primary_metric
-    before, _ = bench.values((), flow.flow, metric)
-    after, then = bench.values(fields, flow.flow, metric)
+    before, _ = runner.values((), flow.flow, metric)
+    after, then = runner.values(fields, flow.flow, metric)
     texts = [f"{path}={json.dumps(value)}" for path, value in fields]
-    return effect(what, texts, cause, before, after, metric=metric).model_copy(update={"then": then})
+    return effect(description, texts, cause, before, after, metric=metric).model_copy(update={"then": then})
 
 
 def _set(raw: dict[str, Any], path: str, value: Any) -> None:
     """Sets a field; a further link, host or router may be added by giving it as a whole."""
     parts = path.split(".")
     if len(parts) == 3 and parts[0] == "network" and parts[1] in ("links", "hosts", "routers", "switches"):
-        known = raw.get("network", {}).get(parts[1])
-        if isinstance(known, dict) and isinstance(value, dict):
-            known[parts[2]] = value
+        elements = raw.get("network", {}).get(parts[1])
+        if isinstance(elements, dict) and isinstance(value, dict):
+            elements[parts[2]] = value
             return
     assign(raw, path, value)
-
-
-class _Nobody:
-    def trial_advanced(self, key: object, virtual_us: int) -> None:
-        """Nothing."""
-
-    def trial_ended(self, outcome: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def _unwatched(_: int) -> Iterator[Observer]:
-    yield _Nobody()

@@ -32,19 +32,19 @@ class Work:
     """Rows of samples."""
 
 
-def work_of(plan: Plan) -> Work:
+def expected_work(plan: Plan) -> Work:
     """Return the work of one trial."""
     crossing = Counter(
-        name for flow in plan.flows for name in {one for path in flow.paths for one in path.forward}
+        name for flow in plan.flows for name in {link for path in flow.paths for link in path.forward}
     )
-    directions = {one.name: one for link in plan.links for one in link.directions}
+    directions = {side.name: side for link in plan.links for side in link.directions}
     hops, longest_us = 0.0, 0.0
     for flow in plan.flows:
         rate = _rate_bps(flow, directions, crossing)
         payload, frame = full_segment(plan, flow, transport=flow.transport)
         mean_hops = sum(len(path.forward) for path in flow.paths) / max(1, len(flow.paths))
         hops += _frames(flow, rate, payload, frame) * mean_hops * (1 + _ACKS)
-        longest_us = max(longest_us, flow.start_us + _length_us(flow, rate, payload, frame))
+        longest_us = max(longest_us, flow.start_us + _duration_us(flow, rate, payload, frame))
     rows = sum(2 * (1 + len(flow.paths)) for flow in plan.flows) + 2 * len(plan.links)
     return Work(hops, rows * longest_us / plan.sample_interval_us)
 
@@ -55,11 +55,14 @@ def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counte
     for path in flow.paths:
         links = [directions[name] for name in path.forward if name in directions]
         shares.append(
-            min((one.rate_bps / crossing[one.name] for one in links if one.rate_bps), default=_UNLIMITED_BPS)
+            min(
+                (link.rate_bps / crossing[link.name] for link in links if link.rate_bps),
+                default=_UNLIMITED_BPS,
+            )
         )
-        lost = 1 - prod(1 - one.loss_ratio for one in links)
-        if lost and path.base_rtt_us:
-            shares[-1] = min(shares[-1], _SEGMENT_BITS * 1e6 / path.base_rtt_us * sqrt(1.5 / lost))
+        loss_ratio = 1 - prod(1 - link.loss_ratio for link in links)
+        if loss_ratio and path.base_rtt_us:
+            shares[-1] = min(shares[-1], _SEGMENT_BITS * 1e6 / path.base_rtt_us * sqrt(1.5 / loss_ratio))
     return min(sum(shares) or _UNLIMITED_BPS, flow.ideal_rate_bps or _UNLIMITED_BPS)
 
 
@@ -68,8 +71,8 @@ def _frames(flow: Flow, rate: float, payload: int, frame: int) -> float:
     match flow.application:
         case Transfer(bytes=size):
             return size / payload
-        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts, message_bytes=None):
-            return rate * (lasts or 0) / 8e6 / frame
+        case Bulk(duration_us=duration_us) | OnOff(duration_us=duration_us, message_bytes=None):
+            return rate * (duration_us or 0) / 8e6 / frame
         case Page(objects=objects):
             return sum(1 + size / payload for size in objects)
         case Stream(message_bytes=size) | Udp(packet_bytes=size) | Request(response_bytes=size):
@@ -79,11 +82,13 @@ def _frames(flow: Flow, rate: float, payload: int, frame: int) -> float:
     return 0.0
 
 
-def _length_us(flow: Flow, rate: float, payload: int, frame: int) -> float:
+def _duration_us(flow: Flow, rate: float, payload: int, frame: int) -> float:
     """Return about how long a flow lasts in virtual time."""
     match flow.application:
-        case Bulk(duration_us=lasts) | OnOff(duration_us=lasts) | Request(duration_us=lasts) if lasts:
-            return lasts
+        case (
+            Bulk(duration_us=duration_us) | OnOff(duration_us=duration_us) | Request(duration_us=duration_us)
+        ) if duration_us:
+            return duration_us
         case Stream(interval_ns=gap, count=count) | Udp(interval_ns=gap, count=count):
             return gap * count / 1000
     return _frames(flow, rate, payload, frame) * frame * 8e6 / rate

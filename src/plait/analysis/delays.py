@@ -31,13 +31,13 @@ def distributions(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, P
     messages = tables.get("messages")
     if messages is None:
         return {}
-    found = {}
+    points = {}
     for name in [*dict.fromkeys(PREFIX.values()), "udp_delay"]:
         flows = [flow for flow in foreground(plan) if PREFIX.get(flow.kind, f"{flow.kind}_delay") == name]
         delays = np.sort(delays_us(messages, flows).to_numpy())
         if delays.size:
-            found[name] = _ecdf(delays)
-    return found
+            points[name] = _ecdf(delays)
+    return points
 
 
 def _ecdf(delays: np.ndarray) -> Points:

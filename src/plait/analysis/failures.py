@@ -15,8 +15,8 @@ DECIDING_LINES = 2
 
 def failed_alike(failed: Iterable[tuple[Trial, str]]) -> list[tuple[list[Trial], str]]:
     """Return the trials that failed by what went wrong, each time with the error of the first of them."""
-    found: dict[tuple[str, ...], tuple[list[Trial], str]] = {}
+    groups: dict[tuple[str, ...], tuple[list[Trial], str]] = {}
     for trial, error in failed:
         key = tuple(error.splitlines()[:DECIDING_LINES])
-        found.setdefault(key, ([], error))[0].append(trial)
-    return list(found.values())
+        groups.setdefault(key, ([], error))[0].append(trial)
+    return list(groups.values())

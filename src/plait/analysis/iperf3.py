@@ -89,9 +89,9 @@ def _amount(start: float, end: float | None, count: int | None) -> dict[str, Any
 
 def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | None) -> list[dict[str, Any]]:
     """One entry a second, from sample to sample."""
-    found: list[dict[str, Any]] = []
+    intervals: list[dict[str, Any]] = []
     if start is None or connection.is_empty():
-        return found
+        return intervals
     begun = {"t_us": start, "sent_bytes": 0}
     before = begun
     number = (pl.col("t_us") - start - 1) // _SECOND_US
@@ -99,8 +99,8 @@ def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | No
         last = part.row(-1, named=True)
         if last["t_us"] <= before["t_us"]:
             continue
-        known = last["sent_bytes"] is not None and before["sent_bytes"] is not None
-        moved = last["sent_bytes"] - before["sent_bytes"] if known else None
+        is_complete = last["sent_bytes"] is not None and before["sent_bytes"] is not None
+        moved = last["sent_bytes"] - before["sent_bytes"] if is_complete else None
         amount = _amount((before["t_us"] - start) / 1e6, (last["t_us"] - start) / 1e6, moved)
         stream = {
             "socket": 1,
@@ -108,14 +108,14 @@ def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | No
             "subflows": _within(subflows, before["t_us"], last["t_us"], start),
             "sender": True,
         }
-        found.append({"streams": [stream], "sum": {**amount, "sender": True}})
+        intervals.append({"streams": [stream], "sum": {**amount, "sender": True}})
         before = last
-    return found
+    return intervals
 
 
 def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dict[str, Any]]:
     """What each subflow sent between two samples, new payload only."""
-    found = []
+    streams = []
     fresh = pl.col("sent_bytes") - pl.col("retransmitted_bytes")
     for (number,), one in sorted(subflows.group_by("subflow"), key=lambda part: part[0]):
         until = one.filter(pl.col("t_us") <= high).select(
@@ -128,8 +128,8 @@ def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dic
         last = until.row(-1, named=True)
         known = last["fresh"] is not None and first is not None
         amount = _amount((low - start) / 1e6, (high - start) / 1e6, last["fresh"] - first if known else None)
-        found.append({"id": number, **amount, "rtt": last["rtt_us"], "snd_cwnd": _window(last)})
-    return found
+        streams.append({"id": number, **amount, "rtt": last["rtt_us"], "snd_cwnd": _window(last)})
+    return streams
 
 
 def _window(row: dict[str, Any]) -> int | None:

@@ -31,20 +31,20 @@ class Published:
 
     def of(self, settings: Mapping[str, Any], group: str | None = None) -> float | None:
         """Return the goodput that was published for a case, in bit/s; the last of several; None without any."""
-        found = None
+        latest = None
         for meant, goodput in self.values:
             if all(str(settings.get(name)) == value for name, value in meant.items()) and group in goodput:
-                found = goodput[group]
-        return found
+                latest = goodput[group]
+        return latest
 
     def of_case(self, settings: Mapping[str, Any]) -> PublishedGoodput | None:
         """Return everything that was published of a case; None when nothing was."""
         groups = dict.fromkeys(group for _, goodput in self.values for group in goodput)
-        found = {group: value for group in groups if (value := self.of(settings, group)) is not None}
-        if not found:
+        goodputs = {group: value for group in groups if (value := self.of(settings, group)) is not None}
+        if not goodputs:
             return None
         return PublishedGoodput(
-            goodput_bps=found.pop(None, None), each_bps={str(g): v for g, v in found.items()}
+            goodput_bps=goodputs.pop(None, None), each_bps={str(g): v for g, v in goodputs.items()}
         )
 
 

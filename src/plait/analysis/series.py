@@ -138,7 +138,7 @@ def _flow_series(
         _ends(flow, receiver, part): part
         for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
     }
-    found: list[SubflowSeries] = []
+    series: list[SubflowSeries] = []
     names: dict[str, int] = {}
     for part in sending:
         path, *_ = ends = _ends(flow, flow.sender, part)
@@ -150,7 +150,7 @@ def _flow_series(
             counter = arrived.select("t_us", count="received_bytes")
         else:
             counter = part.select("t_us", count="acked_bytes")
-        found.append(
+        series.append(
             SubflowSeries(
                 label=label if single else f"{flow.name}: {label}",
                 colour=_colour(plan, flow, path, len(names)),
@@ -160,7 +160,7 @@ def _flow_series(
                 cwnd_segments=_samples(part, "cwnd_segments", span, plan.sample_interval_us),
             )
         )
-    return found
+    return series
 
 
 def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
@@ -215,17 +215,17 @@ def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us
     return tuple(((at + 0.5) * width / 1e6, sum(vs) / len(vs)) for at, vs in bins.items())
 
 
-def _largest(found: list[SubflowSeries]) -> list[SubflowSeries]:
+def _largest(largest: list[SubflowSeries]) -> list[SubflowSeries]:
     """Return the series that carried most, in their order, each with a colour of its own."""
-    if len(found) > MOST_SERIES:
-        volume = {series.label: sum(value for _, value in series.goodput_bps) for series in found}
+    if len(largest) > MOST_SERIES:
+        volume = {series.label: sum(value for _, value in series.goodput_bps) for series in largest}
         keep = set(sorted(volume, key=lambda label: -volume[label])[:MOST_SERIES])
-        found = [series for series in found if series.label in keep]
-    if len({series.colour for series in found}) == len(found):
-        return found
+        largest = [series for series in largest if series.label in keep]
+    if len({series.colour for series in largest}) == len(largest):
+        return largest
     return [
         SubflowSeries(s.label, number, s.path, s.goodput_bps, s.rtt_us, s.cwnd_segments)
-        for number, s in enumerate(found)
+        for number, s in enumerate(largest)
     ]
 
 

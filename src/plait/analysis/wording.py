@@ -120,10 +120,10 @@ def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
 
 def short_name(setting: str, parts: int = 1) -> str:
     """Return the end of a setting's path: `network.links.*.rate` is "rate"; a number is told with what it counts."""
-    found = setting.split(".")
-    if found[-1].isdigit():
+    names = setting.split(".")
+    if names[-1].isdigit():
         parts = max(parts, 2)
-    return ".".join(found[-parts:])
+    return ".".join(names[-parts:])
 
 
 def value_words(value: Any) -> str:

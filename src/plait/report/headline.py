@@ -23,13 +23,13 @@ Phrase = tuple[str, bool]
 
 def path_counts(summary: Summary) -> dict[str, int]:
     """Return how many paths the flow of each case can use, where a case has one flow and its shares are known."""
-    found = {}
+    counts = {}
     for case in summary.cases:
         several = any(name.endswith(".goodput_bps") for name in case.metrics)
         count = sum(name.endswith(".path_share") for name in case.metrics)
         if count and not several:
-            found[case.name] = count
-    return found
+            counts[case.name] = count
+    return counts
 
 
 def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
@@ -41,28 +41,32 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     if len(measured) > 2:
         return _many(summary, measured, metric)
     names = labels(summary.cases)
-    found: list[Phrase] = []
+    phrases: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
-        found.append((f"{COMPARED[metric].title}: ", False))  # the unit alone would not tell
+        phrases.append((f"{COMPARED[metric].title}: ", False))  # the unit alone would not tell
     for case in measured:
         text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
-        text = text[0].upper() + text[1:] if not found else text
-        found += [
-            ("; " if found and case is not measured[0] else "", False),
+        text = text[0].upper() + text[1:] if not phrases else text
+        phrases += [
+            ("; " if phrases and case is not measured[0] else "", False),
             (f"{text} ", False),
             (show(metric, mean(case, metric)), True),
             (_beside(case, metric), False),
         ]
     comparison = _comparison(summary, measured[-1].name, metric)
     if comparison is not None and comparison.ratio is not None:
-        found += [(": ", False), (change(comparison.ratio.value), True)]
+        phrases += [(": ", False), (change(comparison.ratio.value), True)]
     efficiency = mean(measured[-1], "efficiency")
     if efficiency is not None:
-        found += [("; ", False), (show("efficiency", efficiency), True), (" of what the links allow", False)]
+        phrases += [
+            ("; ", False),
+            (show("efficiency", efficiency), True),
+            (" of what the links allow", False),
+        ]
     several = any(name.endswith(".goodput_bps") for case in measured for name in case.metrics)
     if several and metric in {"goodput_bps", "completion_s"}:
-        found.append((", all flows together", False))
-    return [*found, (".", False)]
+        phrases.append((", all flows together", False))
+    return [*phrases, (".", False)]
 
 
 def _beside(case: CaseSummary, metric: str) -> str:
@@ -84,10 +88,10 @@ def _programs(summary: Summary) -> list[Phrase]:
         for name, stats in case.metrics.items()
         if name.endswith(ending) and stats.mean is not None
     ]
-    found: list[Phrase] = [("Programs alone were measured: ", False)] if ran else []
+    phrases: list[Phrase] = [("Programs alone were measured: ", False)] if ran else []
     for number, (name, lasted) in enumerate(ran):
-        found += [(f"{'; ' * bool(number)}{name} ran for ", False), (show("duration_s", lasted), True)]
-    return [*found, (".", False)] if ran else []
+        phrases += [(f"{'; ' * bool(number)}{name} ran for ", False), (show("duration_s", lasted), True)]
+    return [*phrases, (".", False)] if ran else []
 
 
 def sentences(summary: Summary) -> list[str]:
@@ -95,34 +99,34 @@ def sentences(summary: Summary) -> list[str]:
     metric = primary_metric(summary)
     groups = _groups(summary)
     ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
-    found = [*groups, *(comparison.sentence for comparison in ordered)]
-    found += _otherwise(summary, metric)
+    lines = [*groups, *(comparison.sentence for comparison in ordered)]
+    lines += _otherwise(summary, metric)
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
     if failed:
-        found.append(f"{failed} of {total} trials failed and are not part of any figure.")
-    return found
+        lines.append(f"{failed} of {total} trials failed and are not part of any figure.")
+    return lines
 
 
 def _otherwise(summary: Summary, metric: str) -> list[str]:
     """Return what speaks for the cases in which the main metric was not measured: their traffic is another."""
     names = labels(summary.cases)
     left = [case for case in summary.cases if mean(case, metric) is None]
-    found = []
+    lines = []
     for other, record in COMPARED.items():
-        known = [case for case in left if mean(case, other) is not None]
-        left = [case for case in left if case not in known]
-        told = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in known]
-        if told:
-            more = f", and {len(told) - MOST_TOLD} further cases" if len(told) > MOST_TOLD else ""
-            found.append(f"{record.title}: {', '.join(told[:MOST_TOLD])}{more}.")
-    return found
+        measured = [case for case in left if mean(case, other) is not None]
+        left = [case for case in left if case not in measured]
+        values = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in measured]
+        if values:
+            more = f", and {len(values) - MOST_TOLD} further cases" if len(values) > MOST_TOLD else ""
+            lines.append(f"{record.title}: {', '.join(values[:MOST_TOLD])}{more}.")
+    return lines
 
 
 def _groups(summary: Summary) -> list[str]:
     """Return what each flow of a group of flows gets, from the case where it is least to that where it is most."""
     names = labels(summary.cases)
-    found = []
+    lines = []
     for group, metric in group_names(name for case in summary.cases for name in case.metrics).items():
         ranked = sorted(
             (case for case in summary.cases if mean(case, metric) is not None),
@@ -130,11 +134,11 @@ def _groups(summary: Summary) -> list[str]:
         )
         if len(ranked) > 1:
             least, most = ranked[0], ranked[-1]
-            found.append(
+            lines.append(
                 f"Each flow of {group} gets {show(metric, mean(least, metric))} ({names[least.name]}) to "
                 f"{show(metric, mean(most, metric))} ({names[most.name]})."
             )
-    return found
+    return lines
 
 
 def measured_cases(summary: Summary) -> list[CaseSummary]:
@@ -148,7 +152,7 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     names = labels(summary.cases)
     better = max if COMPARED[metric].more_is_better else min
     best = better(measured, key=lambda case: mean(case, metric) or 0.0)
-    found: list[Phrase] = [
+    phrases: list[Phrase] = [
         (
             f"Of {number_word(len(measured))} cases, {names[best.name]} has the {COMPARED[metric].best}, ",
             False,
@@ -157,17 +161,21 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
     ]
     efficiency = mean(best, "efficiency")
     if efficiency is not None:
-        found += [(" (", False), (show("efficiency", efficiency), True), (" of what the links allow)", False)]
-    found.append((".", False))
+        phrases += [
+            (" (", False),
+            (show("efficiency", efficiency), True),
+            (" of what the links allow)", False),
+        ]
+    phrases.append((".", False))
     ratios = [c.ratio.value for c in matched(summary) if c.metric == metric and c.ratio is not None]
     if len(ratios) > 1:
         low, high = significant(min(ratios)), significant(max(ratios))
-        found += [
+        phrases += [
             (f" Against {_against(summary)}: ", False),
             (low if low == high else f"{low} to {high}", True),
             (f" times the {COMPARED[metric].noun}.", False),
         ]
-    return found
+    return phrases
 
 
 def matched(summary: Summary) -> list[Comparison]:

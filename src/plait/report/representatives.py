@@ -60,7 +60,7 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     """Return the representative of each of the first `MOST` cases that have a completed trial (DataError)."""
     names = labels(summary.cases)
     metric = primary_metric(summary)
-    found = []
+    chosen = []
     for case in [case for case in study.cases if case.rows][:MOST]:
         row = median_row(case.rows, metric)
         one = part(
@@ -68,8 +68,8 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
             partial(_representative, study, summary, case, row, names[case.name]),
             None,
         )
-        found += [one] if one is not None else []
-    return found
+        chosen += [one] if one is not None else []
+    return chosen
 
 
 def _representative(
@@ -111,7 +111,7 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     """The series with the moments at which the first flow's causes began, where there are not many marks already."""
     if len(explained) != 1:
         return series
-    known = [at for at, _ in series.marks]
+    marked = [at for at, _ in series.marks]
     more = [
         ((one.t_us - explained[0].start_us) / 1e6, one.text)
         for one in explained[0].moments
@@ -119,7 +119,7 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
     ]
     # What an event says already is not said twice.
     apart = series.duration_s / 50
-    fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in known)]
+    fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in marked)]
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))
 
 
@@ -131,7 +131,7 @@ def _ideal_bps(plan: Plan) -> float | None:
 
 def median_row(rows: Sequence[TrialRow], metric: str) -> TrialRow:
     """Return the row with the (lower) median of `metric`; the first row when no row has it."""
-    known = [(value, row.index, row) for row in rows if (value := row.metrics.get(metric)) is not None]
-    if not known:
+    measured = [(value, row.index, row) for row in rows if (value := row.metrics.get(metric)) is not None]
+    if not measured:
         return rows[0]
-    return sorted(known, key=lambda entry: entry[:2])[(len(known) - 1) // 2][2]
+    return sorted(measured, key=lambda entry: entry[:2])[(len(measured) - 1) // 2][2]

@@ -69,7 +69,9 @@ class Row:
 def rows(summary: Summary) -> list[Row]:
     """Return a row for every case."""
     names = labels(summary.cases)
-    compared = {found.case: found for found in matched(summary) if found.metric == "goodput_bps"}
+    compared = {
+        comparison.case: comparison for comparison in matched(summary) if comparison.metric == "goodput_bps"
+    }
     groups = group_names(name for case in summary.cases for name in case.metrics)
     first = primary_metric(summary)
     ordered, leading = columns(first), len(COMPARED[first].columns)
@@ -95,8 +97,8 @@ def _row(
     leading: int,
 ) -> Row:
     def mean(metric: str) -> float | None:
-        found = case.metrics.get(metric)
-        return None if found is None else found.mean
+        stats = case.metrics.get(metric)
+        return None if stats is None else stats.mean
 
     done = case.trials - case.failed
     goodput = case.metrics.get("goodput_bps")
@@ -139,19 +141,19 @@ def column_title(metric: str) -> str:
 
 def _told(case: CaseSummary) -> float | None:
     """Return the goodput that a program tells, where one does and nothing else was measured: of UDP."""
-    found = [stats.mean for name, stats in case.metrics.items() if name.endswith(TOLD)]
-    return found[0] if len(found) == 1 else None
+    goodputs = [stats.mean for name, stats in case.metrics.items() if name.endswith(TOLD)]
+    return goodputs[0] if len(goodputs) == 1 else None
 
 
 def _shares(case: CaseSummary) -> tuple[tuple[str, float], ...]:
     """Return the mean share of each path; nothing for several flows, nor between more hosts than a row can tell."""
     flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
-    found = tuple(
+    shares = tuple(
         (name.removesuffix(SHARE), stats.mean)
         for name, stats in case.metrics.items()
         if name.endswith(SHARE) and stats.mean is not None and not name.startswith(flows)
     )
-    return found if len(found) <= MOST_SHARES else ()
+    return shares if len(shares) <= MOST_SHARES else ()
 
 
 def flow_rows(summary: Summary) -> list[tuple[str, list[str]]]:
@@ -171,8 +173,8 @@ def _beside(published_bps: float | None, mean_bps: float | None) -> str:
 
 
 def _interval(case: CaseSummary, metric: str) -> str:
-    found = case.metrics.get(metric)
-    return MISSING if found is None else with_interval(metric, found.mean, found.ci95)
+    stats = case.metrics.get(metric)
+    return MISSING if stats is None else with_interval(metric, stats.mean, stats.ci95)
 
 
 def _range(stats: Statistics) -> str:

@@ -71,7 +71,7 @@ def findings(plan: Plan, tables: Tables) -> list[Finding]:
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     multipath = [flow for flow in plan.flows if flow.transport == "mptcp" and flow.connection is None]
     plain = {frozenset((peers.source, peers.target)) for peers in plan.peers if peers.transport == "tcp"}
-    found: list[Finding] = []
+    results: list[Finding] = []
     for flow in multipath:
         row = rows.get(flow.id)
         if row is None:
@@ -80,18 +80,18 @@ def findings(plan: Plan, tables: Tables) -> list[Finding]:
         alone = not any(
             other is not flow and {other.client.netns, other.server.netns} & set(ends) for other in multipath
         )
-        own = counted if alone else {}
+        own_counters = counted if alone else {}
         if row["fallback"] and isinstance(flow.application, Connection) and frozenset(ends) in plain:
             continue  # the other program was given TCP
         if row["fallback"]:
-            found.append(_fallback(flow, row, tables["events"], own))
+            results.append(_fallback(flow, row, tables["events"], own_counters))
         else:
-            found += _joins(flow, tables["events"], own)
+            results += _joins(flow, tables["events"], own_counters)
             if not is_control(
                 flow
             ):  # one that carried next to nothing may have been over before it could join
-                found += _announcements(flow, tables["events"])
-    return found
+                results += _announcements(flow, tables["events"])
+    return results
 
 
 def _counted(counters: pl.DataFrame) -> dict[tuple[str, str], int]:
@@ -104,16 +104,16 @@ def _counted(counters: pl.DataFrame) -> dict[tuple[str, str], int]:
     }
 
 
-def _named(flow: Flow, counted: Counters, known: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+def _named(flow: Flow, counted: Counters, meanings: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """The counters of both ends that are `known` and grew, and the first of their meanings."""
-    found = [
+    increases = [
         (node, name)
         for node in (flow.client.netns, flow.server.netns)
-        for name in known
+        for name in meanings
         if counted.get((node, name))
     ]
-    names = tuple(f"{node} {name}" for node, name in found)
-    return names, f" ({known[found[0][1]]})" if found else ""
+    names = tuple(f"{node} {name}" for node, name in increases)
+    return names, f" ({meanings[increases[0][1]]})" if increases else ""
 
 
 def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> Finding:

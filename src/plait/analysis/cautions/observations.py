@@ -46,20 +46,20 @@ class Observation:
 
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
-    found = part("checks of the flows", lambda: _of_flows(plan, tables), [])
+    observations = part("checks of the flows", lambda: _of_flows(plan, tables), [])
     what_failed = part("findings of MPTCP", lambda: findings(plan, tables), [])
-    return found + [Observation(one.code, one.what, one.t_us) for one in what_failed]
+    return observations + [Observation(one.code, one.what, one.t_us) for one in what_failed]
 
 
 def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what the flows' records and subflows show."""
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
-    found = []
+    observations = []
     for flow in plan.flows:
         row = rows.get(flow.id)
         if row is None or not row["completed"]:
             reason = "it left no record" if row is None else row["error"] or "no reason is given"
-            found.append(Observation("FLOW_FAILED", f"flow {flow.name} did not complete ({reason})"))
+            observations.append(Observation("FLOW_FAILED", f"flow {flow.name} did not complete ({reason})"))
             continue
         if (
             flow.transport == "mptcp"
@@ -67,10 +67,12 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
             and flow.kind in GREEDY
             and flow.connection is None
         ):
-            found += _idle_paths(flow, tables["subflows"], row["end_us"])
+            observations += _idle_paths(flow, tables["subflows"], row["end_us"])
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
-            found.append(Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent"))
-    return found
+            observations.append(
+                Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent")
+            )
+    return observations
 
 
 def cautions(

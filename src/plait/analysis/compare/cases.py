@@ -24,23 +24,25 @@ def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]
     first = by_name.get(baseline) if baseline is not None else None
     if first is None:
         return []
-    found = []
+    comparisons = []
     for case in cases:
         partner = _partner(case, first, cases)
         if partner is case:
             continue
-        found += [_compare(case, partner, metric) for metric in COMPARED if _measured(case, partner, metric)]
-    return _corrected(found)
+        comparisons += [
+            _compare(case, partner, metric) for metric in COMPARED if _measured(case, partner, metric)
+        ]
+    return _corrected(comparisons)
 
 
-def _corrected(found: list[Comparison]) -> list[Comparison]:
+def _corrected(comparisons: list[Comparison]) -> list[Comparison]:
     """Return the comparisons with p values corrected for their number, and that said where it matters."""
-    result = list(found)
+    result = list(comparisons)
     for metric in COMPARED:
-        places = [i for i, one in enumerate(found) if one.metric == metric]
-        tested = sum(found[i].p_value is not None for i in places)
-        for i, p in zip(places, holm([found[i].p_value for i in places]), strict=True):
-            one = found[i]
+        places = [i for i, one in enumerate(comparisons) if one.metric == metric]
+        tested = sum(comparisons[i].p_value is not None for i in places)
+        for i, p in zip(places, holm([comparisons[i].p_value for i in places]), strict=True):
+            one = comparisons[i]
             sentence = one.sentence
             if p is not None and p > ALPHA and one.verdict in {"more", "less"}:
                 sentence = (

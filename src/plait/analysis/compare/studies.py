@@ -30,21 +30,21 @@ def compare_studies(
     """
     others = {_key(case): case for case in second}
     matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
-    known = {_key(case) for case in first}
-    found: list[CaseComparison] = []
+    keys = {_key(case) for case in first}
+    comparisons: list[CaseComparison] = []
     for metric in metrics:
         rows = [_compare(before, after, metric) for before, after in matched]
         rows = [row for row in rows if row.before.measured or row.after.measured]
         corrected = holm([row.p_value for row in rows])
-        found += [_judged(row, p, tolerance) for row, p in zip(rows, corrected, strict=True)]
-    worse = any(row.verdict in {"worse", "not measured"} for row in found)
+        comparisons += [_judged(row, p, tolerance) for row, p in zip(rows, corrected, strict=True)]
+    worse = any(row.verdict in {"worse", "not measured"} for row in comparisons)
     return StudiesComparison(
         tolerance=tolerance,
         verdict="worse" if worse else "no worse",
-        sentence=summing_up([(row.case, row.verdict) for row in found], tolerance),
-        cases=tuple(found),
+        sentence=summing_up([(row.case, row.verdict) for row in comparisons], tolerance),
+        cases=tuple(comparisons),
         only_first=tuple(case.name for case in first if _key(case) not in others),
-        only_second=tuple(case.name for case in second if _key(case) not in known),
+        only_second=tuple(case.name for case in second if _key(case) not in keys),
     )
 
 

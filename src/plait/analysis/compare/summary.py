@@ -25,7 +25,7 @@ def summarise(
     published: Published | None = None,
 ) -> Summary:
     """Return the summary of a study; `baseline` names the case that the others are compared with."""
-    known = published or Published()
+    figures = published or Published()
     names = list(dict.fromkeys(name for case in cases for row in case.rows for name in row.metrics))
     return Summary(
         scenario=scenario,
@@ -36,7 +36,7 @@ def summarise(
                 settings=case.settings,
                 trials=len(case.rows) + len(case.failed),
                 failed=len(case.failed),
-                published=known.of_case(case.settings),
+                published=figures.of_case(case.settings),
                 metrics={
                     name: _described(name, [row.metrics.get(name) for row in case.rows])
                     for name in names
@@ -46,7 +46,7 @@ def summarise(
             )
             for case in cases
         ),
-        published_source=known.source or None,
+        published_source=figures.source or None,
         comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline), [])),
     )
 

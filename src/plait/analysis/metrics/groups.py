@@ -23,21 +23,23 @@ def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, 
         if flow.group is not None:
             groups.setdefault(flow.group, []).append(flow)
     endings = ((MEAN, "goodput_bps"), (STEADY, "steady_goodput_bps"))[: 1 if plan.measure is None else 2]
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for group, flows in groups.items():
         for ending, name in endings:
             prefixes = [f"{flow.name}." if len(plan.flows) > 1 else "" for flow in flows]
             values = [metrics.get(f"{prefix}{name}") for prefix in prefixes]
-            known = [value for value in values if value is not None]
-            found[f"{group}{ending}"] = sum(known) / len(known) if len(known) == len(values) else None
-    return found
+            measured = [value for value in values if value is not None]
+            means[f"{group}{ending}"] = (
+                sum(measured) / len(measured) if len(measured) == len(values) else None
+            )
+    return means
 
 
 def group_names(metrics: Iterable[str]) -> dict[str, str]:
     """Return the metric that tells of each group, by the group's name: the steady one where there is one."""
-    found = {}
+    names = {}
     for name in metrics:
         for ending in (MEAN, STEADY):
             if name.endswith(ending):
-                found[name.removesuffix(ending)] = name
-    return found
+                names[name.removesuffix(ending)] = name
+    return names

@@ -69,7 +69,7 @@ def _solved(plan: Plan, usable: list[list[LinkDirection]]) -> float | None:
     programme = _Programme()
     for flow, links in zip(plan.flows, usable, strict=True):
         programme.add(flow, links, payload_ratio(plan, flow, transport=flow.transport))
-    found = linprog(
+    solution = linprog(
         programme.costs,
         A_ub=programme.matrix(programme.shared, len(programme.limits)),
         b_ub=programme.limits,
@@ -78,7 +78,7 @@ def _solved(plan: Plan, usable: list[list[LinkDirection]]) -> float | None:
         bounds=programme.bounds,
         method="highs",
     )
-    return float(round(-found.fun * _UNIT)) if found.success else None
+    return float(round(-solution.fun * _UNIT)) if solution.success else None
 
 
 class _Programme:

@@ -34,23 +34,23 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     done = {number for number, row in rows.items() if row["completed"]}
     flows = [flow for flow in plan.flows if not flow.background]
-    found: Metrics = {}
+    metrics: Metrics = {}
     for prefix in dict.fromkeys(PREFIX.values()):
-        found |= _percentiles(
+        metrics |= _percentiles(
             prefix, [flow for flow in flows if PREFIX.get(flow.kind) == prefix], arrived, done
         )
-    found |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, done)
+    metrics |= _udp([flow for flow in flows if flow.kind == "udp"], arrived, done)
     pages = [flow for flow in flows if flow.kind == "page"]
     loads = [_page_load_s(page, arrived, rows.get(page.id)) for page in pages]
-    known = [load for load in loads if load is not None]
+    measured = [load for load in loads if load is not None]
     if pages:
-        complete = len(known) == len(loads)
-        found["page_load_s"] = sum(known) / len(known) if complete else None
-        found["page_load_max_s"] = max(known) if complete else None
+        complete = len(measured) == len(loads)
+        metrics["page_load_s"] = sum(measured) / len(measured) if complete else None
+        metrics["page_load_max_s"] = max(measured) if complete else None
     if len(plan.flows) > 1:
-        found |= _by_flow(plan, arrived, done)
-        found |= {f"{page.name}.page_load_s": load for page, load in zip(pages, loads, strict=True)}
-    return found
+        metrics |= _by_flow(plan, arrived, done)
+        metrics |= {f"{page.name}.page_load_s": load for page, load in zip(pages, loads, strict=True)}
+    return metrics
 
 
 def delays_us(messages: pl.DataFrame, flows: Sequence[Flow]) -> pl.Series:
@@ -86,14 +86,14 @@ def _arrived(messages: pl.DataFrame) -> pl.DataFrame:
 
 def _by_flow(plan: Plan, arrived: pl.DataFrame, done: set[int]) -> Metrics:
     """Return the metrics of every flow by itself, those in the background included, named after it."""
-    found: Metrics = {}
+    metrics: Metrics = {}
     for flow in plan.flows:
         prefix = PREFIX.get(flow.kind)
-        own = _percentiles(prefix, [flow], arrived, done) if prefix is not None else {}
+        of_flow = _percentiles(prefix, [flow], arrived, done) if prefix is not None else {}
         if flow.kind == "udp":
-            own = _udp([flow], arrived, done)
-        found |= {f"{flow.name}.{name}": value for name, value in own.items()}
-    return found
+            of_flow = _udp([flow], arrived, done)
+        metrics |= {f"{flow.name}.{name}": value for name, value in of_flow.items()}
+    return metrics
 
 
 def _percentiles(

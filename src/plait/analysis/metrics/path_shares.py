@@ -34,7 +34,7 @@ def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     Flows in the background are no part of it.
     """
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     names: set[str] = set()
     for flow in foreground(plan):
         if flow.transport != "mptcp" or flow.id not in flows:
@@ -43,8 +43,8 @@ def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         names |= one.keys()
         for name, value in one.items():
             if value is not None:
-                found.setdefault(name, []).append(value)
-    return {name: max(found[name]) if name in found else None for name in sorted(names)}
+                values.setdefault(name, []).append(value)
+    return {name: max(values[name]) if name in values else None for name in sorted(names)}
 
 
 def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
@@ -174,17 +174,17 @@ def _held_back(
     most as many as the sender has reinjected by then (`again`, by time); and as their number only grows, at most as
     many as the least excess that is seen later. The rest waits. All null where reinjections were not sampled.
     """
-    known = sorted(again)
+    sampled_at = sorted(again)
     sampled = [
-        (sum(path[i] for path in arrived.values()) - taken[t], bisect_right(known, t))
+        (sum(path[i] for path in arrived.values()) - taken[t], bisect_right(sampled_at, t))
         for i, t in enumerate(times)
         if t in taken
     ]
-    if not sampled or not known:
+    if not sampled or not sampled_at:
         return dict.fromkeys(HELD_BACK)
     excess = [now for now, _ in sampled]
     later = list(accumulate(reversed(excess), min))[::-1]
-    reinjected = [again[known[place - 1]] if place else 0 for _, place in sampled]
+    reinjected = [again[sampled_at[place - 1]] if place else 0 for _, place in sampled]
     copies = [max(0, min(pair)) for pair in zip(later, reinjected, strict=True)]
     waiting = [max(0, now - twice) for now, twice in zip(excess, copies, strict=True)]
     return {

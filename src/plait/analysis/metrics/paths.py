@@ -26,11 +26,11 @@ def path_name(
     The port tells paths apart that look alike to a server, behind a router that translates addresses.
     """
     client, server = (local, remote) if side == "client" else (remote, local)
-    found = [path for path in flow.paths if (_seen(path, side), path.server_address) == (client, server)]
-    for path in found:
+    names = [path for path in flow.paths if (_seen(path, side), path.server_address) == (client, server)]
+    for path in names:
         if isinstance(path, Translated) and remote_port in path.seen_ports:
             return path.name
-    return found[0].name if found else f"{client or '?'} to {server or '?'}"
+    return names[0].name if names else f"{client or '?'} to {server or '?'}"
 
 
 def _seen(path: Path, side: str) -> str:

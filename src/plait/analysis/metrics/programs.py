@@ -50,11 +50,15 @@ def with_connections(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
 
 
 def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
-    found = tables.get("program_flows")
-    if found is None or found.is_empty() or any(isinstance(f.application, Connection) for f in plan.flows):
+    connections = tables.get("program_flows")
+    if (
+        connections is None
+        or connections.is_empty()
+        or any(isinstance(f.application, Connection) for f in plan.flows)
+    ):
         return plan
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
-    carried = _carried(found, tables["connections"])
+    carried = _carried(connections, tables["connections"])
     largest = max(carried.values(), default=0)
     # The connection of `iperf3 -u` only controls what it measures.
     datagrams = {name for name, _ in udp_figures(tables)}
@@ -67,7 +71,7 @@ def _with_programs(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Plan:
             or _serves(plan, about)
             or bool(datagrams & {about["program"], about["server_program"]}),
         )
-        for about in found.iter_rows(named=True)
+        for about in connections.iter_rows(named=True)
     ]
     return plan.model_copy(update={"flows": (*plan.flows, *flows)})
 
@@ -83,11 +87,11 @@ def is_control(flow: Flow) -> bool:
     return flow.background and isinstance(flow.application, Connection)
 
 
-def _carried(found: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
+def _carried(flows: pl.DataFrame, connections: pl.DataFrame) -> dict[int, int]:
     """Return the bytes that the receiving side of each connection had at its last sample, or the other had sent."""
     counts = connections.select("flow", "sent_bytes", "received_bytes").group_by("flow").max()
     most = {row[0]: max(row[1] or 0, row[2] or 0) for row in counts.iter_rows()}
-    return {flow: most.get(flow, 0) for flow in found["flow"].to_list()}
+    return {flow: most.get(flow, 0) for flow in flows["flow"].to_list()}
 
 
 def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
@@ -116,9 +120,9 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
 
 def peers_between(plan: Plan, source: str, target: str) -> Peers | None:
     """Return what is known of the hosts that data went from and to; None when a node is not known."""
-    known = {(one.source, one.target): one for one in plan.peers}
+    peers = {(one.source, one.target): one for one in plan.peers}
     # What sits behind a router that translates is reached by nobody, but answered: its own way, backwards.
-    return known.get((source, target)) or _backwards(plan, known.get((target, source)))
+    return peers.get((source, target)) or _backwards(plan, peers.get((target, source)))
 
 
 def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
@@ -155,21 +159,21 @@ def _as_seen(peers: Peers, about: Row) -> tuple[Path, ...]:
 
 def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
     """Return how long each program ran that ended by itself, what it told of itself, and its connections' goodput."""
-    found: dict[str, float | None] = {}
+    metrics: dict[str, float | None] = {}
     programs = tables.get("programs")
     if programs is None:
-        return found
+        return metrics
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     for program, flows in _by_program(plan).items():
-        found[f"{program}.goodput_bps"] = goodput_bps(flows, rows)
+        metrics[f"{program}.goodput_bps"] = goodput_bps(flows, rows)
     for row in programs.iter_rows(named=True):
         if not row["stopped"]:
             start, end = row["start_us"], row["end_us"]
-            known = start is not None and end is not None
-            found[f"{row['program']}.duration_s"] = (end - start) / 1e6 if known else None
+            has_both = start is not None and end is not None
+            metrics[f"{row['program']}.duration_s"] = (end - start) / 1e6 if has_both else None
     for row in tables["program_figures"].iter_rows(named=True):
-        found[f"{row['program']}.{row['figure']}"] = row["value"]
-    return found | _datagram_metrics(tables)
+        metrics[f"{row['program']}.{row['figure']}"] = row["value"]
+    return metrics | _datagram_metrics(tables)
 
 
 def udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
@@ -177,19 +181,21 @@ def udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str,
     figures = tables.get("program_figures")
     if figures is None:
         return []
-    found: dict[str, dict[str, float | None]] = {}
+    by_program: dict[str, dict[str, float | None]] = {}
     for row in figures.iter_rows(named=True):
-        found.setdefault(row["program"], {})[row["figure"]] = row["value"]
-    return [(name, told) for name, told in found.items() if told.get("iperf3_packets")]
+        by_program.setdefault(row["program"], {})[row["figure"]] = row["value"]
+    return [(name, values) for name, values in by_program.items() if values.get("iperf3_packets")]
 
 
 def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
     """Return loss and jitter of the UDP packets of all programs together; nothing where none sent any."""
-    told = [figures for _, figures in udp_figures(tables)]
-    if not told:
+    reports = [figures for _, figures in udp_figures(tables)]
+    if not reports:
         return {}
-    packets = [one["iperf3_packets"] or 0 for one in told]
-    lost, jitter = ([one.get(name) for one in told] for name in ("iperf3_lost_packets", "iperf3_jitter_us"))
+    packets = [one["iperf3_packets"] or 0 for one in reports]
+    lost, jitter = (
+        [one.get(name) for one in reports] for name in ("iperf3_lost_packets", "iperf3_jitter_us")
+    )
     return {
         "iperf3_udp_loss_ratio": None if None in lost else sum(n or 0 for n in lost) / sum(packets),
         "iperf3_udp_jitter_us": None
@@ -200,11 +206,11 @@ def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | N
 
 def _by_program(plan: Plan) -> dict[str, list[Flow]]:
     """Return the connections that each program opened, without those in the background."""
-    found: dict[str, list[Flow]] = {}
+    by_program: dict[str, list[Flow]] = {}
     for flow in plan.flows:
         if isinstance(flow.application, Connection) and flow.application.program and not flow.background:
-            found.setdefault(flow.application.program, []).append(flow)
-    return found
+            by_program.setdefault(flow.application.program, []).append(flow)
+    return by_program
 
 
 def flow_prefix(plan: Plan, flow: Flow) -> str:

@@ -94,12 +94,12 @@ def _windows(
     plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
 ) -> Metrics:
     """Return what is read at chosen times: steady goodput when a window is asked for, the start of second subflows."""
-    found: Metrics = {}
+    metrics: Metrics = {}
     asked = foreground(plan)
     if plan.measure is not None:
-        found["steady_goodput_bps"] = steady_goodput_bps(plan.measure, asked, tables, flows)
+        metrics["steady_goodput_bps"] = steady_goodput_bps(plan.measure, asked, tables, flows)
         if len(plan.flows) > 1:
-            found |= {
+            metrics |= {
                 f"{flow.name}.steady_goodput_bps": steady_goodput_bps(plan.measure, [flow], tables, flows)
                 for flow in _planned(plan)
             }
@@ -108,9 +108,9 @@ def _windows(
         for flow in asked
         if flow.transport == "mptcp"
     ]
-    known = [seconds for seconds in begun if seconds is not None]
-    found["second_subflow_s"] = sum(known) / len(known) if known else None
-    return found
+    measured = [seconds for seconds in begun if seconds is not None]
+    metrics["second_subflow_s"] = sum(measured) / len(measured) if measured else None
+    return metrics
 
 
 def _planned(plan: Plan) -> list[Flow]:
@@ -248,8 +248,8 @@ def _subflow_metrics(
 
 def _in_plans_order(plan: Plan, counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return what paths carried; those between programs in the order of the plan, wherever a connection began."""
-    known = [path.name for peers in plan.peers for path in peers.paths]
-    return sorted(counts.items(), key=lambda one: known.index(one[0]) if one[0] in known else len(known))
+    names = [path.name for peers in plan.peers for path in peers.paths]
+    return sorted(counts.items(), key=lambda one: names.index(one[0]) if one[0] in names else len(names))
 
 
 def _used(rows: pl.DataFrame) -> float | None:
@@ -262,12 +262,12 @@ def _bytes_by_path(flow: Flow, rows: pl.DataFrame) -> dict[str, int]:
     """Return acknowledged payload bytes by path, planned paths first, those that carried nothing included."""
     if rows["acked_bytes"].drop_nulls().is_empty():
         return {}
-    found = {path.name: 0 for path in flow.paths}
+    counts = {path.name: 0 for path in flow.paths}
     for row in rows.iter_rows(named=True):
         name = path_name(flow, flow.sender, row["local_address"], row["remote_address"], row["remote_port"])
         acked = row["acked_bytes"] or 0
-        found[name] = found.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
-    return found
+        counts[name] = counts.get(name, 0) + (acked if acked > SYN_AND_FIN else 0)
+    return counts
 
 
 def _round_trips(plan: Plan, subflows: pl.DataFrame) -> Metrics:
@@ -287,13 +287,13 @@ def _round_trips(plan: Plan, subflows: pl.DataFrame) -> Metrics:
 
 def _reinjected(plan: Plan, connections: pl.DataFrame) -> float | None:
     """Return bytes that MPTCP sent again on another subflow, over all MPTCP flows."""
-    found: list[float | None] = []
+    counts: list[float | None] = []
     for flow in plan.flows:
         if flow.transport == "mptcp" and not flow.background:
             rows = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))
             values = rows["retransmitted_bytes"].drop_nulls()
-            found.append(None if values.is_empty() else float(max(values.to_list())))
-    return _sum(found)
+            counts.append(None if values.is_empty() else float(max(values.to_list())))
+    return _sum(counts)
 
 
 def _queue_metrics(links: pl.DataFrame) -> Metrics:
@@ -331,5 +331,5 @@ def _column_sum(frame: pl.DataFrame, column: str) -> float | None:
 
 def _sum(values: Sequence[float | None]) -> float | None:
     """Return the sum, None when there is nothing to add or a part of it is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    return sum(measured) if measured and len(measured) == len(values) else None

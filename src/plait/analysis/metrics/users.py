@@ -38,11 +38,11 @@ def chains(flows: Sequence[Flow]) -> list[list[Flow]]:
 def users(flows: Sequence[Flow]) -> dict[str, list[Flow]]:
     """Return the flows of each user, by name; without users, each chain is one, without what shares a connection."""
     if any(flow.user is not None for flow in flows):
-        found: dict[str, list[Flow]] = {}
+        by_user: dict[str, list[Flow]] = {}
         for flow in flows:
             if flow.user is not None:
-                found.setdefault(flow.user, []).append(flow)
-        return found
+                by_user.setdefault(flow.user, []).append(flow)
+        return by_user
     alone = [flow for flow in flows if flow.connection is None]
     return {members[0].name: members for members in chains(alone)}
 
@@ -69,10 +69,10 @@ def goodput_bps(flows: Sequence[Flow], rows: Mapping[int, Mapping[str, object]])
 
 def merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the spans of time that these cover together, in order and apart."""
-    found: list[tuple[int, int]] = []
+    apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
+        if apart and start <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(apart[-1][1], end)
         else:
-            found.append((start, end))
-    return found
+            apart.append((start, end))
+    return apart

@@ -28,14 +28,14 @@ def steady_goodput_bps(
     time in common: the sum would be a rate that there never was.
     """
     windows = [_window(measure, flow, tables, rows.get(flow.id)) for flow in flows]
-    known = [window for window in windows if window is not None]
-    if not known or len(known) < len(windows):
+    measured = [window for window in windows if window is not None]
+    if not measured or len(measured) < len(windows):
         return None
-    if max(low for low, _ in known) >= min(high for _, high in known):
+    if max(low for low, _ in measured) >= min(high for _, high in measured):
         return None
     return sum(
         _received(flow, tables, rows[flow.id], span) * 8e6 / (span[1] - span[0])
-        for flow, span in zip(flows, known, strict=True)
+        for flow, span in zip(flows, measured, strict=True)
     )
 
 
@@ -77,8 +77,8 @@ def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, 
 
 def _samples(flow: Flow, connections: pl.DataFrame) -> pl.DataFrame:
     receiver = "server" if flow.sender == "client" else "client"
-    own = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == receiver))
-    return own.select("t_us", "received_bytes").drop_nulls().sort("t_us")
+    samples = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == receiver))
+    return samples.select("t_us", "received_bytes").drop_nulls().sort("t_us")
 
 
 def second_subflow_s(flow: Flow, subflows: pl.DataFrame, row: Mapping[str, object] | None) -> float | None:

@@ -63,27 +63,27 @@ def t_quantile(degrees: float) -> float:
 
 def describe(values: Sequence[float | None]) -> Statistics:
     """Return the statistics of the values that are known; the interval is Student's t interval of the mean."""
-    known = [value for value in values if value is not None]
-    if not known:
+    measured = [value for value in values if value is not None]
+    if not measured:
         return Statistics(n=0)
-    mean = statistics.fmean(known)
-    if min(known) == max(known):
+    mean = statistics.fmean(measured)
+    if min(measured) == max(measured):
         # The mean of equal values, free of rounding.
-        mean = known[0]
-    stdev = statistics.stdev(known) if len(known) > 1 else None
-    ci95 = _interval(mean, stdev, len(known))
-    leaning = ci95 is not None and skewed(known)
+        mean = measured[0]
+    stdev = statistics.stdev(measured) if len(measured) > 1 else None
+    ci95 = _interval(mean, stdev, len(measured))
+    leaning = ci95 is not None and skewed(measured)
     return Statistics(
-        n=len(known),
+        n=len(measured),
         mean=mean,
-        median=statistics.median(known),
-        min=min(known),
-        max=max(known),
+        median=statistics.median(measured),
+        min=min(measured),
+        max=max(measured),
         stdev=stdev,
         ci95=ci95,
-        quartiles=_quartiles(known),
+        quartiles=_quartiles(measured),
         interval=None if ci95 is None else "bootstrap" if leaning else "t",
-        bootstrap95=bootstrap_interval(known) if leaning else None,
+        bootstrap95=bootstrap_interval(measured) if leaning else None,
     )
 
 

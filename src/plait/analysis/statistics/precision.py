@@ -33,17 +33,17 @@ def wide(cases: Sequence[CaseRows], until: float) -> list[Wide]:
     Trials that all gave the same have nothing left to find out, and a case in which nothing can be measured has
     nothing to find.
     """
-    found = []
+    intervals = []
     for case in cases:
         for metric in COMPARED:
             stats = describe([row.metrics.get(metric) for row in case.rows])
             if stats.n == 1:
-                found.append(Wide(case.name, metric, 1, math.inf))
+                intervals.append(Wide(case.name, metric, 1, math.inf))
             elif stats.ci95 is not None and stats.mean:
                 share = (stats.ci95[1] - stats.ci95[0]) / 2 / abs(stats.mean)
                 if share > until:
-                    found.append(Wide(case.name, metric, stats.n, share))
-    return found
+                    intervals.append(Wide(case.name, metric, stats.n, share))
+    return intervals
 
 
 def next_repeat(cases: Sequence[CaseRows], done: int, *, until: float, most: int) -> int | None:
@@ -52,8 +52,8 @@ def next_repeat(cases: Sequence[CaseRows], done: int, *, until: float, most: int
     The interval shrinks with the square root of the number. It is at most doubled at once, because a spread that a
     few trials show is itself not known well.
     """
-    found = wide(cases, until)
-    if not found or done >= most:
+    intervals = wide(cases, until)
+    if not intervals or done >= most:
         return None
-    needed = max((one.share / until) ** 2 for one in found)
+    needed = max((one.share / until) ** 2 for one in intervals)
     return min(most, max(done + 1, math.ceil(done * min(needed, 2.0))))

@@ -68,11 +68,11 @@ def node_path(plan: Plan, path: Path) -> list[str]:
 
 def distinct_paths(plan: Plan) -> list[tuple[Flow, Path]]:
     """Return every flow with each of its paths, without those that only repeat the same links."""
-    found: dict[frozenset[str], tuple[Flow, Path]] = {}
+    distinct: dict[frozenset[str], tuple[Flow, Path]] = {}
     for flow in plan.flows:
         for path in flow.paths:
-            found.setdefault(frozenset((*path.forward, *path.backward)), (flow, path))
-    return list(found.values())
+            distinct.setdefault(frozenset((*path.forward, *path.backward)), (flow, path))
+    return list(distinct.values())
 
 
 def sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -97,16 +97,16 @@ def sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, int]:
     """Return each node's number of links to the nearest source (breadth first)."""
-    found = dict.fromkeys(sources, 0)
-    edge = list(found)
+    steps = dict.fromkeys(sources, 0)
+    edge = list(steps)
     while edge:
         edge = [
             n
             for node in edge
             for n in near.get(node, ())
-            if n not in found and found.setdefault(n, found[node] + 1)
+            if n not in steps and steps.setdefault(n, steps[node] + 1)
         ]
-    return found
+    return steps
 
 
 def across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) -> dict[str, float]:
@@ -114,8 +114,8 @@ def across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) ->
     places = {}
     for node in nodes:
         total = there.get(node, 0) + back.get(node, 0)
-        known = node in there and node in back and total > 0
-        places[node] = round(there[node] / total, 3) if known else (0.0 if node in there else 0.5)
+        is_between = node in there and node in back and total > 0
+        places[node] = round(there[node] / total, 3) if is_between else (0.0 if node in there else 0.5)
     return places
 
 
@@ -129,9 +129,9 @@ def _down(plan: Plan, nodes: Sequence[str], near: dict[str, list[str]]) -> dict[
     down = {node: sum(used) / len(used) for node, used in lanes.items() if used}
     middle = (len(paths) - 1) / 2
     for extra, node in enumerate(node for node in nodes if node not in down):
-        known = [down[n] for n in near[node] if n in down]
-        above = bool(known) and sum(known) / len(known) < middle
-        down[node] = -0.9 if above else len(paths) - 0.1 + (0 if known else extra)
+        lanes_near = [down[n] for n in near[node] if n in down]
+        above = bool(lanes_near) and sum(lanes_near) / len(lanes_near) < middle
+        down[node] = -0.9 if above else len(paths) - 0.1 + (0 if lanes_near else extra)
     return down
 
 

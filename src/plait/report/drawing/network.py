@@ -104,8 +104,8 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
 
 def _common_label(links: Sequence[Link]) -> str | None:
     """Return the label that all of many links share, to be said once; None when each has to be labelled."""
-    found = {link_label(link) for link in links}
-    return found.pop() if len(links) > FEW_LINKS and len(found) == 1 else None
+    labels = {link_label(link) for link in links}
+    return labels.pop() if len(links) > FEW_LINKS and len(labels) == 1 else None
 
 
 def _curves(

@@ -74,8 +74,8 @@ class _Line:
     @property
     def label(self) -> str:
         """Return what they do, where all do the same."""
-        found = {link_label(link) for link in self.links}
-        return found.pop() if len(found) == 1 else "several kinds"
+        labels = {link_label(link) for link in self.links}
+        return labels.pop() if len(labels) == 1 else "several kinds"
 
     @property
     def parallel(self) -> int:
@@ -130,22 +130,22 @@ def _boxes(plan: Plan) -> list[_Box]:
         near[other].append((one, link_label(link)))
     both = not _has_sides(plan)
     alike: dict[object, list[str]] = {}
-    for name, what in role.items():
+    for name, kind in role.items():
         side = both or (name in left, name in right)
-        key = (side, tuple(sorted(near[name]))) if what == "host" else name
+        key = (side, tuple(sorted(near[name]))) if kind == "host" else name
         alike.setdefault(key, []).append(name)
     return [_Box(tuple(names), role[names[0]]) for names in alike.values()]
 
 
 def _lines(plan: Plan, boxes: Sequence[_Box]) -> list[_Line]:
     of = {name: box for box in boxes for name in box.names}
-    found: dict[frozenset[_Box], list[Link]] = {}
+    between: dict[frozenset[_Box], list[Link]] = {}
     for link in plan.links:
         ends = link.directions[0]
-        found.setdefault(frozenset((of[ends.source], of[ends.target])), []).append(link)
+        between.setdefault(frozenset((of[ends.source], of[ends.target])), []).append(link)
     return [
         _Line(of[links[0].directions[0].source], of[links[0].directions[0].target], tuple(links))
-        for links in found.values()
+        for links in between.values()
     ]
 
 
@@ -259,8 +259,8 @@ def _told(
 
 def _kinds(lines: Sequence[_Line]) -> list[str]:
     """Return what the links do, with how many do it."""
-    found = Counter(link_label(link) or "no limits" for line in lines for link in line.links)
-    return [f"{many} links: {label}" for label, many in found.most_common(6)]
+    counts = Counter(link_label(link) or "no limits" for line in lines for link in line.links)
+    return [f"{many} links: {label}" for label, many in counts.most_common(6)]
 
 
 def _in_words(plan: Plan, lines: Sequence[_Line], colours: Mapping[str, str]) -> str:
@@ -268,11 +268,12 @@ def _in_words(plan: Plan, lines: Sequence[_Line], colours: Mapping[str, str]) ->
     roles = Counter(space.role for space in plan.network.namespaces if space.role != "wire")
     plural = {"host": "hosts", "switch": "switches", "router": "routers"}
     nodes = ", ".join(f"{many} {plural[role] if many > 1 else role}" for role, many in roles.items())
-    told = [f"{nodes}; {len(plan.links)} links, {len(plan.flows)} flows: too many to draw", *_kinds(lines)]
+    notes = [f"{nodes}; {len(plan.links)} links, {len(plan.flows)} flows: too many to draw", *_kinds(lines)]
     parts = [
-        text(MARGIN, MARGIN + 14 + 20 * row, words, colours["ink"], "start") for row, words in enumerate(told)
+        text(MARGIN, MARGIN + 14 + 20 * row, words, colours["ink"], "start")
+        for row, words in enumerate(notes)
     ]
-    return drawing("".join(parts), max(map(_width, told)), 2 * MARGIN + 20 * len(told), colours)
+    return drawing("".join(parts), max(map(_width, notes)), 2 * MARGIN + 20 * len(notes), colours)
 
 
 def _width(words: str) -> float:

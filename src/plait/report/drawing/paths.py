@@ -25,7 +25,7 @@ def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[Draw
     """Return the paths of a plan in the colours that their subflows have in the charts."""
     by_path = {series.path: series.colour for series in one.series.subflows}
     several = len(one.plan.flows) > 1
-    found = []
+    paths = []
     for number, (_, path) in enumerate(distinct_paths(one.plan)):
         # With several flows the colours of the charts tell flows apart, and paths have none of their own.
         token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
@@ -33,7 +33,7 @@ def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[Draw
             plain(rate(path.rate_bps)) if path.rate_bps is not None else "",
             f"base RTT {plain(micros(path.base_rtt_us))}",
         ]
-        found.append(
+        paths.append(
             DrawnPath(
                 directions=path.forward,
                 colour=colours[token],
@@ -41,7 +41,7 @@ def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[Draw
                 facts=", ".join(fact for fact in facts if fact),
             )
         )
-    return found
+    return paths
 
 
 def links_differ(shown: Sequence[Representative]) -> bool:

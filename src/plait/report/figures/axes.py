@@ -73,14 +73,14 @@ class Factor:
 
 def factors(cases: Sequence[HasSettings]) -> list[Factor]:
     """Return what varies, without settings that only go along with an earlier one (`zip`)."""
-    found: list[Factor] = []
+    varied: list[Factor] = []
     for setting in dict.fromkeys(key for case in cases for key in case.settings):
         given = tuple(case.settings.get(setting) for case in cases)
         numbers, unit = numbers_of(given)
         one = Factor(setting, given, numbers, unit)
-        if one.steps > 1 and not any(_together(one, other) for other in found):
-            found.append(one)
-    return [replace(one, parts=_parts(one, found)) for one in found]
+        if one.steps > 1 and not any(_together(one, other) for other in varied):
+            varied.append(one)
+    return [replace(one, parts=_parts(one, varied)) for one in varied]
 
 
 def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | None:
@@ -91,13 +91,13 @@ def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | Non
 def steps(cases: Sequence[HasSettings]) -> list[Factor]:
     """Return the factors that are numbers with enough steps for an axis; most steps first, the compared one last."""
     compared = main_factor(cases)
-    found = [one for one in factors(cases) if one.numbers is not None and one.steps >= STEPS]
-    return sorted(found, key=lambda one: (one.setting == compared, -one.steps))
+    stepped = [one for one in factors(cases) if one.numbers is not None and one.steps >= STEPS]
+    return sorted(stepped, key=lambda one: (one.setting == compared, -one.steps))
 
 
-def label_without(case: CaseRows | CaseSummary, settings: Sequence[str], known: Sequence[Factor]) -> str:
+def label_without(case: CaseRows | CaseSummary, settings: Sequence[str], varied: Sequence[Factor]) -> str:
     """Return what a case is called beside the axes: its label without these settings, and without what goes along."""
-    kept = {one.setting for one in known} - set(settings)
+    kept = {one.setting for one in varied} - set(settings)
     left = {name: value for name, value in case.settings.items() if name in kept}
     return case_label("", left) if left else ""
 
@@ -117,10 +117,10 @@ def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
     return None, ""
 
 
-def _parts(one: Factor, found: Sequence[Factor]) -> int:
+def _parts(one: Factor, varied: Sequence[Factor]) -> int:
     """Return how many parts of its path no other factor's ends with."""
     most = one.setting.count(".") + 1
-    others = [other.setting for other in found if other is not one]
+    others = [other.setting for other in varied if other is not one]
     return next(
         (n for n in range(1, most) if all(short_name(one.setting, n) != short_name(o, n) for o in others)),
         most,

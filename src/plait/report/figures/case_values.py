@@ -48,9 +48,9 @@ def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bo
         for one in matched(summary)
         if one.metric == metric and one.ratio is not None
     }
-    known = factors(summary.cases)
+    varied = factors(summary.cases)
     names = [axis.setting for axis in axes]
-    labels = {case.name: label_without(case, names, known) for case in summary.cases}
+    labels = {case.name: label_without(case, names, varied) for case in summary.cases}
     if compared not in {None, *names} and ratios and not plain:
         base = next(c for c in summary.cases if c.name not in ratios)
         against = case_label("", {compared: base.settings.get(compared)}) if compared else ""
@@ -69,12 +69,12 @@ def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bo
 
 
 def _means(summary: Summary, metric: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+    means: dict[str, float] = {}
     for case in summary.cases:
         stats = case.metrics.get(metric)
         if stats is not None and stats.mean is not None:
-            found[case.name] = stats.mean
-    return found
+            means[case.name] = stats.mean
+    return means
 
 
 def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
@@ -92,14 +92,14 @@ def trials_table(content: Content, metric: str, most: int | None = None) -> Tabl
     """Return every trial's value of each case, then its mean with the 95 % interval; of the first `most` cases."""
     settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
     rows: list[list[Any]] = [["case", *settings, "what", "trial", "seed", metric, "ci95_low", "ci95_high"]]
-    for case, found in zip(content.rows[:most], content.cases[:most], strict=True):
+    for case, summary in zip(content.rows[:most], content.cases[:most], strict=True):
         head = [case.name, *(case.settings.get(name, "") for name in settings)]
         rows += [
             [*head, "trial", row.index, row.seed, number(value), "", ""]
             for row in case.rows
             if (value := row.metrics.get(metric)) is not None
         ]
-        stats = found.metrics.get(metric)
+        stats = summary.metrics.get(metric)
         if stats is not None and stats.mean is not None:
             low, high = stats.ci95 or (None, None)
             rows.append([*head, "mean", "", "", number(stats.mean), number(low), number(high)])

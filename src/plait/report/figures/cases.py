@@ -99,13 +99,13 @@ def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
     """Return, for each case by name, which choice of the compared factor it makes; the first case makes choice 0."""
     factor = main_factor(cases)
     order: list[Any] = []
-    found = {}
+    numbers = {}
     for case in cases:
         value = case.settings.get(factor) if factor is not None else None
         if value not in order:
             order.append(value)
-        found[case.name] = order.index(value)
-    return found
+        numbers[case.name] = order.index(value)
+    return numbers
 
 
 def cases_spec(
@@ -124,8 +124,8 @@ def cases_spec(
     if not values:
         return None
     ideals = _ideals(summaries) if metric == "goodput_bps" else {}
-    known = {} if published is None else {case.name: published.of(case.settings) for case in summaries}
-    others = {name: value for name, value in known.items() if value is not None}
+    by_case = {} if published is None else {case.name: published.of(case.settings) for case in summaries}
+    others = {name: value for name, value in by_case.items() if value is not None}
     largest = max([*values, *ideals.values(), *others.values()])
     divisor, unit = scale_of(metric, largest)
     look = _Look(
@@ -193,8 +193,10 @@ def _published_layer(others: dict[str, float], look: _Look) -> Spec:
 
 
 def _ideals(summaries: Sequence[CaseSummary]) -> dict[str, float]:
-    found = {case.name: case.metrics.get("ideal_goodput_bps") for case in summaries}
-    return {name: stats.mean for name, stats in found.items() if stats is not None and stats.mean is not None}
+    ideals = {case.name: case.metrics.get("ideal_goodput_bps") for case in summaries}
+    return {
+        name: stats.mean for name, stats in ideals.items() if stats is not None and stats.mean is not None
+    }
 
 
 def _by_row() -> dict[str, Any]:

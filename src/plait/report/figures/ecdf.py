@@ -65,19 +65,19 @@ def distributed(cases: Sequence[CaseRows], metric: str) -> dict[str, Points]:
 
     Empty unless some case has enough observations; of many, quantiles at equal distances.
     """
-    found = {}
+    by_case = {}
     for case in cases:
         values = sorted(value for row in case.rows for value in _observations(row.metrics, metric))
         if len(values) >= LEAST:
-            found[case.name] = _points(values)
-    return dict(list(found.items())[:MOST_CASES])
+            by_case[case.name] = _points(values)
+    return dict(list(by_case.items())[:MOST_CASES])
 
 
 def _observations(metrics: dict[str, float | None], metric: str) -> list[float]:
     """Return the metric of each flow, where a trial has several, else that of the trial."""
-    own = [value for name, value in metrics.items() if name.endswith(f".{metric}") and value is not None]
+    of_flows = [value for name, value in metrics.items() if name.endswith(f".{metric}") and value is not None]
     whole = metrics.get(metric)
-    return own or ([whole] if whole is not None else [])
+    return of_flows or ([whole] if whole is not None else [])
 
 
 def _points(values: list[float]) -> Points:
@@ -90,11 +90,11 @@ def _points(values: list[float]) -> Points:
 
 def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
     """Return the figure; None when no case has enough observations."""
-    found = distributed(cases, metric)
-    if not found:
+    by_case = distributed(cases, metric)
+    if not by_case:
         return None
     names = labels(cases)
-    divisor, unit = scale_of(metric, max(points[-1][0] for points in found.values()))
+    divisor, unit = scale_of(metric, max(points[-1][0] for points in by_case.values()))
     data = [
         {
             "case": names[case],
@@ -103,11 +103,11 @@ def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
             "shown": show(metric, value),
             "part": percent(share),
         }
-        for case, points in found.items()
+        for case, points in by_case.items()
         # It begins at no share, so that the step to the first observation is seen.
         for value, share in [(points[0][0], 0.0), *points]
     ]
-    order = [names[case] for case in found]
+    order = [names[case] for case in by_case]
     scale = {"zero": False, "padding": 14}
     title, name = axis_title(metric, unit), title_of(metric)
     return steps_spec(data, order, scale, title=title, share_title="Share with at most so much", name=name)

@@ -70,20 +70,20 @@ def group_spec(
 ) -> Spec | None:
     """Return the figure; None when no flow has a group, or nothing was measured."""
     groups = groups_of(summaries)
-    found = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published))
-    values = [one["goodput_bps"] for one in found]
+    marks = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published))
+    values = [one["goodput_bps"] for one in marks]
     if not groups or not values:
         return None
     divisor, unit = scale_of("goodput_bps", max(values))
     order = [labels(summaries)[case.name] for case in summaries[:MOST_CASES]]
     domain = list(groups)
-    for one in found:
+    for one in marks:
         one["x"] = one["goodput_bps"] / divisor
         one["shown"] = show("goodput_bps", one["goodput_bps"])
         for end in ("low", "high"):
             if end in one:
                 one[end] = one[end] / divisor
-    parts = {what: [one for one in found if one["what"] == what] for what in ("trial", "mean", "published")}
+    parts = {mark: [one for one in marks if one["what"] == mark] for mark in ("trial", "mean", "published")}
     return {
         "$schema": SCHEMA,
         "width": 520,

@@ -88,9 +88,9 @@ def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
     return grid if grid is not None and cells_of(content.summary, metric, grid) is not None else None
 
 
-def grid_of(found: Sequence[Factor]) -> tuple[Factor, Factor] | None:
+def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
     """Return the two factors with most steps that form a grid, and not only a line of points through it."""
-    pairs = [(x, y) for x in found for y in found if x is not y]
+    pairs = [(x, y) for x in varied for y in varied if x is not y]
     for x, y in pairs:
         cells = len(set(zip(x.texts, y.texts, strict=True)))
         if 1.5 * max(x.steps, y.steps) <= cells <= MOST_CELLS and x.steps >= y.steps:
@@ -106,7 +106,7 @@ def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]
     return [
         {
             **_panel(
-                [(at[name], *cells.values[name]) for name, own in cells.labels.items() if own == label],
+                [(at[name], *cells.values[name]) for name, kind in cells.labels.items() if kind == label],
                 x,
                 y,
                 colour,
@@ -118,9 +118,9 @@ def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]
 
 
 def _panel(
-    found: Sequence[tuple[tuple[str, str], float, str]], x: Factor, y: Factor, colour: Mapping[str, Any]
+    cells: Sequence[tuple[tuple[str, str], float, str]], x: Factor, y: Factor, colour: Mapping[str, Any]
 ) -> Spec:
-    data = [{"x": place[0], "y": place[1], "v": value, "shown": text} for place, value, text in found]
+    data = [{"x": place[0], "y": place[1], "v": value, "shown": text} for place, value, text in cells]
     low, high = colour["scale"]["domain"][0], colour["scale"]["domain"][-1]
     layers: list[Spec] = [
         {

@@ -91,12 +91,12 @@ def lines(panel: Panel, kind: str, divisor: float = 1.0) -> list[Line]:
     if kind == "queue":
         return _queue_lines(panel)
     scale = {"goodput": 1 / divisor, "rtt": 1e-3, "cwnd": 1.0}[kind]
-    found = []
+    drawn = []
     for subflow in panel.series.subflows:
         points = {"goodput": subflow.goodput_bps, "rtt": subflow.rtt_us, "cwnd": subflow.cwnd_segments}[kind]
         scaled = tuple((t, value * scale) for t, value in points)
-        found.append(Line(subflow.label, path_token(subflow.colour), False, scaled))
-    return found
+        drawn.append(Line(subflow.label, path_token(subflow.colour), False, scaled))
+    return drawn
 
 
 def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bool = False) -> Spec | None:
@@ -140,16 +140,16 @@ def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bo
 
 def _queue_lines(panel: Panel) -> list[Line]:
     """Return a line per queue, in the colour of its path; a further queue of the same path is dashed."""
-    found: list[Line] = []
+    drawn: list[Line] = []
     taken: set[str] = set()
     for number, queue in enumerate(panel.series.queues):
         colour = path_token(queue.colour if queue.colour is not None else number)
         points = tuple((t, value / 1e3) for t, value in queue.queue_bytes)
-        found.append(
+        drawn.append(
             Line(queue.label.replace("->", " \N{RIGHTWARDS ARROW} "), colour, colour in taken, points)
         )
         taken.add(colour)
-    return found
+    return drawn
 
 
 def _stack_peak(panel: Panel) -> float:

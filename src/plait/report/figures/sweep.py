@@ -121,18 +121,18 @@ LINES = Lines()
 
 def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:
     """Return the sweep over `x`, or over the setting with most steps that are numbers; None when none can be drawn."""
-    known = factors(cases)
-    for factor in steps(cases) if x is None else [one for one in known if one.setting == x]:
-        found = _sweep(cases, factor, known)
-        if found is not None:
-            return found
+    varied = factors(cases)
+    for factor in steps(cases) if x is None else [one for one in varied if one.setting == x]:
+        sweep = _sweep(cases, factor, varied)
+        if sweep is not None:
+            return sweep
     return None
 
 
-def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, known: Sequence[Factor]) -> Sweep | None:
+def _sweep(cases: Sequence[CaseRows | CaseSummary], factor: Factor, varied: Sequence[Factor]) -> Sweep | None:
     if factor.numbers is None:
         return None
-    lines = {case.name: label_without(case, [factor.setting], known) for case in cases}
+    lines = {case.name: label_without(case, [factor.setting], varied) for case in cases}
     pairs = set(zip(factor.numbers, lines.values(), strict=True))
     kinds = len(set(lines.values()))
     if kinds > MOST_LINES or 2 * kinds > len(cases) or len(pairs) < len(cases):

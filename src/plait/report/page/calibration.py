@@ -31,10 +31,10 @@ def calibration(folder: Path) -> Markup | str:
     if not Folder(folder).has(path.name):
         return ""
     try:
-        found = json_of(Folder(folder).read(path.name))
-        settings = found["settings"]
+        document = json_of(Folder(folder).read(path.name))
+        settings = document["settings"]
         body = tuple(_row(entry) for entry in settings[:MOST_ROWS])
-        tolerance = found["tolerance"]
+        tolerance = document["tolerance"]
         limits = f"{tolerance['delay_us']:g} us and {tolerance['rate_ratio'] * 100:g} %"
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         why = first_line(error)

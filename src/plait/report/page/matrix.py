@@ -60,12 +60,12 @@ def _complete(cases: Sequence[CaseSummary], a: str, b: str, combinations: int) -
 
 def _groups(cases: Sequence[CaseSummary], a: str, b: str) -> list[tuple[str, Cells]]:
     """Return the cases by the label of their other settings, and in each group by their choices of the two."""
-    found: dict[str, Cells] = {}
+    by_label: dict[str, Cells] = {}
     for case in cases:
         others = {name: value for name, value in case.settings.items() if name not in (a, b)}
         label = case_label("", others)
-        found.setdefault(label, {})[_text(case, a), _text(case, b)] = case
-    return list(found.items())
+        by_label.setdefault(label, {})[_text(case, a), _text(case, b)] = case
+    return list(by_label.items())
 
 
 def _text(case: CaseSummary, name: str) -> str:

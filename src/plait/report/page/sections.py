@@ -163,8 +163,8 @@ def reproduce(study: StudyData) -> Markup:
         ("Agent", about.agent_sha256),
     ]
     scenario = json.dumps(about.scenario, indent=2, ensure_ascii=False)
-    known = tuple((term, value) for term, value in facts if value)
-    return fill("reproduce", Reproduction(about.command, known, scenario))
+    present = tuple((term, value) for term, value in facts if value)
+    return fill("reproduce", Reproduction(about.command, present, scenario))
 
 
 def terms() -> Markup:

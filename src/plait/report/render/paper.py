@@ -63,19 +63,19 @@ def scaled(svg: str, width_mm: float) -> str:
 
 def in_points(svg: str) -> str:
     """Return a drawing of so many millimetres in points without a unit, as makers of PDF and PNG take it."""
-    found = _SIZE.search(svg)
-    if found is None or found[4] != "mm":
+    size = _SIZE.search(svg)
+    if size is None or size[4] != "mm":
         return svg
-    return _resized(svg, float(found[2]) * 72 / 25.4, "")
+    return _resized(svg, float(size[2]) * 72 / 25.4, "")
 
 
 def _resized(svg: str, width: float, unit: str) -> str:
-    found = _SIZE.search(svg)
-    if found is None:
+    match = _SIZE.search(svg)
+    if match is None:
         return svg
-    height = float(found[3]) * width / float(found[2])
-    size = f'{found[1]} width="{width:.6g}{unit}" height="{height:.6g}{unit}"'
-    return svg[: found.start()] + size + svg[found.end() :]
+    height = float(match[3]) * width / float(match[2])
+    size = f'{match[1]} width="{width:.6g}{unit}" height="{height:.6g}{unit}"'
+    return svg[: match.start()] + size + svg[match.end() :]
 
 
 def _with_narrow_keys(panel: Spec, width: int) -> Spec:

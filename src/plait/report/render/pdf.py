@@ -34,7 +34,7 @@ def canonical(pdf: bytes) -> bytes:
     for old in order:
         head, rest = objects[old]
         places.append(len(out))
-        head = _REFERENCE.sub(lambda found: b"%d 0 R" % numbers[int(found[1])], head)
+        head = _REFERENCE.sub(lambda reference: b"%d 0 R" % numbers[int(reference[1])], head)
         out += b"%d 0 obj\n%s%s\nendobj\n\n" % (numbers[old], head, rest)
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(order) + 1)
@@ -45,7 +45,7 @@ def canonical(pdf: bytes) -> bytes:
 
 def _objects(pdf: bytes) -> tuple[dict[int, tuple[bytes, bytes]], int]:
     """Return each object by its number, as its dictionary and its stream, and where the last one ends."""
-    found: dict[int, tuple[bytes, bytes]] = {}
+    objects: dict[int, tuple[bytes, bytes]] = {}
     at = pdf.find(b"\n\n")
     while (begin := _OBJECT.match(pdf, at)) is not None:
         stream, end = pdf.find(b"\nstream\n", begin.end()), pdf.find(b"\nendobj", begin.end())
@@ -58,9 +58,9 @@ def _objects(pdf: bytes) -> tuple[dict[int, tuple[bytes, bytes]], int]:
         else:
             head, rest = pdf[begin.end() : end], b""
         head = _NAMES.sub(lambda names: b"".join(sorted(names[0].splitlines(keepends=True))), head)
-        found[int(begin[1])] = head, rest
+        objects[int(begin[1])] = head, rest
         at = end + len(b"\nendobj")
-    return found, at
+    return objects, at
 
 
 def _order(objects: dict[int, tuple[bytes, bytes]], root: int) -> list[int]:
@@ -71,8 +71,8 @@ def _order(objects: dict[int, tuple[bytes, bytes]], root: int) -> list[int]:
     while waiting:
         number = waiting.pop(0)
         order.append(number)
-        for found in _REFERENCE.finditer(objects.get(number, (b"", b""))[0]):
-            if (other := int(found[1])) not in seen:
+        for reference in _REFERENCE.finditer(objects.get(number, (b"", b""))[0]):
+            if (other := int(reference[1])) not in seen:
                 seen.add(other)
                 waiting.append(other)
     return order

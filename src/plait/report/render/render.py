@@ -61,9 +61,9 @@ def draw_all(
             name: pool.submit(_draw, figure, min(width_mm, COLUMN_MM) if name in narrow else width_mm)
             for name, figure in figures.items()
         }
-        found = {name: part(f"figure {name}", future.result, None) for name, future in waiting.items()}
+        drawings = {name: part(f"figure {name}", future.result, None) for name, future in waiting.items()}
     _prune()
-    return {name: drawing for name, drawing in found.items() if drawing is not None}
+    return {name: drawing for name, drawing in drawings.items() if drawing is not None}
 
 
 def script() -> str:
@@ -106,9 +106,9 @@ def stable_names(svg: str) -> str:
     """Return the drawing with clips and gradients numbered from 0; Vega goes on from the figure that it drew before."""
     numbers: dict[str, str] = {}
 
-    def renamed(found: re.Match[str]) -> str:
-        name = numbers.setdefault(found[2], f"{found[3]}{len(numbers)}")
-        return f"{found[1]}{name}{found[4]}"
+    def renamed(match: re.Match[str]) -> str:
+        name = numbers.setdefault(match[2], f"{match[3]}{len(numbers)}")
+        return f"{match[1]}{name}{match[4]}"
 
     return _GIVEN_NAME.sub(renamed, svg)
 

@@ -44,15 +44,15 @@ def compare_folders(
             raise RequestError(f"--metric {metric}: it cannot be judged; these can: {', '.join(JUDGEABLE)}")
     before, after = read_study(first), read_study(second)
     with making_sense(second):
-        found = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
-    if not found.cases:
-        both = len(before.cases) > len(found.only_first)
-        what = (
+        comparison = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
+    if not comparison.cases:
+        both = len(before.cases) > len(comparison.only_first)
+        reason = (
             f"neither measured {', '.join(metrics)}" if both else "they have no case with the same settings"
         )
-        raise RequestError(f"comparing {first} with {second}: {what}; choose studies of the same scenario")
+        raise RequestError(f"comparing {first} with {second}: {reason}; choose studies of the same scenario")
     with making_sense(second):
-        return found, differences(before.about, after.about)
+        return comparison, differences(before.about, after.about)
 
 
 def differences(before: StudyFile, after: StudyFile) -> list[str]:
@@ -98,14 +98,14 @@ def _kernel(about: StudyFile) -> str:
     return f"{about.kernel.version or MISSING} ({identity})"
 
 
-def show_comparison(found: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
+def show_comparison(comparison: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
     """Print the comparison to `file` (standard output); colours on a terminal only."""
     screen = Screen(file)
     table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("case", overflow="fold")
     for name in ("metric", "before", "after", "change", "verdict"):
         table.add_column(name, justify="left" if name in {"metric", "verdict"} else "right")
-    for row in found.cases:
+    for row in comparison.cases:
         changed = MISSING if row.ratio is None else change(row.ratio.value)
         cells = [
             row.case,
@@ -118,14 +118,14 @@ def show_comparison(found: StudiesComparison, lines: Sequence[str], file: IO[str
         table.add_row(*(Text(screen.text(cell)) for cell in cells), verdict)
     screen.console.print(table)
     screen.console.print()
-    telling = [row for row in found.cases if row.verdict != "same"]
+    telling = [row for row in comparison.cases if row.verdict != "same"]
     for row in sorted(telling, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
         screen.line(row.sentence)
-    for test in dict.fromkeys(row.test for row in found.cases if row.test is not None):
+    for test in dict.fromkeys(row.test for row in comparison.cases if row.test is not None):
         screen.line(f"{test[0].upper()}{test[1:]} assumes: {ASSUMES[test]}.", style="dim")
-    for side, names in (("first", found.only_first), ("second", found.only_second)):
+    for side, names in (("first", comparison.only_first), ("second", comparison.only_second)):
         if names:
             screen.line(f"Only in the {side} study: {', '.join(names[:5])}{', ..' * (len(names) > 5)}")
     for line in lines:
         screen.line(line)
-    screen.line(found.sentence, style="bold")
+    screen.line(comparison.sentence, style="bold")

@@ -70,9 +70,9 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
     summary = read_summary(study_dir)
     with making_sense(study_dir):
         screen = Screen(file)
-        found = rows(summary)
-        columns = _columns(found)
-        screen.console.print(_table(found, columns, screen.text, ascii_only=screen.plain))
+        cases = rows(summary)
+        columns = _columns(cases)
+        screen.console.print(_table(cases, columns, screen.text, ascii_only=screen.plain))
         screen.console.print()
         line = Text()
         for words, strong in headline(summary, path_counts(summary)):
@@ -81,7 +81,7 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
         for sentence in sentences(summary):
             screen.line(sentence)
         if summary.published_source is not None:
-            for left_out in _left_out(found, columns):
+            for left_out in _left_out(cases, columns):
                 screen.line(left_out)
             screen.line(f"Published: {summary.published_source}.", style="dim")
         for caution in cautions[:MOST_CAUTIONS]:
@@ -103,13 +103,13 @@ def read_summary(study_dir: Path) -> Summary:
 
 
 def _fitting(
-    columns: list[tuple[str, Callable[[Row], str]]], found: list[Row]
+    columns: list[tuple[str, Callable[[Row], str]]], cases: list[Row]
 ) -> list[tuple[str, Callable[[Row], str]]]:
     """Return as many of the columns as stand side by side; the report has all."""
-    left = WIDTH - min(max(len(row.label) for row in found), LEAST_LABEL)
+    left = WIDTH - min(max(len(row.label) for row in cases), LEAST_LABEL)
     kept = []
     for name, cell in columns:
-        widest = 0 if name == FOLDED else max(len(cell(row)) for row in found)
+        widest = 0 if name == FOLDED else max(len(cell(row)) for row in cases)
         left -= COLUMN_GAP + max(len(name), widest)
         if left < 0:
             break
@@ -132,41 +132,41 @@ def _published(number: int) -> Callable[[Row], str]:
     return lambda row: row.groups[number][2] or MISSING
 
 
-def _columns(found: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
+def _columns(cases: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
     """Return the columns in which anything was measured."""
-    further = [(title, _further(number)) for number, (title, _) in enumerate(found[0].more)]
-    leading = found[0].leading
+    further = [(title, _further(number)) for number, (title, _) in enumerate(cases[0].more)]
+    leading = cases[0].leading
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
         *further[:leading],
         (short_heading_of("completion_s"), lambda row: row.completion),
-        *((group, _group(number)) for number, (group, _, _) in enumerate(found[0].groups)),
+        *((group, _group(number)) for number, (group, _, _) in enumerate(cases[0].groups)),
         (short_heading_of("goodput_bps"), lambda row: row.goodput),
         (PUBLISHED, lambda row: row.published or MISSING),
-        *((f"{name} {PUBLISHED}", _published(number)) for number, (name, _, _) in enumerate(found[0].groups)),
+        *((f"{name} {PUBLISHED}", _published(number)) for number, (name, _, _) in enumerate(cases[0].groups)),
         ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
         (short_heading_of("efficiency"), lambda row: row.efficiency),
         *further[leading:],
         (FOLDED, lambda row: row.share_text),
         (short_heading_of("jain_index"), lambda row: row.jain),
     ]
-    return [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in found)]
+    return [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in cases)]
 
 
-def _left_out(found: list[Row], columns: list[tuple[str, Callable[[Row], str]]]) -> list[str]:
+def _left_out(cases: list[Row], columns: list[tuple[str, Callable[[Row], str]]]) -> list[str]:
     """Return what was published and has no room in the table, a line for each case and column."""
-    kept = [name for name, _ in _fitting(columns, found)]
+    kept = [name for name, _ in _fitting(columns, cases)]
     return [
         f"{row.label}: {name} {cell(row)}"
         for name, cell in columns
         if name.endswith(PUBLISHED) and name not in kept
-        for row in found
+        for row in cases
         if cell(row) != MISSING
     ]
 
 
 def _table(
-    found: list[Row],
+    cases: list[Row],
     columns: list[tuple[str, Callable[[Row], str]]],
     text: Callable[[str], str],
     *,
@@ -174,11 +174,11 @@ def _table(
 ) -> Table:
     """Return the table, without the last columns where there is no room."""
     table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    kept = _fitting(columns, found)
+    kept = _fitting(columns, cases)
     table.add_column("case", overflow="fold", ratio=None)
     for name, _ in kept:
         table.add_column(name, justify="right", no_wrap=name != FOLDED)
-    for row in found:
+    for row in cases:
         cells = [row.trials if name == "trials" else cell(row) for name, cell in kept]
         table.add_row(Text(text(row.label)), *(Text(text(cell)) for cell in cells))
     return table

@@ -79,7 +79,7 @@ def test_the_kinds_of_traffic_are_those_of_the_plan_and_probes() -> None:
 
 def test_names_with_owners_and_numbers_and_unknown_names_are_looked_up() -> None:
     assert title_of("p1.path_share") == "Share of the path, p1"
-    assert heading_of("observed_2path_share") == "seen on two paths"
+    assert heading_of("observed_2path_share") == "observed on two paths"
     assert show("web.observed_1path_share", 0.5) == "50.0 %"
     assert metric_of("of_a_later_version_us") is None
     assert title_of("of_a_later_version_us") == "of_a_later_version_us"

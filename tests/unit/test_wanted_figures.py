@@ -296,10 +296,10 @@ def test_the_data_of_a_heat_map_are_the_ratios_of_the_summary(folder: Path) -> N
         assert row["goodput_bps_ratio"] == pytest.approx(ratios[row["case"]], rel=1e-8)
 
 
-def test_captions_are_on_the_page_escaped_and_what_cannot_be_drawn_is_told(folder: Path) -> None:
+def test_captions_are_on_the_page_escaped_and_what_cannot_be_drawn_is_reported(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "<figcaption>Where it &lt;b&gt;helps&lt;/b&gt;.</figcaption>" in page
-    assert "figure nothing: there is nothing to draw of page_load_s as line" in page
+    assert "figure nothing is empty: no data of page_load_s for kind line" in page
     assert not (folder / "figures/nothing.svg").exists()
 
 

@@ -20,7 +20,7 @@ Points = tuple[tuple[float, float], ...]
 """(delay in us, share of the messages that took at most so long) pairs, both growing."""
 
 POINTS = 200
-"""Of more messages, so many quantiles at equal distances, and the least and the greatest delay."""
+"""Number of quantiles, at equal distances, that stand for more messages; minimum and maximum are always kept."""
 
 
 def distributions(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, Points]:

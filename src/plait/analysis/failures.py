@@ -1,4 +1,4 @@
-"""Trials that failed in the same way, told together. Pure."""
+"""Group trials that failed in the same way."""
 
 from __future__ import annotations
 

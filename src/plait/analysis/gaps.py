@@ -25,7 +25,7 @@ S = TypeVar("S")
 _NOT_OURS = (DataError, MemoryError, OSError)
 """Damaged files and a machine that lacks something: no report can be made of them."""
 _REMEDY = (
-    "the tables are complete; report this as a bug, then `plait report` with a mended version makes the rest"
+    "the tables are complete; report this as a bug; `plait report` of a fixed version adds the missing part"
 )
 
 

@@ -1,4 +1,4 @@
-"""A flow in the shape of `iperf3 -J`, with its subflows in an array of their own. Pure."""
+"""A flow in the shape of `iperf3 -J`, with its subflows in an array of their own."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SECOND_US = 1_000_000
 
 
 def exportable(plan: Plan) -> list[Flow]:
-    """Returns the flows that have this shape: one connection, over TCP or MPTCP."""
+    """Return the flows that have this shape: one connection, over TCP or MPTCP."""
     return [flow for flow in plan.flows if flow.transport != "udp" and flow.kind != "page"]
 
 
 def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str) -> dict[str, Any]:
-    """Returns what `iperf3 -J` would print of this flow; bytes, seconds, bit/s; null for what was not measured.
+    """Return what `iperf3 -J` would print of this flow; bytes, seconds, bit/s; null for what was not measured.
 
     Intervals are of one second, each from the last sample at or before its beginning to the last one at or before its
     end, with the bytes that the sender's connection sent at the data level. Each interval and the end have `subflows`.
@@ -88,7 +88,7 @@ def _amount(start: float, end: float | None, count: int | None) -> dict[str, Any
 
 
 def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | None) -> list[dict[str, Any]]:
-    """One entry a second, from sample to sample."""
+    """Return one entry a second, from sample to sample."""
     intervals: list[dict[str, Any]] = []
     if start is None or connection.is_empty():
         return intervals
@@ -114,7 +114,7 @@ def _intervals(connection: pl.DataFrame, subflows: pl.DataFrame, start: int | No
 
 
 def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dict[str, Any]]:
-    """What each subflow sent between two samples, new payload only."""
+    """Return what each subflow sent between two samples, new payload only."""
     streams = []
     fresh = pl.col("sent_bytes") - pl.col("retransmitted_bytes")
     for (number,), one in sorted(subflows.group_by("subflow"), key=lambda part: part[0]):

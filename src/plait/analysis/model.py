@@ -25,7 +25,7 @@ class Statistics(Finding):
     stdev: float | None = None
     """Sample standard deviation; null with fewer than two trials."""
     ci95: tuple[float, float] | None = None
-    """95 % interval of the mean; null with fewer than two trials, and when all trials gave the same value."""
+    """95 % interval of the mean; null with fewer than two trials, and when all trials have the same value."""
     quartiles: tuple[float, float] | None = None
     """The first and the third, by linear interpolation between trials."""
     interval: Literal["t", "bootstrap"] | None = None
@@ -44,7 +44,7 @@ class PublishedGoodput(Finding):
 
 
 class CaseSummary(Finding):
-    """One case: what it sets, how many trials it had, and what they gave."""
+    """One case: its settings, its number of trials, and their metrics."""
 
     name: str
     settings: dict[str, Any]
@@ -76,7 +76,7 @@ class Comparison(Finding):
     ratio: Estimate | None
     """Mean of the case divided by mean of the baseline; null when the baseline's mean is zero."""
     identical: bool
-    """All pairs gave the same two numbers: repeating tells nothing about the spread."""
+    """All pairs have the same two numbers: repeating shows nothing about the spread."""
     verdict: Literal["more", "less", "same", "unclear"]
     """`unclear`: the interval of the difference includes zero; `same`: equal in every pair."""
     sentence: str

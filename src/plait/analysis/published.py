@@ -1,4 +1,4 @@
-"""What others have published, as the scenario in study.json says it, for each case. Pure."""
+"""What others have published, as the scenario in study.json has it, for each case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 TOLD = ".iperf3_received_bps"
-"""The end of the metric's name that is the goodput which a program tells of itself."""
+"""The end of the name of the metric that is the goodput which a program reports."""
 
 
 def is_of_goodput(metric: str) -> bool:

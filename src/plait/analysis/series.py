@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GOODPUT_BINS = 50
 POINTS = 240
 MOST_SERIES = 8
-"""More than so many lines cannot be told apart: of subflows and of queues, the largest are kept."""
+"""Most lines in one chart, so that they stay distinguishable: the largest subflows and queues are kept."""
 
 Points = tuple[tuple[float, float], ...]
 """(seconds, value) pairs."""
@@ -230,7 +230,7 @@ def _largest(largest: list[SubflowSeries]) -> list[SubflowSeries]:
 
 
 def _queues(plan: Plan, links: pl.DataFrame, span: tuple[int, int]) -> Iterable[QueueSeries]:
-    """Yield the queues that ever held anything, the fullest on average first; as many as can be told apart."""
+    """Yield the queues that ever held anything, the fullest on average first; at most MOST_SERIES."""
     rows = links.filter(pl.col("t_us").is_between(*span) & pl.col("queue_bytes").is_not_null())
     parts = {str(part["link"][0]): part for part in rows.partition_by("link", maintain_order=True)}
     means = {

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
 
 MISSING = "\N{EN DASH}"
-"""Stands for what was not measured."""
+"""Shown for a value that was not measured."""
 
 LONGEST_VALUE = 28
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return `value` with so many significant digits, never in exponent form: 4.78, 92.5, 1240."""
+    """Return `value` with `digits` significant digits, never in exponent form: 4.78, 92.5, 1240."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
@@ -65,7 +65,7 @@ def change(ratio: float, decimals: int = 1) -> str:
 
 
 def change_interval(low: float, high: float) -> str:
-    """Return an interval of ratios as changes, with one or two decimals; said in words when they cannot show it."""
+    """Return an interval of ratios as changes, with one or two decimals; in words when they cannot show it."""
     for decimals in (1, 2):
         ends = change(low, decimals), change(high, decimals)
         if ends[0] != ends[1]:
@@ -119,7 +119,7 @@ def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
 
 
 def short_name(setting: str, parts: int = 1) -> str:
-    """Return the end of a setting's path: `network.links.*.rate` is "rate"; a number is told with what it counts."""
+    """Return the end of a setting's path: `network.links.*.rate` is "rate"; a number keeps the part before it."""
     names = setting.split(".")
     if names[-1].isdigit():
         parts = max(parts, 2)

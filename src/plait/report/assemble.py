@@ -85,7 +85,7 @@ def _empty(
     return [
         Caution(
             code="FIGURE_EMPTY",
-            message=f"figure {one.name}: there is nothing to draw of {one.metric} as {one.kind}",
+            message=f"figure {one.name} is empty: no data of {one.metric} for kind {one.kind}",
             remedy="see in summary.json which metrics were measured, and which fields vary in several steps",
         )
         for one in asked

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from plait.analysis.model import CaseSummary, Comparison, Summary
 
-MOST_TOLD = 4
-"""Cases of another kind than the headline's that are told one by one."""
+MOST_LISTED = 4
+"""Most cases of another kind than the headline's that are listed one by one."""
 Phrase = tuple[str, bool]
 """A piece of a sentence, and whether it is a number to stress."""
 
@@ -43,7 +43,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     names = labels(summary.cases)
     phrases: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
-        phrases.append((f"{COMPARED[metric].title}: ", False))  # the unit alone would not tell
+        phrases.append((f"{COMPARED[metric].title}: ", False))  # the unit alone is ambiguous
     for case in measured:
         text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
         text = text[0].upper() + text[1:] if not phrases else text
@@ -70,7 +70,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
 
 
 def _beside(case: CaseSummary, metric: str) -> str:
-    """Return what else was measured of the kind of traffic that `metric` speaks for: " (delay p95 41.0 ms, ..)"."""
+    """Return what else was measured of the kind of traffic that `metric` represents: " (delay p95 41.0 ms, ..)"."""
     others = [
         f"{heading_of(other)} {show(other, mean(case, other))}"
         for other in COMPARED[metric].columns
@@ -109,7 +109,7 @@ def sentences(summary: Summary) -> list[str]:
 
 
 def _otherwise(summary: Summary, metric: str) -> list[str]:
-    """Return what speaks for the cases in which the main metric was not measured: their traffic is another."""
+    """Return the metrics of the cases without the main metric: their traffic is of another kind."""
     names = labels(summary.cases)
     left = [case for case in summary.cases if mean(case, metric) is None]
     lines = []
@@ -118,8 +118,8 @@ def _otherwise(summary: Summary, metric: str) -> list[str]:
         left = [case for case in left if case not in measured]
         values = [f"{names[case.name] or 'all trials'} {show(other, mean(case, other))}" for case in measured]
         if values:
-            more = f", and {len(values) - MOST_TOLD} further cases" if len(values) > MOST_TOLD else ""
-            lines.append(f"{record.title}: {', '.join(values[:MOST_TOLD])}{more}.")
+            more = f", and {len(values) - MOST_LISTED} further cases" if len(values) > MOST_LISTED else ""
+            lines.append(f"{record.title}: {', '.join(values[:MOST_LISTED])}{more}.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The trial of each case that stands for it in figures over time: the one with the median of the main metric."""
+"""The trial of each case that represents it in figures over time: the one with the median of the main metric."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _explained(study: StudyData, case: str, trial: Trial) -> tuple[FlowExplanati
 
 
 def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> TrialSeries:
-    """The series with the moments at which the first flow's causes began, where there are not many marks already."""
+    """Return the series with the moments at which the first flow's causes began, apart from the marks it has."""
     if len(explained) != 1:
         return series
     marked = [at for at, _ in series.marks]
@@ -117,7 +117,7 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
         for one in explained[0].moments
         if one.t_us > explained[0].start_us
     ]
-    # What an event says already is not said twice.
+    # The words of an event are not repeated.
     apart = series.duration_s / 50
     fresh = [(at, text) for at, text in more if all(abs(at - other) > apart for other in marked)]
     return replace(series, marks=tuple(sorted((*series.marks, *fresh))))

@@ -56,9 +56,9 @@ class Row:
     published: str
     """What was published of all flows together; empty without."""
     more: tuple[tuple[str, str], ...]
-    """What only some kinds of traffic have, and what programs tell, by the heading of its column."""
+    """Metrics that only some kinds of traffic have, and results of programs, by the heading of their column."""
     leading: int
-    """So many of those stand before the goodput: they are what the study is about."""
+    """How many of those come before the goodput: the study is about them."""
 
     @property
     def share_text(self) -> str:
@@ -83,7 +83,7 @@ def rows(summary: Summary) -> list[Row]:
 
 
 def _told_by_programs(summary: Summary) -> list[str]:
-    """Return the goodput of each program that tells its own: by iperf3's JSON."""
+    """Return the goodput metric of each program that reports its own: by iperf3's JSON."""
     return list(dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(TOLD)))
 
 
@@ -140,13 +140,13 @@ def column_title(metric: str) -> str:
 
 
 def _told(case: CaseSummary) -> float | None:
-    """Return the goodput that a program tells, where one does and nothing else was measured: of UDP."""
+    """Return the goodput that a program reports, if one does and nothing else was measured: of UDP."""
     goodputs = [stats.mean for name, stats in case.metrics.items() if name.endswith(TOLD)]
     return goodputs[0] if len(goodputs) == 1 else None
 
 
 def _shares(case: CaseSummary) -> tuple[tuple[str, float], ...]:
-    """Return the mean share of each path; nothing for several flows, nor between more hosts than a row can tell."""
+    """Return the mean share of each path; nothing for several flows, nor between more hosts than a row has room for."""
     flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
     shares = tuple(
         (name.removesuffix(SHARE), stats.mean)

@@ -36,7 +36,7 @@ def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]
 
 
 def _corrected(comparisons: list[Comparison]) -> list[Comparison]:
-    """Return the comparisons with p values corrected for their number, and that said where it matters."""
+    """Return the comparisons with p values corrected for their number; a sentence says so where that matters."""
     result = list(comparisons)
     for metric in COMPARED:
         places = [i for i, one in enumerate(comparisons) if one.metric == metric]
@@ -56,7 +56,7 @@ def _corrected(comparisons: list[Comparison]) -> list[Comparison]:
 def _partner(case: CaseRows, baseline: CaseRows, cases: Sequence[CaseRows]) -> CaseRows:
     """Return the case to compare with: like `case`, but with the baseline's choice of the main factor.
 
-    The main factor is the transport when it varies, else what is listed first under `vary`. So in a sweep of
+    The main factor is the transport when it varies, else the first setting under `vary`. So in a sweep of
     transport and rate, MPTCP at 10 Mbit/s is compared with TCP at 10 Mbit/s; TCP there, with the baseline.
     """
     factor = main_factor(cases)
@@ -107,7 +107,7 @@ def _compare(case: CaseRows, baseline: CaseRows, metric: str) -> Comparison:
 
 
 def _verdict(difference: Estimate | None) -> Literal["more", "less", "same", "unclear"]:
-    """Return what the difference says; without an interval the one value has to speak."""
+    """Return the verdict on the difference; without an interval the single value decides."""
     if difference is None:
         return "unclear"
     low, high = difference.ci95 or (difference.value, difference.value)

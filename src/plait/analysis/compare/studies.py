@@ -26,7 +26,7 @@ def compare_studies(
 
     A case is worse when the difference is on the worse side beyond its 95 % interval, still so after Holm's
     correction for the number of cases, and greater than the tolerance; or when a greater share of its trials
-    gave no value. Each of `metrics` is JUDGEABLE.
+    has no value. Each of `metrics` is JUDGEABLE.
     """
     others = {_key(case): case for case in second}
     matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
@@ -111,7 +111,7 @@ def _judged(row: CaseComparison, p_holm: float | None, tolerance: float) -> Case
 
 
 def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Verdict:
-    """Return what is to be said; without any spread the one value has to speak."""
+    """Return the verdict; without any spread the single value decides."""
     lost_before, lost_after = _lost(row.before), _lost(row.after)
     if lost_after > lost_before:
         return "not measured"
@@ -130,5 +130,5 @@ def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Ver
 
 
 def _lost(side: Side) -> float:
-    """Return the share of trials that gave no value."""
+    """Return the share of trials without a value."""
     return 1 - side.measured / side.trials if side.trials else 1.0

@@ -27,7 +27,7 @@ _COUNTED = {
     "worse": "worse",
     "better": "better",
     "within tolerance": "changed within the tolerance",
-    "no difference seen": "without a difference that can be told from chance",
+    "no difference seen": "without a significant difference",
     "same": "exactly the same",
     "newly measured": "without a value before",
 }

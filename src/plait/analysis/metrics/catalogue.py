@@ -36,7 +36,7 @@ TIMED = ("stream", "on_off")
 PROGRAM: tuple[Owner, ...] = ("PROGRAM",)
 FLOW: tuple[Owner, ...] = ("trial", "FLOW")
 RANK = "messages.nearest_rank"
-IPERF3 = "what iperf3 writes about itself"
+IPERF3 = "reported by iperf3"
 
 _METRICS = (
     ComparedMetric(
@@ -143,12 +143,12 @@ _METRICS = (
         heading="largest share in any second",
     ),
     Metric(
-        "observed_Npath_share", "Share of the stream seen on N paths", PERCENT, TCP,
-        "bytes that arrived on the N best paths / bytes of the stream", heading="seen on N paths",
+        "observed_Npath_share", "Share of the stream on N paths", PERCENT, TCP,
+        "bytes that arrived on the N best paths / bytes of the stream", heading="observed on N paths",
     ),
     Metric(
-        "path_switches_per_s", "Switches of path", PER_SECOND, TCP, "path_shares.switches_per_s",
-        heading="switches of path per s, at least",
+        "path_switches_per_s", "Path switches", PER_SECOND, TCP, "path_shares.switches_per_s",
+        heading="path switches per s, at least",
     ),
     Metric(
         "path_run_max_bytes", "Longest run on one path", BYTES, TCP, "path_shares.longest_run",
@@ -159,16 +159,16 @@ _METRICS = (
         better="less", heading="reinjected", prose="reinjected data",
     ),
     Metric(
-        "duplicate_bytes", "Bytes that came twice", BYTES, TCP, "path_shares.share_metrics",
-        heading="came twice",
+        "duplicate_bytes", "Bytes that arrived twice", BYTES, TCP, "path_shares.share_metrics",
+        heading="arrived twice",
     ),
     Metric(
-        "out_of_order_max_bytes", "Most that waited out of order", BYTES, TCP, "path_shares.share_metrics",
-        heading="waited out of order, most",
+        "out_of_order_max_bytes", "Largest out-of-order queue", BYTES, TCP, "path_shares.share_metrics",
+        heading="out-of-order queue, largest",
     ),
     Metric(
-        "out_of_order_mean_bytes", "Mean that waited out of order", BYTES, TCP, "path_shares.share_metrics",
-        heading="waited out of order, mean",
+        "out_of_order_mean_bytes", "Mean out-of-order queue", BYTES, TCP, "path_shares.share_metrics",
+        heading="out-of-order queue, mean",
     ),
     Metric("subflows_used", "Subflows that carried data", COUNT, TCP, "subflows with more than SYN and FIN acked"),
     Metric(
@@ -215,21 +215,21 @@ _METRICS = (
         columns=("iperf3_udp_loss_ratio", "iperf3_udp_jitter_us"),
     ),
     Metric(
-        "iperf3_udp_jitter_us", "UDP jitter that iperf3 tells, in the mean", MICROSECONDS, ("program",),
+        "iperf3_udp_jitter_us", "Mean UDP jitter that iperf3 reports", MICROSECONDS, ("program",),
         "programs.udp_figures, weighted by packets", heading="UDP jitter (iperf3)",
     ),
-    Metric("iperf3_sent_bps", "Rate that iperf3 sent at", RATE, ("program",), IPERF3, owners=PROGRAM),
-    Metric("iperf3_sent_bytes", "Bytes sent by iperf3", BYTES, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_sent_bps", "Sending rate that iperf3 reports", RATE, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_sent_bytes", "Sent bytes that iperf3 reports", BYTES, ("program",), IPERF3, owners=PROGRAM),
     Metric(
-        "iperf3_received_bps", "Goodput that iperf3 tells", RATE, ("program",), IPERF3,
+        "iperf3_received_bps", "Goodput that iperf3 reports", RATE, ("program",), IPERF3,
         owners=PROGRAM, heading="iperf3",
     ),
-    Metric("iperf3_received_bytes", "Bytes received by iperf3", BYTES, ("program",), IPERF3, owners=PROGRAM),
-    Metric("iperf3_retransmits", "Retransmissions by iperf3", COUNT, ("program",), IPERF3, owners=PROGRAM),
-    Metric("iperf3_udp_bps", "Rate of UDP that iperf3 sent at", RATE, ("program",), IPERF3, owners=PROGRAM),
-    Metric("iperf3_packets", "UDP packets by iperf3", COUNT, ("program",), IPERF3, owners=PROGRAM),
-    Metric("iperf3_lost_packets", "UDP packets that iperf3 missed", COUNT, ("program",), IPERF3, owners=PROGRAM),
-    Metric("iperf3_jitter_us", "UDP jitter that iperf3 tells", MICROSECONDS, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_received_bytes", "Received bytes that iperf3 reports", BYTES, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_retransmits", "Retransmissions that iperf3 reports", COUNT, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_udp_bps", "UDP sending rate that iperf3 reports", RATE, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_packets", "UDP packets that iperf3 reports", COUNT, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_lost_packets", "Lost UDP packets that iperf3 reports", COUNT, ("program",), IPERF3, owners=PROGRAM),
+    Metric("iperf3_jitter_us", "UDP jitter that iperf3 reports", MICROSECONDS, ("program",), IPERF3, owners=PROGRAM),
     Metric("duration_s", "Duration of the program", SECONDS, ("program",), "programs.program_metrics", owners=PROGRAM),
     Metric("probe_rtt_p50_us", "Median RTT of probes", MICROSECONDS, ("probe",), RANK),
     ComparedMetric(
@@ -248,7 +248,7 @@ COMPARED = {metric.name: metric for metric in _METRICS if isinstance(metric, Com
 JUDGEABLE = tuple(metric.name for metric in _METRICS if metric.better is not None)
 """The metrics by which plait can judge one study against another."""
 _DATAGRAMS = ("udp_loss_ratio", "iperf3_udp_loss_ratio")
-"""They come first only where nothing was sent over a connection; beside one they stand in the table."""
+"""They come first only if no connection carried data; otherwise only tables show them."""
 
 
 def metric_of(name: str) -> Metric | None:

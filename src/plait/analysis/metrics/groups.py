@@ -1,4 +1,4 @@
-"""Groups of flows that the scenario names: what each flow of a group gets in the mean. Pure."""
+"""Groups of flows that the scenario names: the mean goodput of the flows of each group."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def group_metrics(plan: Plan, metrics: Mapping[str, float | None]) -> dict[str, 
 
 
 def group_names(metrics: Iterable[str]) -> dict[str, str]:
-    """Return the metric that tells of each group, by the group's name: the steady one where there is one."""
+    """Return the metric of each group by the group's name: the steady goodput if there is one."""
     names = {}
     for name in metrics:
         for ending in (MEAN, STEADY):

@@ -1,7 +1,7 @@
 """Metrics of messages: delays of streams, latencies of requests, loading times of pages, what UDP packets suffered.
 
-Null where something could not be measured, never zero: percentiles of a flow some of whose messages never arrived
-would be those of the lucky ones.
+Null where something could not be measured, never zero: if some messages of a flow never arrived,
+percentiles of the others would be too low.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Metrics = dict[str, float | None]
 
 PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 PREFIX = {"stream": "message_delay", "on_off": "message_delay", "request": "request_latency"}
-"""By the kind of a flow, what its messages tell."""
+"""By the kind of a flow, the start of the names of its metrics."""
 
 
 def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    """Return what the messages of the flows that are not in the background tell; of several flows, of each as well."""
+    """Return the metrics of the messages of all foreground flows, and of each flow if there are several."""
     messages = tables.get("messages")
     if messages is None:
         return {}
@@ -68,7 +68,7 @@ def nearest_rank(values: pl.Series, share: float) -> float | None:
 
 
 def probe_metrics(tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    """Return what echo requests tell: round-trip times of those that were answered, and how many were not."""
+    """Return round-trip times of answered echo requests, and the share of unanswered ones."""
     probes = tables.get("probes")
     if probes is None or probes.is_empty():
         return {}
@@ -132,8 +132,8 @@ def _udp(flows: Sequence[Flow], arrived: pl.DataFrame, done: set[int]) -> Metric
 def _jitter_us(rows: pl.DataFrame) -> float | None:
     """Return the mean of |D| over packets of a flow that arrived one after the other, D as in RFC 3550, 6.4.1.
 
-    D is the difference of two packets' delays. RFC 3550 smooths |D| with 1/16 and tells the last value; the mean tells
-    of the whole flow.
+    D is the difference of two packets' delays. RFC 3550 smooths |D| with 1/16 and reports the last value; the mean
+    covers the whole flow.
     """
     in_order = rows.drop_nulls("received_us").sort("flow", "received_us", "index")
     steps = in_order.select(pl.col("delay_us").diff().over("flow").abs()).to_series().drop_nulls()

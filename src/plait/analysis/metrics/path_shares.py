@@ -1,6 +1,6 @@
 """How an MPTCP flow is split over its paths: in any second, for an observer of some paths, and what came of it.
 
-Everything is computed from samples; `docs/reference/results.md` tells the formulas. Pure.
+Everything is computed from samples; `docs/reference/results.md` has the formulas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The name of a path, from the addresses that a subflow has. Pure."""
+"""The name of a path, from the addresses that a subflow has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class HasPaths(Protocol):
-    """A flow, or what stands for one."""
+    """A flow, or a record with the same fields."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -23,7 +23,7 @@ def path_name(
 ) -> str:
     """Return the name of the planned path between two addresses as one side sees them, or both addresses.
 
-    The port tells paths apart that look alike to a server, behind a router that translates addresses.
+    The port distinguishes paths that look alike to a server, behind a router that translates addresses.
     """
     client, server = (local, remote) if side == "client" else (remote, local)
     names = [path for path in flow.paths if (_seen(path, side), path.server_address) == (client, server)]

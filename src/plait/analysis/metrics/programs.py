@@ -1,7 +1,7 @@
 """Connections that programs made, as flows of the plan; and the metrics that programs have beside those of flows.
 
-Before a trial nobody knows which connections programs will make. Afterwards they are flows like any other, except
-that nobody knows how much they would have taken: they are no measure of the links.
+Before a trial it is unknown which connections programs will make. Afterwards they are flows like any other, except
+that their demand is unknown: they are no measure of the links.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SMALL = 0.01
 def _serves(plan: Plan, about: Row) -> bool:
     """Return whether a connection is one between services, in a trial that waits for other programs.
 
-    A tunnel below what is measured is such a one: it carries the same bytes once more.
+    A tunnel below the measured flows is an example: it carries the same bytes again.
     """
     awaited = {program.name for program in plan.programs if program.awaited}
     return (
@@ -119,9 +119,9 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
 
 
 def peers_between(plan: Plan, source: str, target: str) -> Peers | None:
-    """Return what is known of the hosts that data went from and to; None when a node is not known."""
+    """Return the paths between the hosts that data went from and to; None when a node is unknown."""
     peers = {(one.source, one.target): one for one in plan.peers}
-    # What sits behind a router that translates is reached by nobody, but answered: its own way, backwards.
+    # Nothing connects to a host behind a translating router, but answers reach it: on its own path, backwards.
     return peers.get((source, target)) or _backwards(plan, peers.get((target, source)))
 
 
@@ -158,7 +158,7 @@ def _as_seen(peers: Peers, about: Row) -> tuple[Path, ...]:
 
 
 def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, float | None]:
-    """Return how long each program ran that ended by itself, what it told of itself, and its connections' goodput."""
+    """Return the duration of each program that ended by itself, its reported results and its connections' goodput."""
     metrics: dict[str, float | None] = {}
     programs = tables.get("programs")
     if programs is None:
@@ -177,7 +177,7 @@ def program_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str,
 
 
 def udp_figures(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, dict[str, float | None]]]:
-    """Return what each program says of UDP packets that it sent, by its name."""
+    """Return what each program reports about the UDP packets that it sent, by its name."""
     figures = tables.get("program_figures")
     if figures is None:
         return []
@@ -214,5 +214,5 @@ def _by_program(plan: Plan) -> dict[str, list[Flow]]:
 
 
 def flow_prefix(plan: Plan, flow: Flow) -> str:
-    """Return what stands before a metric of one flow among several; connections of programs are told together."""
+    """Return the prefix of the metrics of one flow among several; connections of programs are counted together."""
     return "" if len(plan.flows) == 1 or isinstance(flow.application, Connection) else f"{flow.name}."

@@ -1,6 +1,6 @@
 """The metrics of one trial, from its plan and tables. Null where something could not be measured, never zero.
 
-`docs/reference/results.md` tells every metric, its unit, its formula and where that comes from.
+`docs/reference/results.md` lists every metric with its unit, its formula and the formula's source.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def _flow_metrics(plan: Plan, flows: Mapping[int, Mapping[str, object]]) -> Metr
 
 
 def _part(goodput_bps: float | None, allowed_bps: float | None) -> float | None:
-    """Return how much of what is allowed was reached."""
+    """Return the goodput as a share of what is allowed."""
     return goodput_bps / allowed_bps if goodput_bps is not None and allowed_bps else None
 
 
 def _windows(
     plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
 ) -> Metrics:
-    """Return what is read at chosen times: steady goodput when a window is asked for, the start of second subflows."""
+    """Return the steady goodput if the scenario has a window, and the start of second subflows."""
     metrics: Metrics = {}
     asked = foreground(plan)
     if plan.measure is not None:
@@ -206,7 +206,7 @@ def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> p
 def _subflow_metrics(
     plan: Plan, tables: Mapping[str, pl.DataFrame], flows: Mapping[int, Mapping[str, object]]
 ) -> Metrics:
-    """Return what the sending sides' subflows tell: retransmissions, shares of paths, round-trip times."""
+    """Return the metrics of the senders' subflows: retransmissions, shares of paths, round-trip times."""
     retransmits: list[float | None] = []
     used: list[float | None] = []
     carried: dict[str, dict[str, int]] = {}

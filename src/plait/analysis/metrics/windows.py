@@ -1,4 +1,4 @@
-"""What is read from samples at chosen times: goodput over a window of each flow, and when a second subflow sets in."""
+"""Metrics at chosen times: goodput over a window of each flow, and the start of a second subflow."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def t_two_sided(t: float, degrees: float) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Return I_x(a, b); `y` is 1 - x, which near x = 1 cannot be told from x."""
+    """Return I_x(a, b); `y` is 1 - x, which near x = 1 cannot be computed from x."""
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(y))

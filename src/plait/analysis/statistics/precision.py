@@ -30,7 +30,7 @@ class Wide:
 def wide(cases: Sequence[CaseRows], until: float) -> list[Wide]:
     """Return the means of goodput and completion time whose interval is wider than `until` (half of it / mean).
 
-    Trials that all gave the same have nothing left to find out, and a case in which nothing can be measured has
+    Trials with equal values need no repetition, and a case in which nothing can be measured has
     nothing to find.
     """
     intervals = []

@@ -1,7 +1,7 @@
 """Where the nodes of a network go in its drawing: from the clients at the left to the servers at the right.
 
     across: a node's place is its distance from the nearest client, as a share of the way on to the nearest server
-    down:   every path has a lane of its own; a node stands in the middle of the lanes of the paths through it
+    down:   every path has a lane of its own; a node is in the middle of the lanes of the paths through it
 
 So paths of different lengths run beside each other, and what they share lies between them. What no path crosses
 is drawn too when there is little of it, and otherwise left out.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPREAD_ROUNDS = 4
 FEW_IDLE = 3
-"""So many nodes that no path crosses are drawn; more would hide what matters."""
+"""Largest number of nodes off all paths that are drawn; more would hide what matters."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def distances(near: dict[str, list[str]], sources: Iterable[str]) -> dict[str, i
 
 
 def across(nodes: Sequence[str], there: dict[str, int], back: dict[str, int]) -> dict[str, float]:
-    """Return places from 0 (clients) to 1 (servers); what is connected to neither stands in the middle."""
+    """Return places from 0 (clients) to 1 (servers); what is connected to neither is in the middle."""
     places = {}
     for node in nodes:
         total = there.get(node, 0) + back.get(node, 0)
@@ -136,7 +136,7 @@ def _down(plan: Plan, nodes: Sequence[str], near: dict[str, list[str]]) -> dict[
 
 
 def _spread(across: dict[str, float], down: dict[str, float]) -> None:
-    """Move nodes of a column that stand closer than a lane apart, about their common middle."""
+    """Move nodes of a column that are closer than a lane apart, about their common middle."""
     for _ in range(SPREAD_ROUNDS):
         for place in sorted(set(across.values())):
             column = sorted((node for node in across if across[node] == place), key=lambda node: down[node])

@@ -32,7 +32,7 @@ FEW_LINKS = 8
 
 @dataclass(frozen=True)
 class DrawnPath:
-    """A path to colour: the names of its link directions, its colour, its name, and what is known of it."""
+    """A path to colour: the names of its link directions, its colour, its name, and its rate and delay."""
 
     directions: tuple[str, ...]
     colour: str
@@ -51,7 +51,7 @@ class _Geometry:
 
     @property
     def centre(self) -> float:
-        """Return the height at which clients and servers stand in the mean."""
+        """Return the mean height of clients and servers."""
         ends = [node for node, place in self.layout.across.items() if place in (0, 1)]
         return sum(self.at(node)[1] for node in ends) / len(ends) if ends else 0.0
 
@@ -86,7 +86,7 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
             shortened(space.name),
             space.role,
             colours,
-            told=f"{space.role} {space.name}",
+            tooltip=f"{space.role} {space.name}",
         )
         for space in plan.network.namespaces
         if space.name in places.across
@@ -103,7 +103,7 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
 
 
 def _common_label(links: Sequence[Link]) -> str | None:
-    """Return the label that all of many links share, to be said once; None when each has to be labelled."""
+    """Return the label that all of many links share, to be written once; None when each has to be labelled."""
     labels = {link_label(link) for link in links}
     return labels.pop() if len(links) > FEW_LINKS and len(labels) == 1 else None
 

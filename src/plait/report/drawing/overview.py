@@ -1,7 +1,7 @@
 """The drawing of a network of many nodes: columns from the hosts inwards, or from clients to servers.
 
 What is alike is drawn once: hosts that have the same neighbours over the same links are one box, links between the
-same boxes are one line. Networks that are larger still are told in words.
+same boxes are one line. Words describe networks that are larger still.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FEW_NODES = 16
 FEW_PATHS = 24
 """Of more nodes or paths an overview is drawn."""
 MOST_ROWS = 40
-"""Boxes in a column; more are told in words."""
+"""Most boxes in a column; words describe more."""
 FEW_LABELS = 8
-"""So many lines are labelled each where they differ."""
+"""Most lines that are labelled one by one where they differ."""
 ROW = 46.0
 FEW_ROWS = 4
 AIRY_ROW = 66.0
@@ -105,7 +105,7 @@ def draw(plan: Plan, colours: Mapping[str, str]) -> str:
     parts = [_stroke(line, places, colours["grid"]) for line in lines]
     parts += [_told(line, places, colours, _words(line, labelled=labelled)) for line in lines]
     parts += [
-        node(*place, box.label, box.role, colours, told=f"{box.role}: {', '.join(box.names[:40])}")
+        node(*place, box.label, box.role, colours, tooltip=f"{box.role}: {', '.join(box.names[:40])}")
         for box, place in places.items()
         if box.column < 0
     ]
@@ -191,7 +191,7 @@ def _led(columns: list[list[_Box]], lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _ordered(columns: list[list[_Box]], lines: Sequence[_Line]) -> list[list[_Box]]:
-    """Sort each column by where its neighbours stand, there and back (the barycentre method of Sugiyama)."""
+    """Sort each column by the places of its neighbours, there and back (the barycentre method of Sugiyama)."""
     near: dict[_Box, list[_Box]] = {box: [] for column in columns for box in column}
     for line in lines:
         for one, other in pairwise((line.a, *line.ways, line.b)):
@@ -239,7 +239,7 @@ def _stroke(line: _Line, places: Mapping[_Box, tuple[float, float]], colour: str
 
 
 def _words(line: _Line, *, labelled: bool) -> str:
-    """Return what is written at a line: what its links do, and how many run side by side."""
+    """Return the label of a line: what its links do, and how many run side by side."""
     if not labelled:
         return ""
     count = f"{line.parallel} {TIMES} " if line.parallel > 1 and line.label else ""

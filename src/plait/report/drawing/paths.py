@@ -27,7 +27,7 @@ def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[Draw
     several = len(one.plan.flows) > 1
     paths = []
     for number, (_, path) in enumerate(distinct_paths(one.plan)):
-        # With several flows the colours of the charts tell flows apart, and paths have none of their own.
+        # With several flows the colours of the charts distinguish flows, and paths have none of their own.
         token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
         facts = [
             plain(rate(path.rate_bps)) if path.rate_bps is not None else "",

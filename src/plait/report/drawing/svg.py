@@ -34,10 +34,10 @@ def stroke(data: str, colour: str, width: float) -> str:
     return f'<path d="{data}" fill="none" stroke="{colour}" stroke-width="{width:g}" stroke-linecap="round"/>'
 
 
-def node(x: float, y: float, name: str, role: str, colours: Mapping[str, str], *, told: str = "") -> str:
+def node(x: float, y: float, name: str, role: str, colours: Mapping[str, str], *, tooltip: str = "") -> str:
     """Return one node: hosts as strong boxes, switches as light ones, routers as rounded ones.
 
-    `told` is what the pointer finds out, where that is more than role and name.
+    `tooltip` replaces role and name.
     """
     host = role == "host"
     width = node_width(name, role)
@@ -51,7 +51,7 @@ def node(x: float, y: float, name: str, role: str, colours: Mapping[str, str], *
         f'<text x="{x:.1f}" y="{y + 4.5:.1f}" text-anchor="middle" font-size="13" '
         f'font-weight="{600 if host else 400}" fill="{colours["ink"]}">{escape(name)}</text>'
     )
-    return f"<g><title>{escape(told or f'{role} {name}')}</title>{box}{label}</g>"
+    return f"<g><title>{escape(tooltip or f'{role} {name}')}</title>{box}{label}</g>"
 
 
 def halo(x: float, y: float, text: str, colours: Mapping[str, str]) -> str:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
 
 STEPS = 3
-"""Fewer values are better told apart as cases."""
+"""Least number of values along an axis; fewer are clearer as cases."""
 MANY = 5
-"""So many points may fill a space; fewer are a list."""
+"""Least number of points that can fill a space; fewer are a list."""
 _BINARY = (Size, 1024.0, "KiB")
 _QUANTITIES = (
     (Rate, 1e6, "Mbit/s"),
@@ -39,7 +39,7 @@ class Factor:
     numbers: tuple[float, ...] | None
     unit: str
     parts: int = 1
-    """How much of the end of its path tells it apart."""
+    """Number of last parts of its path that make its name unique."""
 
     @property
     def name(self) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cells:
-    """What stands at each case: its value and text, what it is called beside the axes, and what the values mean."""
+    """The value and text of each case, its label beside the axes, and what the values mean."""
 
     title: str
     values: dict[str, tuple[float, str]]
@@ -38,9 +38,9 @@ class Cells:
 
 
 def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bool = False) -> Cells | None:
-    """Return what stands at each case where the factors in `axes` are axes. None: the metric was not measured.
+    """Return the value of each case where the factors in `axes` are axes; None when the metric was not measured.
 
-    With `plain` it is the mean of the metric, whatever it could be compared with.
+    With `plain` it is the mean of the metric, without a comparison.
     """
     compared = main_factor(summary.cases)
     ratios = {
@@ -78,7 +78,7 @@ def _means(summary: Summary, metric: str) -> dict[str, float]:
 
 
 def cells_table(cells: Cells, metric: str, summary: Summary) -> TableRows:
-    """Return what stands at each case: the value, and the case's settings."""
+    """Return the value of each case, and its settings."""
     settings = list(dict.fromkeys(name for case in summary.cases for name in case.settings))
     rows: list[list[Any]] = [["case", *settings, f"{metric}_ratio" if cells.compared else metric]]
     for case in summary.cases:

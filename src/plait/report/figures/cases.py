@@ -77,18 +77,18 @@ class Cases(FigureKind):
     def note(self, wanted: Wanted, content: Content) -> str:
         """Return what the marks mean that the figure has."""
         metrics = [case.metrics.get(wanted.metric) for case in content.cases]
-        note = "Each dot is a trial, the upright mark the mean"
+        note = "Each dot is a trial, the vertical mark the mean"
         if any(stats is not None and stats.ci95 is not None for stats in metrics):
             note += ", the bar its 95 % interval"
         if any(stats is not None and stats.n >= BOX for stats in metrics):
-            note += "; the box behind them reaches from quartile to quartile, with the median in it"
+            note += "; the box extends from the first to the third quartile, with a line at the median"
         ideals = [case.metrics.get("ideal_goodput_bps") for case in content.cases]
         if wanted.metric == "goodput_bps" and any(stats is not None and stats.n for stats in ideals):
             note += "; the thin grey line is what the links allow"
         if content.published.source and is_of_goodput(wanted.metric):
             note += f"; diamonds are the published figures ({content.published.source})"
         if len(content.cases) > MOST_CASES:
-            note += f"; the first {MOST_CASES} of {len(content.cases)} cases"
+            note += f"; only the first {MOST_CASES} of {len(content.cases)} cases are shown"
         return f"{note}."
 
 
@@ -341,7 +341,7 @@ def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
                 "mark": {"type": "tick", "thickness": 2.5, "size": 20},
                 "encoding": {"y": {"field": "case"}, "x": {"field": "x"}, "color": _by_row()},
             },
-            # The number stands where there is room: right of the dots in the left half, else left of them.
+            # The number goes where there is room: right of the dots in the left half, else left of them.
             _number_layer("right", "left", f"datum.right <= {look.middle:.6g}"),
             _number_layer("left", "right", f"datum.right > {look.middle:.6g} && datum.left >= {room:.6g}"),
             # An interval as wide as the chart leaves room above it only.

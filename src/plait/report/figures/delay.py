@@ -24,7 +24,7 @@ TITLES = {
     "udp_delay": "UDP delay",
 }
 MOST = 6
-"""More cases than colours cannot be told apart."""
+"""As many cases as there are distinguishable colours."""
 
 
 class Delays(FigureKind):
@@ -55,7 +55,9 @@ class Delays(FigureKind):
 
     def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - one note serves all delays
         """Return what a line means."""
-        note = "For each delay, the share of the messages that took at most so long, in the median trial of each case."
+        note = (
+            "For each delay, the share of messages with at most that delay, in the median trial of each case."
+        )
         return note + (f" The first {MOST} cases." if len(content.shown) > MOST else "")
 
 
@@ -83,5 +85,5 @@ def _spec(name: str, shown: Sequence[Representative]) -> Spec:
     scale = {"zero": True, "nice": False}
     title = f"{TITLES[name]}, {unit}"
     order = [one.label for one in shown]
-    share_title = "Share that took at most so long"
+    share_title = "Share with at most this delay"
     return steps_spec(data, order, scale, title=title, share_title=share_title, name="delay")

@@ -1,4 +1,4 @@
-"""How a metric is distributed over the trials of each case: which share of them had at most so much (ECDF)."""
+"""How a metric is distributed over the trials of each case: which share of them has at most a value (ECDF)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Distribution(FigureKind):
 
     def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it is always the same
         """Return what a line means."""
-        return "For each value, the share of the trials that had at most so much."
+        return "For each value, the share of trials with at most that value."
 
 
 DISTRIBUTION = Distribution()
@@ -110,7 +110,7 @@ def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
     order = [names[case] for case in by_case]
     scale = {"zero": False, "padding": 14}
     title, name = axis_title(metric, unit), title_of(metric)
-    return steps_spec(data, order, scale, title=title, share_title="Share with at most so much", name=name)
+    return steps_spec(data, order, scale, title=title, share_title="Share with at most this value", name=name)
 
 
 def steps_spec(

@@ -26,7 +26,7 @@ Values = list[dict[str, Any]]
 
 FIGURE = "goodput-by-group"
 APART = 0.36
-"""How far from the middle of its row the first and the last group stand, in rows."""
+"""Distance of the first and the last group from the middle of their row, in rows."""
 
 
 class Groups(FigureKind):
@@ -59,7 +59,7 @@ class Groups(FigureKind):
         """Return what the marks mean."""
         source = content.published.source
         diamonds = f"; diamonds are the published figures ({source})" if source else ""
-        return f"Each dot is a trial, the upright mark the mean over the flows of a group{diamonds}."
+        return f"Each dot is a trial, the vertical mark the mean over the flows of a group{diamonds}."
 
 
 GROUPS = Groups()

@@ -33,7 +33,7 @@ class HeatMap(FigureKind):
     name = "heat-map"
 
     def selected(self, content: Content) -> list[Wanted]:
-        """Return a figure of each metric that stands at the points of a grid."""
+        """Return a figure of each metric that was measured at the points of a grid."""
         grids = [(file, metric, crossed(content, metric)) for file, metric in content.measured()]
         return [
             Wanted(f"{file}-heat-map", self.name, metric, grid[0].setting, grid[1].setting)
@@ -60,7 +60,7 @@ class HeatMap(FigureKind):
         return heat_map(content.summary, cells, x, y)
 
     def table(self, wanted: Wanted, content: Content) -> TableRows:
-        """Return what stands at each case."""
+        """Return the value of each case."""
         cells = _cells(wanted, content)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
@@ -68,7 +68,7 @@ class HeatMap(FigureKind):
         """Return what a cell means."""
         cells = _cells(wanted, content)
         if cells is not None and cells.compared:
-            return "Each cell is the ratio of two means over trials with the same seed: 1 is as much."
+            return "Each cell is the ratio of two means over trials with the same seed; 1 means equal."
         return "Each cell is the mean over its trials."
 
 

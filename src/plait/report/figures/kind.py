@@ -50,12 +50,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Content:
-    """The cases that figures show, and what is known of them."""
+    """The cases that figures show, with their trials and summaries."""
 
     rows: tuple[CaseRows, ...]
     summary: Summary
     shown: tuple[Representative, ...]
-    """The trials that stand for their cases in figures over time."""
+    """The trials that represent their cases in figures over time."""
     published: Published
 
     @property

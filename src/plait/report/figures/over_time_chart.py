@@ -22,7 +22,7 @@ Spec = dict[str, Any]
 
 HEIGHT = 120
 CLIP = 1.25
-"""Goodput is drawn up to so many times what the links allow."""
+"""Goodput is drawn up to this multiple of what the links allow."""
 MOST_NAMED = 12
 """Marks with words in one chart; more would hide what they explain."""
 _SYMBOLS: dict[bool, Spec] = {
@@ -245,7 +245,7 @@ def _rule_layer(drawn: Sequence[Line]) -> Spec:
 
 
 def _marks_layer(marks: Sequence[tuple[float, str]], *, named: bool) -> Spec:
-    """Return a line for each moment at which the network was changed; its words stand along it where there is room."""
+    """Return a line for each moment at which the network was changed; its words run along it where there is room."""
     layers: list[Spec] = [
         {"mark": {"type": "rule", "strokeDash": [2, 2], "color": "@muted", "strokeWidth": 1}}
     ]

@@ -1,6 +1,6 @@
 """Points for cases that fill a space of several things (a Latin hypercube): a panel for each of those things.
 
-A case stands in every panel, each time at what it sets there, so that one sees which of them matters.
+Every panel shows every case, at its value there, so that readers see which thing matters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_PANELS = 6
 MOST_KINDS = 6
-"""More kinds of points cannot be told apart."""
+"""More kinds of points would not be distinguishable."""
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
 
 
@@ -51,7 +51,7 @@ class Scatter(FigureKind):
         return scatter(content.summary, cells, axes_of(content.cases, wanted.x)) if cells is not None else []
 
     def table(self, wanted: Wanted, content: Content) -> TableRows:
-        """Return what stands at each case."""
+        """Return the value of each case."""
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
@@ -61,9 +61,9 @@ class Scatter(FigureKind):
         if cells is not None and cells.compared:
             return (
                 "Each point is the ratio of two cases' means over trials with the same seed, in the panel of each "
-                "thing that varies: 1 is as much."
+                "varied setting; 1 means equal."
             )
-        return "Each point is a case, the mean over its trials; it stands in the panel of each thing that varies."
+        return "Each point is a case, the mean over its trials; the panel of each varied setting shows it."
 
 
 SCATTER = Scatter()
@@ -78,7 +78,7 @@ def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
 
 
 def points_of(summary: Summary, metric: str, *, plain: bool = False) -> Cells | None:
-    """Return what stands at each case; None when there is nothing, or there are more kinds of points than colours."""
+    """Return the value of each case; None when there is nothing, or there are more kinds of points than colours."""
     cells = cells_of(summary, metric, steps(summary.cases), plain=plain)
     return cells if cells is not None and len(set(cells.labels.values())) <= MOST_KINDS else None
 

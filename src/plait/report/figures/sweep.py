@@ -113,7 +113,7 @@ class Lines(FigureKind):
 
     def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it is always the same
         """Return what the marks mean."""
-        return "Each dot is a trial, lines join the means, upright bars are 95 % intervals."
+        return "Each dot is a trial; lines join the means; vertical bars are 95 % intervals."
 
 
 LINES = Lines()

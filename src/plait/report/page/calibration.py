@@ -1,4 +1,4 @@
-"""The section of the page that tells how near the links came to what they are meant to be."""
+"""The section of the page on calibration: how close the links came to their configured values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_LINKS = 4
 
 
 def calibration(folder: Path) -> Markup | str:
-    """Return a table of the study's link settings, meant and measured; nothing where they were not measured.
+    """Return a table of the study's link settings, configured and measured; nothing where they were not measured.
 
     Raises DataError when calibration.json is damaged.
     """
@@ -43,9 +43,9 @@ def calibration(folder: Path) -> Markup | str:
     more = f"{left_out} more are in calibration.json." if left_out > 0 else ""
     headings = ("Delay", "off by", "Rate", "off by", "Loss", "measured")
     note = (
-        "Each setting of a link was measured in the same kernel before anything ran: full packets across an idle "
-        f"link, then more than it carries. Beyond {limits}, or with a loss that no fair draw gives, nothing would "
-        "have run."
+        "Before the study, plait measured each link setting in the same kernel: full packets across an idle link, "
+        f"then more than it carries. The study runs only if the errors are at most {limits}, and if chance "
+        "explains the loss."
     )
     table = Table((Column("Links", "case"), *map(Column, headings)), body)
     return fill("table", TableSection("calibration", "Calibration", note, (("", table),), more))
@@ -59,17 +59,17 @@ def _row(entry: dict[str, Any]) -> tuple[Cell, ...]:
     delay, rates, loss = (entry["figures"][name] for name in ("delay_us", "rate_bps", "loss_ratio"))
     cells = [
         names.replace("->", "\N{RIGHTWARDS ARROW}"),
-        _meant(delay, micros),
+        _configured(delay, micros),
         _off(delay, 1, "us"),
-        _meant(rates, rate),
+        _configured(rates, rate),
         _off(rates, 100 / rates["meant"], "%") if rates["meant"] else MISSING,
-        _meant(loss, percent),
+        _configured(loss, percent),
         MISSING if loss["measured"] is None else plain(percent(loss["measured"])),
     ]
     return tuple(map(Cell, cells))
 
 
-def _meant(figure: dict[str, Any], words: Callable[[float | None], str]) -> str:
+def _configured(figure: dict[str, Any], words: Callable[[float | None], str]) -> str:
     return MISSING if figure["meant"] is None else plain(words(figure["meant"]))
 
 

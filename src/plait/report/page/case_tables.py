@@ -36,7 +36,9 @@ def cases(rows: Sequence[Row]) -> Markup:
     columns = _columns(rows)
     kept = [(column, cell) for column, cell in columns if any(cell(row).text != MISSING for row in rows)]
     body = tuple(tuple(cell(row) for _, cell in kept) for row in rows)
-    note = "Means over trials with their 95 % intervals; least and greatest below. A dash marks what was not measured."
+    note = (
+        "Means over trials with their 95 % intervals; minimum and maximum below. A dash means not measured."
+    )
     table = Table(tuple(column for column, _ in kept), body)
     return fill("table", TableSection("cases", "Cases", note, (("", table),)))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plait.explain.model import FlowExplanation, Share
 
 MOST_FLOWS = 4
-"""Of more flows those are told that lost most; `plait explain --flow` tells of any."""
+"""Of more flows, those that lost most are shown; `plait explain --flow` explains any."""
 LEAST_SHARE = 0.01
 MOST_SHARES = 6
 

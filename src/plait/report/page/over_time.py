@@ -110,17 +110,21 @@ def _note(shown: Sequence[Representative]) -> str:
         if len({one.group for one in shown}) == 1
         else "the same scales where cases are compared"
     )
-    hint = " Colours are those of the paths above." if all(len(one.plan.flows) == 1 for one in shown) else ""
+    hint = (
+        " Colours are those of the paths in the drawing."
+        if all(len(one.plan.flows) == 1 for one in shown)
+        else ""
+    )
     return (
-        f"One trial of each case, the one with the median result; {scales}. "
+        f"Each case shows its trial with the median result, on {scales}. "
         f"Goodput is payload that arrived in order, stacked by subflow, in bins of {bin_widths(shown)}: a lost segment "
-        "shows as a gap, and then as a peak with all that waited for it; "
-        f"round-trip time (smoothed) and window are the sender's, and queues wait for a link's rate.{hint}"
+        "shows as a gap, followed by a peak with all bytes that waited for it. Round-trip time (smoothed) and "
+        f"congestion window are the sender's. Queues wait for the rate of a link.{hint}"
     )
 
 
 def _needs_key(one: Representative) -> bool:
-    """Return whether the key of paths does not tell the queues apart: some are shared, or several on one path."""
+    """Return whether the key of paths is ambiguous for the queues: some are shared, or several are on one path."""
     colours = [queue.colour for queue in one.series.queues]
     return len(one.plan.flows) > 1 or None in colours or len(set(colours)) < len(colours)
 

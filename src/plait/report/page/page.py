@@ -78,7 +78,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
         "terms": sections.terms,
     }
     made = {name: part(f"section {name} of the page", make, "") for name, make in makers.items()}
-    made["cautions"] = makers["cautions"]()  # with what the others could not say
+    made["cautions"] = makers["cautions"]()  # with the gaps of the other sections
     figures = {name: _fluid(spec) for name, spec in (_specs({**cases, **delays}) | over_time_figures).items()}
     assets = files("plait.report") / "assets"
     view = Page(

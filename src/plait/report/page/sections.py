@@ -178,16 +178,16 @@ def footer(about: StudyFile) -> Markup:
 
 
 TERMS = {
-    "Goodput": "Application bytes per second at the receiver. Bulk flows count over exactly their duration, from "
-    "connect(); transfers until the last byte was read.",
-    "What the links allow": "The rate of all paths together, less Ethernet, IP, TCP and MPTCP headers of full "
+    "Goodput": "Application bytes per second at the receiver. A bulk flow counts over exactly its duration, from "
+    "connect(); a transfer until the receiver reads the last byte.",
+    "What the links allow": "The rate of all paths together, less the Ethernet, IP, TCP and MPTCP headers of full "
     "segments: 1448 of 1514 bytes for TCP, 1424 of 1514 for MPTCP, at an MTU of 1500.",
-    "Published": "What others have measured in the same experiment, as the scenario says it, and how far the mean "
-    "here is from it.",
-    "95 % interval": "Student's t interval of the mean. There is none for one trial, nor when all trials are alike.",
+    "Published": "What others measured in the same experiment, according to the scenario, and the difference of "
+    "the mean here.",
+    "95 % interval": "Student's t interval of the mean. One trial has none, nor do trials with equal values.",
     "Against baseline": "Ratio of the mean goodputs over trials with the same seed.",
     "Aggregation benefit": "1: all capacity beyond the best path is used; 0: as good as the best path alone; below "
-    "0: worse than it. The single paths count with what the links allow TCP.",
+    "0: worse than the best path. A single path counts with what its links allow TCP.",
     "Round-trip time": "The kernel's smoothed estimate, sampled; the median is over samples of subflows that carry "
     "data.",
 }

@@ -39,9 +39,9 @@ _METRICS = (
     "rtt_max_us",
 )
 _NOTE = (
-    "Means over trials; with several flows, of the worst. A second is any second from the first on, and its "
-    "bytes are those put on the paths, retransmissions included. What is seen is the part of the stream that "
-    "whoever reads the best path, or the best two, holds at most."
+    "Means over trials; of several flows the worst. A second is any second from the first on; its bytes are all "
+    "bytes sent on the paths, retransmissions included. Observed is the largest part of the stream that an observer "
+    "of the best path, or of the best two, holds."
 )
 
 

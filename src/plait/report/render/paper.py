@@ -62,7 +62,7 @@ def scaled(svg: str, width_mm: float) -> str:
 
 
 def in_points(svg: str) -> str:
-    """Return a drawing of so many millimetres in points without a unit, as makers of PDF and PNG take it."""
+    """Return a drawing sized in millimetres as one in points without a unit, as makers of PDF and PNG take it."""
     size = _SIZE.search(svg)
     if size is None or size[4] != "mm":
         return svg

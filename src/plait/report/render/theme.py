@@ -1,4 +1,4 @@
-"""Colours and type of figures and page: one light and one dark theme, told apart by readers of all colour vision.
+"""Colours and type of figures and page: one light and one dark theme, distinguishable for readers of all colour vision.
 
 Specifications name colours as tokens ("@ink", "@path0"); `paint` puts in those of a theme, and so does the
 page's own script when the reader's system changes between light and dark.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 PATHS = 8
-"""Colours for paths; a ninth one begins anew."""
+"""Colours for paths; the ninth path has the first colour again."""
 
 # Paths: Okabe and Ito, "Color Universal Design" (2008); yellow is darkened on white, and all are lighter on dark.
 LIGHT: dict[str, str] = {

@@ -99,7 +99,7 @@ def _kernel(about: StudyFile) -> str:
 
 
 def show_comparison(comparison: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
-    """Print the comparison to `file` (standard output); colours on a terminal only."""
+    """Print the comparison to `file` (standard output); only a terminal shows colours."""
     screen = Screen(file)
     table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("case", overflow="fold")
@@ -118,8 +118,8 @@ def show_comparison(comparison: StudiesComparison, lines: Sequence[str], file: I
         table.add_row(*(Text(screen.text(cell)) for cell in cells), verdict)
     screen.console.print(table)
     screen.console.print()
-    telling = [row for row in comparison.cases if row.verdict != "same"]
-    for row in sorted(telling, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
+    notable = [row for row in comparison.cases if row.verdict != "same"]
+    for row in sorted(notable, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
         screen.line(row.sentence)
     for test in dict.fromkeys(row.test for row in comparison.cases if row.test is not None):
         screen.line(f"{test[0].upper()}{test[1:]} assumes: {ASSUMES[test]}.", style="dim")

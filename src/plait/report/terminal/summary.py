@@ -62,7 +62,7 @@ class Screen:
 
 
 def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None = None) -> None:
-    """Print the summary of a result folder, and `cautions`, to `file` (standard output); colours on a terminal only.
+    """Print the summary of a result folder, and `cautions`, to `file` (standard output); only a terminal shows colours.
 
     Raises:
         DataError: there is no summary.json in the folder, or it is damaged.
@@ -105,7 +105,7 @@ def read_summary(study_dir: Path) -> Summary:
 def _fitting(
     columns: list[tuple[str, Callable[[Row], str]]], cases: list[Row]
 ) -> list[tuple[str, Callable[[Row], str]]]:
-    """Return as many of the columns as stand side by side; the report has all."""
+    """Return the columns that fit side by side; the report has all."""
     left = WIDTH - min(max(len(row.label) for row in cases), LEAST_LABEL)
     kept = []
     for name, cell in columns:

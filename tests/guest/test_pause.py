@@ -165,7 +165,7 @@ def test_a_command_that_stops_the_clock_fails_its_trial_with_the_reason(
 
 
 def test_a_plan_with_a_pause_and_nobody_to_ask_is_refused(engine: VirtualEngine, tmp_path: Path) -> None:
-    with pytest.raises(TrialError, match="there is nobody to give a prompt to"):
+    with pytest.raises(TrialError, match="this run has no prompt"):
         engine.execute(Job(resolve(parse(TWO, "t.yaml"), 1), {}, tmp_path))
 
 
@@ -236,7 +236,7 @@ def test_the_end_of_input_goes_on_and_abort_ends_the_study(scenario: Path) -> No
 
 def test_what_cannot_be_is_refused_before_anything_runs(scenario: Path) -> None:
     done = run(scenario, "", "--json")
-    assert (done.returncode, "standard output is the prompt's" in done.stderr) == (2, True)
+    assert (done.returncode, "the prompt needs standard output" in done.stderr) == (2, True)
     done = run(scenario, "", "--pause", "never")
     assert (done.returncode, "'never' is not possible; there is: after, before" in done.stderr) == (2, True)
 

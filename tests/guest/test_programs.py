@@ -151,7 +151,7 @@ def test_a_program_that_uses_up_the_memory_is_told_from_one_that_was_killed(
     said = failure(engine, tmp_path, programs)
     assert "it ended by signal 9" in said
     assert said.splitlines()[-1].startswith(
-        "the guest's memory (256 MiB) was used up, and its kernel killed a program"
+        "the guest ran out of memory (256 MiB), and its kernel killed a program"
     )
 
 

@@ -88,7 +88,7 @@ def test_slow_is_told_from_no_virtual_progress(cache: Path) -> None:
 
 
 def test_a_guest_that_never_comes_up_is_given_up(cache: Path) -> None:
-    assert "the guest did not come up" in failure(cache, "sleep 60", TrialLimits(total_s=50, stall_s=0.3))
+    assert "the guest did not boot" in failure(cache, "sleep 60", TrialLimits(total_s=50, stall_s=0.3))
 
 
 def test_a_large_network_has_longer_to_come_up_and_no_longer_afterwards() -> None:

@@ -53,7 +53,7 @@ class Addition:
 
 
 def add(path: Path, kernel: Kernel, agent: Path) -> Addition:
-    """Adds the algorithms in the C file at `path`, after loading them into `kernel` to see what they are called.
+    """Add the algorithms in the C file at `path`, after loading them into `kernel` to see what they are called.
 
     Raises:
         RequestError: the file does not compile, does not load, or brings nothing.
@@ -79,7 +79,7 @@ def _plan() -> Plan:
 
 
 def _record(engine: VirtualEngine, plan: Plan, source: AlgorithmSource, folder: Path) -> AdditionRecord:
-    """Loads the module and learns what it brings."""
+    """Load the module and learns what it brings."""
     try:
         status = _run(engine, _loading(plan, source), folder / "load")
     except TrialError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def load(reference: str | Path, **fields: object) -> Scenario:
-    """Returns the scenario in a file, or the shipped one of that name; see docs/reference/scenario.md for its fields.
+    """Return the scenario in a file, or the shipped one of that name; see docs/reference/scenario.md for its fields.
 
     `fields` replace single fields of the top level (`repeat=3`); `set` is a mapping from dotted paths to values
     (`set={"network.links.*.rate": "10mbit"}`). Raises plait.errors.ScenarioError with every mistake.
@@ -50,7 +50,7 @@ def run(
     calibrate: bool = True,
     progress: bool = True,
 ) -> Study:
-    """Runs a scenario (one that was loaded, a file, or the name of a shipped one) and returns its study.
+    """Run a scenario (one that was loaded, a file, or the name of a shipped one) and returns its study.
 
     `out` is the result folder (results/NAME); `seed` and `repeat` replace the scenario's; `jobs` trials run at once;
     `set` maps dotted paths to values; `fresh` runs even trials that are in the store; `kernel` names a built one;
@@ -91,10 +91,10 @@ def run(
 
 
 def open_study(folder: str | Path) -> Study:
-    """Returns the study in a result folder that was made before (plait.errors.DataError when it is none)."""
+    """Return the study in a result folder that was made before (plait.errors.DataError when it is none)."""
     return Study(Path(folder))
 
 
 def _options(fields: Mapping[str, object]) -> list[str]:
-    """Returns the fields as the command line would set them."""
+    """Return the fields as the command line would set them."""
     return [f"{path}={json.dumps(value, default=str)}" for path, value in fields.items()]

@@ -68,7 +68,7 @@ class Figure:
         return self._drawn.pdf
 
     def save(self, path: Path | str) -> None:
-        """Writes the figure to a file; its ending (.svg, .png, .pdf) says as what (RequestError for another).
+        """Write the figure to a file; its ending (.svg, .png, .pdf) says as what (RequestError for another).
 
         It is 175 mm wide, or as its scenario says.
         """
@@ -165,7 +165,7 @@ class Study:
         return self._with_factors(pl.DataFrame(records, schema_overrides=kinds, infer_schema_length=None))
 
     def table(self, name: str, *, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
-        """Returns one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
+        """Return one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
 
         The tables are flows, connections, subflows, links, events and counters, and those of monitors (of trials that
         have them); docs/reference/results.md tells their columns. RequestError when there is no such table, case or
@@ -202,7 +202,7 @@ class Study:
     def explain(
         self, *, case: str | None = None, flow: str | None = None, trial: int | None = None
     ) -> StudyExplanation:
-        """Returns why the flows were not faster, as `plait explain` does (RequestError: no such case, flow, trial)."""
+        """Return why the flows were not faster, as `plait explain` does (RequestError: no such case, flow, trial)."""
         from plait.results.explain import explain_study
 
         return explain_study(self.folder, case=case, flow=flow, trial=trial)
@@ -210,7 +210,7 @@ class Study:
     def compare(
         self, before: Study, *, metrics: tuple[str, ...] = tuple(COMPARED), tolerance: float = 0.0
     ) -> StudiesComparison:
-        """Returns how this study compares with an earlier one, as `plait compare BEFORE THIS` does."""
+        """Return how this study compares with an earlier one, as `plait compare BEFORE THIS` does."""
         return compare_studies(before._data.cases, self._data.cases, metrics=metrics, tolerance=tolerance)
 
     def _with_factors(self, frame: pl.DataFrame) -> pl.DataFrame:

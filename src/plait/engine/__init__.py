@@ -1,4 +1,4 @@
-"""What executes one plan: the interface of all engines, and the User-Mode Linux engine.
+"""Executes one plan: the interface of all engines, and the User-Mode Linux engine.
 
-Which plans run, and in which order, is decided in `plait.study`.
+`plait.study` decides which plans run, and in which order.
 """

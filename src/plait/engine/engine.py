@@ -1,7 +1,7 @@
-"""What an engine is: something that executes one plan and leaves the agent's files behind.
+"""The interface of an engine: it executes one plan and writes the agent's files to the job folder.
 
-The plan is all that goes in; the job folder is all that comes out. `virtual` is the one there is today; a new
-engine (host namespaces, real hosts) is one more module with the same three methods and passes the same tests.
+The plan is the only input and the job folder is the only output. `virtual` is the only engine today. A new engine
+(host namespaces, real hosts) is one more module with the same three methods, and must pass the same tests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineIdentity:
-    """What decides a trial's outcome beside its plan."""
+    """What determines the outcome of a trial, besides its plan."""
 
     engine: str
     kernel: str
@@ -32,40 +32,40 @@ class EngineIdentity:
 
 @dataclass(frozen=True)
 class Job:
-    """One trial to execute: the plan, its input files by name, and the folder to work in (empty, writable)."""
+    """One trial to execute: the plan, its input files by name, and an empty, writable folder to work in."""
 
     plan: Plan
     inputs: Mapping[str, Path]
     folder: Path
     stop: threading.Event = field(default_factory=threading.Event)
-    """Set by the study when the user interrupts: the engine ends the trial at once and raises Interrupted."""
+    """The study sets it when the user interrupts; the engine then ends the trial at once and raises Interrupted."""
     progress: Callable[[int], None] = lambda _virtual_us: None
-    """Called now and then with the trial's virtual time in us."""
+    """The engine calls it from time to time with the trial's virtual time in us."""
     prompt: Callable[[PauseAt, PromptedGuest], None] | None = None
-    """Called where the plan has a pause; the trial goes on when it returns."""
+    """The engine calls it at each pause of the plan; the trial continues when it returns."""
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
-    """The trial was ended because the study is being stopped."""
+    """The engine ended the trial because the user stopped the study."""
 
 
 class Engine(Protocol):
-    """Executes plans."""
+    """Execute plans."""
 
     emulates_links: bool
-    """Whether the links of a plan are its own making, and can be measured against what they are meant to be."""
+    """Whether the engine emulates the links, so that a calibration can compare them with their configured values."""
 
     def identity(self) -> EngineIdentity:
-        """Returns what decides outcomes beside the plan (MachineError when this machine cannot run trials)."""
+        """Return what determines outcomes besides the plan (MachineError if this machine cannot run trials)."""
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:
-        """Returns what its kernel has, and which of `settings` (path below /proc/sys, value) it refuses.
+        """Return what the engine's kernel has, and which of `settings` (path below /proc/sys, value) it refuses.
 
-        None: nobody can tell. Raises MachineError when the kernel could not be asked.
+        None: the engine cannot determine it. Raises MachineError if asking the kernel fails.
         """
 
     def execute(self, job: Job) -> None:
-        """Runs one trial to its end and leaves `data/*.arrow`, `status.json` and `console.log` in its folder.
+        """Run one trial to its end, and write `data/*.arrow`, `status.json` and `console.log` to its folder.
 
-        Raises TrialError with what failed and where, Interrupted when the job's `stop` is set.
+        Raises TrialError with what failed and where, or Interrupted if the job's `stop` is set.
         """

@@ -1,4 +1,4 @@
-"""Makes the engine that a user chose by its name."""
+"""Makes the engine that the user selects by its name."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def make_engine(
 ) -> Engine:
     """Return the engine called `name`.
 
-    `kernel` names a built kernel; without it, `build` returns the default one. `warn` gets one sentence when layers of
-    containment are missing. Raises RequestError when there is no such engine, MachineError when it cannot run here.
+    `kernel` names a built kernel; without it, `build` returns the default one. plait calls `warn` once if layers of
+    containment are missing. Raises RequestError for an unknown engine, MachineError if the engine cannot run here.
     """
     if name not in ENGINES:
-        raise RequestError(f"--engine {name}: there is no such engine; there is: {', '.join(ENGINES)}")
+        raise RequestError(f"--engine {name}: unknown engine; write one of: {', '.join(ENGINES)}")
     chosen = kernels.find(kernel) if kernel else build()
     return VirtualEngine(chosen, AGENT, TrialLimits(total_s=trial_timeout_s), policy=policy, warn=warn)

@@ -1,4 +1,4 @@
-"""A guest that takes orders and emits frames: what prompts use, whatever engine runs it."""
+"""A guest that accepts orders and emits output frames: the interface that prompts use, whatever engine runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STDOUT, STDERR, END, READY, TAKEN = 1, 2, 3, 4, 5
 
 
 class TerminalSize(NamedTuple):
-    """A terminal's."""
+    """The size of a terminal in characters."""
 
     rows: int
     columns: int
@@ -30,18 +30,18 @@ class ProgramStart:
     directory: str = "/"
     netns: str | None = None
     input: str = "nothing"
-    """`nothing`, `file` (input/stdin), or `orders` (as it comes)."""
+    """The standard input: `nothing`, `file` (input/stdin), or `orders` (passed on as it arrives)."""
     merged: bool = False
     terminal: TerminalSize | None = None
 
     def record(self) -> dict[str, object]:
-        """As the agent reads it."""
+        """Return the record that the agent reads."""
         size = None if self.terminal is None else self.terminal._asdict()
         return {**asdict(self), "terminal": size}
 
 
 class OutputFrame(NamedTuple):
-    """A piece of what a session tells."""
+    """A piece of a session's output."""
 
     run: int
     kind: int
@@ -49,7 +49,7 @@ class OutputFrame(NamedTuple):
 
 
 class PromptedGuest(Protocol):
-    """A guest that a prompt uses, while its trial is halted or as long as its session lasts."""
+    """A guest that a prompt uses: during a pause of its trial, or for a whole session."""
 
     @property
     def folder(self) -> Path:
@@ -57,31 +57,31 @@ class PromptedGuest(Protocol):
 
     @property
     def numbers(self) -> Iterator[int]:
-        """Numbers for the runs of those who share it."""
+        """The next numbers for programs; all prompts of the guest share them."""
 
     def send_order(self, order: dict[str, object]) -> None:
-        """Give an order."""
+        """Send an order to the agent."""
 
     def feed(self, run: int, data: bytes) -> None:
-        """Give a program input; no bytes end it."""
+        """Pass input to the program `run`; empty `data` ends its input."""
 
     def frames(self) -> Iterator[OutputFrame]:
-        """Yield what the guest has emitted since the last call."""
+        """Yield the frames that the guest has emitted since the last call."""
 
     def run_clock(self, *, needed: bool) -> float:
-        """Let its clock run if that is `wanted`. Return in how many seconds to ask again, at the latest."""
+        """Let the guest's clock run if a program `needed` it. Return the longest time in s until the next call."""
 
     def run_clock_briefly(self) -> None:
-        """Let its clock run a little, where it can stand, for what nobody waits for."""
+        """Let a stopped clock run briefly, so that the guest handles an order whose end no prompt waits for."""
 
     def wait(self, others: Sequence[int] = (), timeout_s: float = ...) -> list[int]:
-        """Wait until the guest emits something or ends, or one of `others` is ready. Return those that are."""
+        """Wait until the guest emits output or ends, or one of `others` is ready. Return those of `others` that are."""
 
     def check_disk(self) -> None:
-        """Raise TrialError when the guest has written more than it may."""
+        """Raise TrialError if the guest has exceeded its disk limit."""
 
     def has_ended(self) -> bool:
-        """Whether the guest has gone, and all that it emitted has been read."""
+        """Return whether the guest has ended and plait has read all its output."""
 
     def end(self) -> None:
         """End the guest's process."""

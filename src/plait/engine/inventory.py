@@ -1,7 +1,7 @@
-"""What a kernel has: its algorithms, its sysctls, and which of some settings it refuses. Told by the kernel itself.
+"""What a kernel has: its algorithms, its sysctls, and which settings it refuses. The kernel itself reports it.
 
-A guest is booted for it once for each kernel and agent (some 0.2 s), and the answer kept in the cache. Which settings
-a scenario may ask for is decided with it, before anything is run (see `plait.study.preflight`).
+plait boots a guest to ask each pair of kernel and agent once (some 0.2 s), and keeps the answer in the cache.
+`plait.study.preflight` uses it to refuse a scenario before anything runs.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class _InventoryRecord(BaseModel):
 
 
 class Sysctl(_InventoryRecord):
-    """A sysctl as a new namespace shows it."""
+    """The state of a sysctl in a new namespace."""
 
     value: str | None
-    """Null when it cannot be read."""
+    """Null if the sysctl cannot be read."""
     writable: bool
 
 
 class Refusal(_InventoryRecord):
-    """A setting that the kernel did not take, and its words for why."""
+    """A setting that the kernel refused, and the reason that it reported."""
 
     path: str
     value: str
@@ -52,32 +52,32 @@ class Refusal(_InventoryRecord):
 
 
 class Inventory(_InventoryRecord):
-    """What one kernel has."""
+    """The algorithms and sysctls of one kernel."""
 
     congestion_controls: tuple[str, ...]
     schedulers: tuple[str, ...]
-    """Of MPTCP."""
+    """The packet schedulers of MPTCP."""
     sysctls: dict[str, Sysctl]
-    """By path below /proc/sys: those that every namespace has of its own."""
+    """The sysctls of a namespace, by path below /proc/sys."""
     shared_sysctls: dict[str, Sysctl]
-    """Those that the kernel keeps once for all namespaces."""
+    """The sysctls that all namespaces share."""
     refused: tuple[Refusal, ...] = ()
-    """Of the settings that were tried."""
+    """The refused ones of the settings that plait tried."""
 
 
 def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:
-    """Returns the inventory of the kernel and agent called `identity`, from the cache if it is there.
+    """Return the inventory of the kernel and agent called `identity`, from the cache if it has it.
 
-    Each of `settings` is tried in a namespace of its own making. `boot` runs a guest in the folder that it is given.
-    Raises MachineError when that fails.
+    The guest tries each of `settings` in a new namespace. `boot` runs a guest in the given folder. Raises MachineError
+    if the guest fails.
     """
     tried = sorted(set(settings))
     name = sha256(json.dumps([identity, tried]).encode()).hexdigest()
     kept = Folder(cache_root()) / "inventories"
-    with contextlib.suppress(OSError, ValidationError):  # not there, or damaged: the kernel is asked again
+    with contextlib.suppress(OSError, ValidationError):  # missing or damaged: ask the kernel again
         return Inventory.model_validate_json(kept.read(f"{name}.json"))
     answer = _ask(tried, boot)
-    with contextlib.suppress(OSError):  # without a cache it is only asked again next time
+    with contextlib.suppress(OSError):  # without a cache, plait asks again next time
         kept.write(f"{name}.json", answer.model_dump_json().encode())
     return answer
 
@@ -90,4 +90,4 @@ def _ask(settings: list[Setting], boot: Boot) -> Inventory:
             boot(folder)
             return Inventory.model_validate_json(Folder(folder).read(ANSWER))
     except (OSError, ValidationError, TrialError) as error:
-        raise MachineError(f"asking the kernel what it has, in a guest booted for that: {error}") from error
+        raise MachineError(f"asking the kernel for its algorithms and sysctls in a guest: {error}") from error

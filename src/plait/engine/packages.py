@@ -1,4 +1,4 @@
-"""Which of the distribution's packages has a program that is not installed: for messages, nothing depends on it."""
+"""Names the Debian package of a program that is not installed. Only messages use it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _PACKAGES = {
     "wg": "wireguard-tools",
     "wget": "wget",
 }
-"""Debian's, by program."""
+"""Debian packages by program."""
 
 
 def install_hint(program: str) -> str:
-    """Returns what to do about a program that is not there: `install it (...)`, with the package if it is known."""
+    """Return the remedy for a missing program: `install it`, with the command if plait knows its package."""
     package = _PACKAGES.get(program.rpartition("/")[2])
     return "install it" if package is None else f"install it (`apt-get install {package}`)"

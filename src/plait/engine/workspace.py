@@ -1,11 +1,11 @@
 """The folder in which guests run, and its removal whatever happens to plait.
 
-A guest needs a directory of its own on the host, and a killed process cannot clean up. So a `sh`, the janitor, waits on
+A guest needs a directory of its own on the host, and a killed process cannot clean up. So the janitor, a `sh`, waits on
 a pipe that only plait holds open, and removes the folder when the pipe closes: at the normal end, after Ctrl-C and
-after `kill -9` alike. The janitor starts before the folder exists, so that there is never a folder without a janitor.
+after `kill -9` alike. The janitor starts before plait creates the folder, so every folder has a janitor.
 
-Should somebody kill the janitor as well, the next workspace beside it removes the folder: whoever uses one holds a lock
-on it, which ends with the process.
+If the janitor is killed too, the next workspace in the same place removes the folder: a process that uses a workspace
+holds a lock on it, and the lock ends with the process.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from plait.limits import remedy
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Guests die with plait (PR_SET_PDEATHSIG), but may still be writing for a moment: try again, a bounded number of times.
-# What a guest has made unreadable is made readable first; neither command follows links.
+# Guests die with plait (PR_SET_PDEATHSIG), but may write for a moment longer: try again, a bounded number of times.
+# chmod makes readable what a guest made unreadable; neither command follows links.
 _JANITOR = """
 read -r _
 for _ in 1 2 3 4 5 6 7 8 9 10; do
@@ -39,7 +39,7 @@ _JANITOR_TIMEOUT_S = 30
 
 
 class Workspace:
-    """A temporary folder below `parent` that is gone when the `with` block, or the process, ends."""
+    """A temporary folder below `parent` that exists until the `with` block, or the process, ends."""
 
     def __init__(self, parent: Path, prefix: str) -> None:
         self._parent = parent
@@ -50,7 +50,7 @@ class Workspace:
         self._numbers = itertools.count(1)
 
     def __enter__(self) -> Self:
-        """Makes the folder. Raises MachineError when it cannot be made."""
+        """Create the folder (MachineError if that fails)."""
         try:
             self._parent.mkdir(parents=True, exist_ok=True)
             self._remove_abandoned()
@@ -60,9 +60,9 @@ class Workspace:
                 self.path.mkdir(0o700)
                 self._lock = _locked(self.path)
         except OSError as error:
-            hint = remedy(error, "set PLAIT_CACHE to a directory that you can write to")
+            hint = remedy(error, "set PLAIT_CACHE to a folder that you can write to")
             raise MachineError(
-                f"making a working folder in {self._parent}: {error.strerror}; {hint}"
+                f"creating a working folder in {self._parent}: {error.strerror}; {hint}"
             ) from error
         return self
 
@@ -72,23 +72,23 @@ class Workspace:
         assert self._lock is not None
         self._janitor.stdin.close()
         self._janitor.wait(timeout=_JANITOR_TIMEOUT_S)
-        with contextlib.suppress(OSError):  # somebody has killed the janitor, or the disk is broken
+        with contextlib.suppress(OSError):  # the janitor was killed, or the disk fails
             if self.path.exists():
                 Folder(self._parent).remove(self.path.name)
         os.close(self._lock)
 
     def job(self) -> Path:
-        """Makes and returns a fresh folder for one trial (OSError when it cannot). Any thread may call it."""
+        """Create and return an empty folder for one trial (OSError if that fails). Any thread may call it."""
         path = self.path / f"{next(self._numbers):05d}"
         path.mkdir()
         return path
 
     def _remove_abandoned(self) -> None:
-        """Removes folders whose plait and whose janitor were killed; those in use are locked."""
+        """Remove folders whose plait and janitor were killed; folders in use are locked."""
         parent = Folder(self._parent)
         for name in parent.names():
             if name.startswith(self._prefix):
-                with contextlib.suppress(OSError):  # in use; or a link, which is not ours
+                with contextlib.suppress(OSError):  # in use, or a link, which plait did not create
                     descriptor = os.open(self._parent / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                     try:
                         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,15 +103,17 @@ def _janitor(folder: Path) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C in the terminal is for plait, not for the janitor
+        start_new_session=True,  # Ctrl-C in the terminal must reach plait, not the janitor
     )
 
 
 def _locked(folder: Path) -> int | None:
-    """Returns a descriptor that keeps the new folder from being removed as abandoned; None: it was removed already."""
+    """Return a descriptor whose lock protects the new folder from removal; None if another plait has removed it."""
     with contextlib.suppress(FileNotFoundError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with contextlib.suppress(OSError):  # a file system without locks: others cannot take one either
+        with contextlib.suppress(
+            OSError
+        ):  # a file system without locks: other processes cannot lock it either
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         if folder.exists():
             return descriptor

@@ -105,7 +105,7 @@ class BuiltModule:
 
 
 def read(path: Path) -> AlgorithmSource:
-    """Returns the source in a file (RequestError when it cannot be one)."""
+    """Return the source in a file (RequestError when it cannot be one)."""
     if path.suffix != ".c":
         raise RequestError(f"{path}: a scheduler or a congestion control is added as one C file, NAME.c")
     try:
@@ -118,7 +118,7 @@ def read(path: Path) -> AlgorithmSource:
 
 
 def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
-    """Builds a module of `source` for `kernel` (some seconds).
+    """Build a module of `source` for `kernel` (some seconds).
 
     Raises:
         RequestError: the source cannot be compiled; the message has the compiler's words and the user's lines.
@@ -145,7 +145,7 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
 
 
 def object_of(kernel: Kernel, module: Module) -> Path:
-    """Returns the file of `module` built for `kernel`; builds it when this is the first time.
+    """Return the file of `module` built for `kernel`; builds it when this is the first time.
 
     Raises:
         KernelBuildError: no source of that content was added here, or the kernel has no kit.
@@ -167,7 +167,7 @@ def object_of(kernel: Kernel, module: Module) -> Path:
 
 
 def _source(folder: Path, record: AdditionRecord) -> AlgorithmSource:
-    """Returns the source that was added; KernelBuildError when it is not what it was."""
+    """Return the source that was added; KernelBuildError when it is not what it was."""
     try:
         source = AlgorithmSource(record.file, Folder(folder).read(record.file, _MAX_BYTES))
     except OSError as error:
@@ -182,14 +182,14 @@ def _source(folder: Path, record: AdditionRecord) -> AlgorithmSource:
 
 
 def _write_object(target: Path, content: bytes) -> None:
-    """Writes a module, and its SHA-256 before it."""
+    """Write a module, and its SHA-256 before it."""
     folder = Folder(target.parent)
     folder.write(f"{target.name}.sha256", hashlib.sha256(content).hexdigest().encode())
     folder.write(target.name, content)
 
 
 def _is_sound(target: Path) -> bool:
-    """Returns whether a module is there, and is the one that was built."""
+    """Return whether a module is there, and is the one that was built."""
     folder = Folder(target.parent)
     try:
         content, digest = folder.read(target.name), folder.read(f"{target.name}.sha256")
@@ -201,7 +201,7 @@ def _is_sound(target: Path) -> bool:
 def keep(
     kernel: Kernel, source: AlgorithmSource, built: BuiltModule, record: AdditionRecord
 ) -> list[AdditionRecord]:
-    """Adds what was built; returns the earlier additions that it replaces, because they bring the same names."""
+    """Add what was built; returns the earlier additions that it replaces, because they bring the same names."""
     replaced = [old for old in added() if old.sha256 != record.sha256 and set(old.names) & set(record.names)]
     folder = _root() / record.sha256
     try:
@@ -219,7 +219,7 @@ def keep(
 def record_of(
     source: AlgorithmSource, schedulers: tuple[str, ...], congestion_controls: tuple[str, ...]
 ) -> AdditionRecord:
-    """Returns the record of a source that brings these."""
+    """Return the record of a source that brings these."""
     return AdditionRecord(
         module=source.module.name, file=f"{source.stem}.c", sha256=source.sha256, schedulers=schedulers,
         congestion_controls=congestion_controls, added_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -227,7 +227,7 @@ def record_of(
 
 
 def remove(name: str) -> AdditionRecord:
-    """Removes the addition that brings `name`, and returns its record (RequestError when there is none)."""
+    """Remove the addition that brings `name`, and returns its record (RequestError when there is none)."""
     for record in added():
         if name in record.names:
             shutil.rmtree(_root() / record.sha256)
@@ -237,12 +237,12 @@ def remove(name: str) -> AdditionRecord:
 
 
 def added() -> list[AdditionRecord]:
-    """Returns the records of all additions, by name."""
+    """Return the records of all additions, by name."""
     return sorted(_records(), key=lambda record: record.names)
 
 
 def modules_by_name() -> dict[str, Module]:
-    """Returns the modules that were added, by the names of what they bring."""
+    """Return the modules that were added, by the names of what they bring."""
     return {
         name: Module(name=record.module, sha256=record.sha256) for record in added() for name in record.names
     }

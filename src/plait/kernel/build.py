@@ -46,7 +46,7 @@ class Built:
 
 
 def check_tools() -> None:
-    """Raises MachineError, with the command that installs them, when programs needed for a build are missing."""
+    """Raise MachineError, with the command that installs them, when programs needed for a build are missing."""
     missing = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
     missing |= {package for path, package in _HEADERS.items() if not Path(path).exists()}
     if missing:
@@ -58,7 +58,7 @@ def check_tools() -> None:
 
 
 def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
-    """Builds the kernel in `tree`, and returns what came of it. All output goes to `log`.
+    """Build the kernel in `tree`, and returns what came of it. All output goes to `log`.
 
     Raises:
         KernelBuildError: a step failed; the message has the last lines of the log.
@@ -82,7 +82,7 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
 
 
 def _add(tree: Path, recipe: Recipe) -> None:
-    """Puts plait's own sources into the tree, below a Makefile that names their folders."""
+    """Put plait's own sources into the tree, below a Makefile that names their folders."""
     for source, target in recipe.additions:
         destination = tree / target
         destination.parent.mkdir(parents=True, exist_ok=True)
@@ -117,11 +117,11 @@ class _Make:
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **recipes.PINNED}
 
     def run(self, command: list[str]) -> None:
-        """Runs one command to its end (KernelBuildError when it fails)."""
+        """Run one command to its end (KernelBuildError when it fails)."""
         self._follow(command, lambda _line: None)
 
     def compile(self, progress: Progress) -> None:
-        """Compiles and links, and tells how far it is."""
+        """Compile and links, and tells how far it is."""
         done = 0
 
         def count(line: str) -> None:

@@ -39,18 +39,18 @@ SHORTEST_PREFIX = 4
 
 
 def kernels_root() -> Path:
-    """Returns where built kernels are kept. It may not exist yet."""
+    """Return where built kernels are kept. It may not exist yet."""
     return cache_root() / "kernels"
 
 
 def list_built() -> list[tuple[Kernel, BuildRecord]]:
-    """Returns every kernel in the cache with its record, newest version first."""
+    """Return every kernel in the cache with its record, newest version first."""
     entries = [entry for folder in _folders() if (entry := _read(folder)) is not None]
     return sorted(entries, key=lambda entry: (_natural(entry[0].version), entry[1].built_at), reverse=True)
 
 
 def find(name: str) -> Kernel:
-    """Returns the kernel called `name`: a version, an identity or its beginning, or both joined as `list` prints it.
+    """Return the kernel called `name`: a version, an identity or its beginning, or both joined as `list` prints it.
 
     Raises:
         RequestError: there is none, or more than one.
@@ -72,7 +72,7 @@ def find(name: str) -> Kernel:
 
 
 def default(recipe_sha256: str) -> Kernel | None:
-    """Returns the kernel of that recipe that `ensure()` uses when no source is given, or None."""
+    """Return the kernel of that recipe that `ensure()` uses when no source is given, or None."""
     for kernel, record in list_built():
         if record.chosen_by_default and record.recipe_sha256 == recipe_sha256 and _is_sound(kernel):
             return kernel
@@ -80,13 +80,13 @@ def default(recipe_sha256: str) -> Kernel | None:
 
 
 def of_recipe(recipe_sha256: str) -> Kernel | None:
-    """Returns the newest kernel of that recipe, whatever source it was built from, or None."""
+    """Return the newest kernel of that recipe, whatever source it was built from, or None."""
     built = (kernel for kernel, record in list_built() if record.recipe_sha256 == recipe_sha256)
     return next((kernel for kernel in built if _is_sound(kernel)), None)
 
 
 def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
-    """Returns the kernel of that identity, or None; `by_default` makes it the one for those who give no source."""
+    """Return the kernel of that identity, or None; `by_default` makes it the one for those who give no source."""
     folder = kernels_root() / identity
     entry = _read(folder)
     if entry is None or not _is_sound(entry[0]):
@@ -98,13 +98,13 @@ def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
 
 
 def write_record(folder: Path, record: BuildRecord) -> None:
-    """Writes `build.json` into `folder`."""
+    """Write `build.json` into `folder`."""
     write_atomically(folder / "build.json", record.model_dump_json(by_alias=True, indent=2).encode() + b"\n")
 
 
 @contextlib.contextmanager
 def building(progress: Progress) -> Iterator[None]:
-    """Holds the cache's build lock; waits while another process holds it, and says so.
+    """Hold the cache's build lock; waits while another process holds it, and says so.
 
     Raises:
         KernelBuildError: the cache cannot be written.
@@ -128,7 +128,7 @@ def building(progress: Progress) -> Iterator[None]:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
-    """Yields an empty folder in the cache (the lock is held), which is removed in the end, whatever happens."""
+    """Yield an empty folder in the cache (the lock is held), which is removed in the end, whatever happens."""
     folder = Path(tempfile.mkdtemp(prefix=".building-", dir=kernels_root()))
     try:
         yield folder
@@ -137,7 +137,7 @@ def workplace() -> Iterator[Path]:
 
 
 def install(folder: Path, identity: str) -> Kernel:
-    """Moves a finished folder to its place (the lock is held), and returns the kernel in it."""
+    """Move a finished folder to its place (the lock is held), and returns the kernel in it."""
     destination = kernels_root() / identity
     shutil.rmtree(destination, ignore_errors=True)  # a damaged one; a sound one would have been used
     folder.chmod(0o755)
@@ -165,7 +165,7 @@ def _folders() -> list[Path]:
 
 
 def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
-    """Returns the kernel in `folder`, or None when there is no complete one."""
+    """Return the kernel in `folder`, or None when there is no complete one."""
     try:
         record = BuildRecord.model_validate_json(Folder(folder).read("build.json"))
         binary = folder / "linux"
@@ -177,7 +177,7 @@ def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
 
 
 def _is_sound(kernel: Kernel) -> bool:
-    """Returns whether the kernel's file is still the one that was built (some 20 ms); who asks for one wants it so."""
+    """Return whether the kernel's file is still the one that was built (some 20 ms); who asks for one wants it so."""
     try:
         return (
             sha256(Folder(kernel.binary.parent).read(kernel.binary.name)).hexdigest() == kernel.binary_sha256

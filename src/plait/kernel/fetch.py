@@ -46,7 +46,7 @@ KERNEL_ORG = Pinned(
 
 
 def package(folder: Path, progress: Progress) -> Path:
-    """Returns the source archive in the distribution's package, downloaded with `apt-get` and unpacked in `folder`.
+    """Return the source archive in the distribution's package, downloaded with `apt-get` and unpacked in `folder`.
 
     Neither root nor an installation is needed.
 
@@ -76,7 +76,7 @@ def _apt_failure(stderr: str) -> str:
 
 
 def _archive_in(deb: Path, folder: Path) -> Path:
-    """Unpacks the archive in a package of Debian's, and removes the package."""
+    """Unpack the archive in a package of Debian's, and removes the package."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as reader:
         subprocess.run(
             ["tar", "--extract", f"--directory={folder}", "--strip-components=3", "--wildcards", "*/usr/src/*.tar.*"],
@@ -90,7 +90,7 @@ def _archive_in(deb: Path, folder: Path) -> Path:
 
 
 def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
-    """Returns the archive, downloaded into `folder` unless it is there already. Its checksum is verified.
+    """Return the archive, downloaded into `folder` unless it is there already. Its checksum is verified.
 
     Raises:
         KernelBuildError: it cannot be fetched, or is not what it should be; nothing is kept then.
@@ -117,7 +117,7 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
 
 
 def _receive(pinned: Pinned, partial: Path, progress: Progress) -> str:
-    """Writes what the network has to `partial`, and returns its SHA-256."""
+    """Write what the network has to `partial`, and returns its SHA-256."""
     digest = hashlib.sha256()
     with urllib.request.urlopen(pinned.url, timeout=_TIMEOUT_S) as answer, partial.open("wb") as file:  # noqa: S310 - a constant
         total = int(answer.headers.get("Content-Length") or 0)

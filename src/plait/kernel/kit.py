@@ -36,7 +36,7 @@ _SOURCES = (".c", ".S")
 
 
 def pack(tree: Path, archive: Path) -> None:
-    """Writes the kit of the built `tree` to `archive`: the same bytes for the same content.
+    """Write the kit of the built `tree` to `archive`: the same bytes for the same content.
 
     Raises KernelBuildError when the tree lacks what a module needs.
     """
@@ -50,7 +50,7 @@ def pack(tree: Path, archive: Path) -> None:
 
 
 def unpacked(kernel: Path) -> Path:
-    """Returns the folder with the kit of the kernel in the folder `kernel`, unpacking it the first time (60 MB).
+    """Return the folder with the kit of the kernel in the folder `kernel`, unpacking it the first time (60 MB).
 
     Raises KernelBuildError when there is none, when it is damaged, or when it cannot be written.
     """

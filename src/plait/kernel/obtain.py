@@ -37,7 +37,7 @@ class Sources:
 
 
 def built_by_default() -> Kernel | None:
-    """Returns the kernel that `ensure()` would return without building one, or None."""
+    """Return the kernel that `ensure()` would return without building one, or None."""
     return _ready(debug=False)
 
 
@@ -48,7 +48,7 @@ def ensure(
     sources: Sources | None = None,
     debug: bool = False,
 ) -> Kernel:
-    """Returns the laboratory kernel: at once when it is in the cache, else after building it (minutes).
+    """Return the laboratory kernel: at once when it is in the cache, else after building it (minutes).
 
     Args:
         source: a Linux source tree, or an archive of one. None: the kernel built last without a source, else the
@@ -98,13 +98,13 @@ def _given(path: Path) -> _Source:
 
 
 def _ready(*, debug: bool) -> Kernel | None:
-    """Returns the kernel for those who give no source, when the cache has it."""
+    """Return the kernel for those who give no source, when the cache has it."""
     chosen = recipe.load(debug=debug).sha256
     return cache.of_recipe(chosen) if debug else cache.default(chosen)
 
 
 def _cached(source: _Source, *, debug: bool) -> Kernel | None:
-    """Returns the kernel that the cache has of an archive, without unpacking it."""
+    """Return the kernel that the cache has of an archive, without unpacking it."""
     if source.path.is_dir():
         return None
     content = unpack.file_sha256(source.path)
@@ -134,7 +134,7 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
 
 
 def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
-    """Builds a kernel of `source` unless the cache has it (the lock is held)."""
+    """Build a kernel of `source` unless the cache has it (the lock is held)."""
     started = time.monotonic()
     with cache.workplace() as workplace:
         tree = workplace / "source"
@@ -163,7 +163,7 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
 
 
 def _unpack(path: Path, tree: Path) -> str:
-    """Fills `tree` from a source, and returns the SHA-256 of its content."""
+    """Fill `tree` from a source, and returns the SHA-256 of its content."""
     if path.is_dir():
         unpack.tree(path, tree)
         return unpack.tree_sha256(tree)

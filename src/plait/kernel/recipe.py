@@ -82,12 +82,12 @@ class Recipe:
         return next(int(option.value or 0) for option in self.options if option.name == "CONFIG_HZ")
 
     def identity(self, source_sha256: str) -> str:
-        """Returns the identity of the kernel that this recipe makes of the source with that content."""
+        """Return the identity of the kernel that this recipe makes of the source with that content."""
         return hashlib.sha256(f"plait kernel 1\n{source_sha256}\n{self.sha256}\n".encode()).hexdigest()
 
 
 def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug: bool = False) -> Recipe:
-    """Returns the recipe for a kernel of `version` (`6.12` or `6.12.117`); with `debug`, for one that watches itself.
+    """Return the recipe for a kernel of `version` (`6.12` or `6.12.117`); with `debug`, for one that watches itself.
 
     Raises:
         KernelBuildError: there are no patches for that version, or a line of the configuration cannot be read.
@@ -112,7 +112,7 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug
 
 
 def rejected_options(options: tuple[Option, ...], config: str) -> list[Option]:
-    """Returns the options that `config`, the text of a complete `.config`, does not have as they were asked for."""
+    """Return the options that `config`, the text of a complete `.config`, does not have as they were asked for."""
     values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
     return [option for option in options if values.get(option.name) != option.value]
 

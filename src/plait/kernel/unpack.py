@@ -44,7 +44,7 @@ _MATCH = ("--anchored", "--wildcards", "--wildcards-match-slash")
 
 
 def archive(path: Path, target: Path) -> None:
-    """Unpacks the source archive `path` (tar, compressed or not) into the existing folder `target`.
+    """Unpack the source archive `path` (tar, compressed or not) into the existing folder `target`.
 
     Raises:
         KernelBuildError: it cannot be read, or the disk is full.
@@ -53,7 +53,7 @@ def archive(path: Path, target: Path) -> None:
 
 
 def extract(path: Path, target: Path, *options: str) -> None:
-    """Extracts the archive `path` (tar, compressed or not) into the existing folder `target`, and nowhere else.
+    """Extract the archive `path` (tar, compressed or not) into the existing folder `target`, and nowhere else.
 
     GNU tar does it: `TarFile.extractall` is only safe with `filter`, which Debian 12's Python 3.11.2 does not have.
 
@@ -64,7 +64,7 @@ def extract(path: Path, target: Path, *options: str) -> None:
 
 
 def tree(path: Path, target: Path) -> None:
-    """Copies the source tree `path` into the existing folder `target`, without what was built in it."""
+    """Copy the source tree `path` into the existing folder `target`, without what was built in it."""
     packed = ["tar", "--create", "--file=-", *_patterns((*LEFT_OUT, *_PRODUCTS)), f"--directory={path}", "."]
     with subprocess.Popen(packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
         _tar(["--extract", "--file=-"], target, path, reader)
@@ -73,7 +73,7 @@ def tree(path: Path, target: Path) -> None:
 
 
 def version(folder: Path) -> str:
-    """Returns the version that the source tree in `folder` names (`6.12.117`, `7.3.0-rc7`).
+    """Return the version that the source tree in `folder` names (`6.12.117`, `7.3.0-rc7`).
 
     Raises:
         KernelBuildError: it is not a Linux source tree.
@@ -91,13 +91,13 @@ def version(folder: Path) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def tree_sha256(folder: Path) -> str:
-    """Returns a SHA-256 over the names, executable bits and contents of all files in `folder`."""
+    """Return a SHA-256 over the names, executable bits and contents of all files in `folder`."""
     files = sorted(path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
     with ThreadPoolExecutor() as pool:
         contents = pool.map(_content, files, chunksize=256)

@@ -52,7 +52,7 @@ class PromptServer:
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
-        """Starts to serve."""
+        """Start to serve."""
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(self.path))
         self._server.listen()
@@ -133,7 +133,7 @@ class Run:
     """One program in a node of a running network, from a client's side."""
 
     def __init__(self, path: Path, start: ProgramStart, *, behind: bool = False) -> None:
-        """Starts it (TrialError when the network has gone). `behind`: nobody waits for its end."""
+        """Start it (TrialError when the network has gone). `behind`: nobody waits for its end."""
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(str(path))
@@ -149,7 +149,7 @@ class Run:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Leaves the program alone; it is hung up on."""
+        """Leave the program alone; it is hung up on."""
         self._socket.close()
 
     def _send(self, record: dict[str, object]) -> None:
@@ -157,19 +157,19 @@ class Run:
             self._socket.sendall(json.dumps(record).encode() + b"\n")
 
     def feed(self, data: bytes) -> None:
-        """Gives it input; none says that there is no more."""
+        """Give it input; none says that there is no more."""
         self._send({"do": "input", "data": data.decode("latin-1") if data else None})
 
     def resize(self, size: TerminalSize) -> None:
-        """Tells it of its terminal's new size."""
+        """Tell it of its terminal's new size."""
         self._send({"do": "size", "size": size._asdict()})
 
     def signal(self, number: int) -> None:
-        """Sends it a signal."""
+        """Send it a signal."""
         self._send({"do": "signal", "number": number})
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Yields what came since: pieces of output, and last the end (TrialError when the network has gone)."""
+        """Yield what came since: pieces of output, and last the end (TrialError when the network has gone)."""
         data = self._socket.recv(1 << 20)
         if not data:
             raise TrialError("the guest has ended, and the network with it")
@@ -184,7 +184,7 @@ class Run:
         self._rest = data[at:]
 
     def finish(self, output: int | None = None) -> dict[str, object]:
-        """Waits for its end, which is returned; what it writes goes to the descriptor `output`."""
+        """Wait for its end, which is returned; what it writes goes to the descriptor `output`."""
         while True:
             select.select([self], [], [])
             for kind, content in self.frames():

@@ -32,7 +32,7 @@ _UNTIL_IPERF_LISTENS = "until ss -Hltn sport = :5001 | grep -q .; do sleep 0.1; 
 
 
 class Prompt(cmd.Cmd):
-    """Reads commands from standard input until `exit` or its end."""
+    """Read commands from standard input until `exit` or its end."""
 
     prompt = "plait> "
     intro = (
@@ -58,7 +58,7 @@ class Prompt(cmd.Cmd):
     # --- what is run in nodes -----------------------------------------------------------------------------
 
     def run_in(self, node: str | None, argv: Sequence[str]) -> dict[str, object]:
-        """Runs a program in `node` (None: beside them) in this terminal, and returns its end."""
+        """Run a program in `node` (None: beside them) in this terminal, and returns its end."""
         size = terminal_size(sys.stdin.fileno()) if self._at_terminal else None
         run = Run(self._path, self._start(node, argv, size))
         sys.stdout.flush()
@@ -82,7 +82,7 @@ class Prompt(cmd.Cmd):
                     os.write(1, content)
 
     def shell(self, node: str) -> int:
-        """Opens a shell in `node`, and returns its exit code when it has ended."""
+        """Open a shell in `node`, and returns its exit code when it has ended."""
         end = self.run_in(node, _BASH)
         return int(str(end["code"])) if end["code"] is not None else 1
 
@@ -93,7 +93,7 @@ class Prompt(cmd.Cmd):
         return ProgramStart(0, argv, environment, directory=self.directory, netns=node, terminal=terminal)
 
     def _exit_code(self, node: str, argv: Sequence[str]) -> int:
-        """Runs a program in `node`, and returns its exit code."""
+        """Run a program in `node`, and returns its exit code."""
         return int(str(Run(self._path, self._start(node, argv)).finish()["code"]))
 
     def default(self, line: str) -> None:
@@ -216,7 +216,7 @@ class Prompt(cmd.Cmd):
     # --- the terminal -------------------------------------------------------------------------------------
 
     def emptyline(self) -> bool:
-        """Does nothing."""
+        """Do nothing."""
         return False
 
     def completenames(self, text: str, *ignored: object) -> list[str]:
@@ -230,7 +230,7 @@ class Prompt(cmd.Cmd):
         return [node for node in self._view.roles if node.startswith(text)]
 
     def read(self) -> None:
-        """Reads and does commands to the end; Ctrl-C clears the line."""
+        """Read and does commands to the end; Ctrl-C clears the line."""
         history = cache_root() / "shell-history"
         with contextlib.suppress(OSError):  # the first time there is none
             readline.read_history_file(history)
@@ -246,7 +246,7 @@ class Prompt(cmd.Cmd):
             readline.write_history_file(history)
 
     def hang_up(self) -> None:
-        """Ends what was left behind."""
+        """End what was left behind."""
         for run in self._background:
             run.close()
 

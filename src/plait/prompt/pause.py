@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PausePrompt(Prompt):
-    """Reads commands until the trial shall go on."""
+    """Read commands until the trial shall go on."""
 
     intro = (
         f"{Prompt.intro}\nTime stands while nothing is run. "
@@ -47,7 +47,7 @@ class PausePrompt(Prompt):
 
 
 def ask(trial: PausedTrial, environment: Sequence[tuple[str, str]]) -> bool:
-    """Gives a prompt in the trial's network, and returns whether to halt again.
+    """Give a prompt in the trial's network, and return whether to halt again.
 
     Raises KeyboardInterrupt when the study is to end, TrialError when the guest has ended.
     """

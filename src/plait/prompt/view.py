@@ -42,22 +42,22 @@ class NetworkView:
     """Of each link by its name in the scenario: (node, interface) at both ends."""
 
     def address(self, node: str) -> str | None:
-        """Returns the first address of `node`; None when it has none."""
+        """Return the first address of `node`; None when it has none."""
         addresses = (address for interface in self.interfaces[node] for address in interface.addresses)
         return next(addresses, None)
 
     def hosts(self) -> list[str]:
-        """Returns the nodes at which applications run."""
+        """Return the nodes at which applications run."""
         return [node for node, role in self.roles.items() if role == "host"]
 
     def with_addresses(self, command_line: str) -> str:
-        """Returns a command line in which the names of nodes are replaced by their addresses."""
+        """Return a command line in which the names of nodes are replaced by their addresses."""
         return " ".join(
             (self.address(word) or word) if word in self.roles else word for word in command_line.split(" ")
         )
 
     def net(self) -> list[str]:
-        """Returns a line for each node: its interfaces and what they are joined to."""
+        """Return a line for each node: its interfaces and what they are joined to."""
         return [
             " ".join(
                 [node, *(f"{i.name}:{'-'.join(i.peer) if i.peer else '?'}" for i in self.interfaces[node])]
@@ -66,7 +66,7 @@ class NetworkView:
         ]
 
     def dump(self) -> list[str]:
-        """Returns a line for each node: its role, interfaces and addresses."""
+        """Return a line for each node: its role, interfaces and addresses."""
         return [
             f"<{role} {node}: " + ",".join(f"{i.name}:{i.addresses[0] if i.addresses else None}" for i in
                                            self.interfaces[node]) + ">"
@@ -75,7 +75,7 @@ class NetworkView:
 
 
 def view(plan: Plan) -> NetworkView:
-    """Returns what `plan` looks like from a prompt."""
+    """Return what `plan` looks like from a prompt."""
     at_wire = {}
     for veth in plan.network.veths:
         for end, other in ((veth.a, veth.b), (veth.b, veth.a)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def export_flow(
     folder: Path, *, case: str | None = None, trial: int = 0, flow: str | None = None
 ) -> dict[str, Any]:
-    """Returns the flow `flow` of trial `trial` of `case` as `iperf3 -J` would print it.
+    """Return the flow `flow` of trial `trial` of `case` as `iperf3 -J` would print it.
 
     Without `case` or `flow` the only one is meant. RequestError when there is no such case, trial or flow, or several;
     DataError when the trial's files are damaged.

@@ -1,1 +1,1 @@
-"""Guests of User-Mode Linux: started in a sandbox, watched, talked to, and read when they end."""
+"""Guests of User-Mode Linux: their start in a sandbox, supervision, orders, and results."""

@@ -1,8 +1,8 @@
-"""What a guest boots with: its kernel's command line, its root, and what it reads of its job folder.
+"""What a guest boots with: its kernel's command line, its root, and its inputs in the job folder.
 
 The kernel command line is the same on every machine (no host paths), because the kernel mixes it into its random
-generator. The seed's parameter is taken off the line by the kernel itself. Address-space randomisation is off: 6.12
-lets it reach the guest's memory.
+generator. The kernel itself removes the seed from the line. Address-space randomisation is off: in 6.12 it affects the
+guest's memory.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EPOCH_NS = 1_700_000_000_000_000_000
-"""The guest's date at boot (2023-11-14), the same always."""
+"""The date of every guest at boot: 2023-11-14."""
 INPUTS = ("plan.json", "initramfs.cpio", "input", "modules", "session.json", inventory.REQUEST)
-"""What the guest reads of its job folder, where it is there."""
+"""The files and folders of the job folder that the guest reads, if they exist."""
 EMPTY_PLAN = Plan(
     seed=0,
     machine=Machine(),
@@ -36,9 +36,9 @@ EMPTY_PLAN = Plan(
 
 
 def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = False) -> list[str]:
-    """Returns the command line of the guest's kernel for `plan`, without host paths.
+    """Return the command line of the guest's kernel for `plan`, without host paths.
 
-    With `real_time` its clock is the host's; with `orders` its console tty1 is the descriptor 0 of its process.
+    `real_time`: the guest uses the host's clock; `orders`: its console tty1 is descriptor 0 of its process.
     """
     virtual_time = [
         "time-travel=inf-cpu",
@@ -48,7 +48,7 @@ def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = Fal
     return [
         f"mem={plan.machine.memory_mib}M",
         "initrd=initramfs.cpio",
-        "hostfs=/proc/self/cwd",  # hostfs wants an absolute path; this one is the same everywhere
+        "hostfs=/proc/self/cwd",  # hostfs needs an absolute path; this one is the same everywhere
         "rdinit=/init",
         *([] if real_time else virtual_time),
         f"um_rng_seed={plan.seed}",
@@ -63,18 +63,21 @@ def kernel_parameters(plan: Plan, *, real_time: bool = False, orders: bool = Fal
 
 
 def present_inputs(folder: Path) -> list[str]:
-    """Returns the names of what the guest reads of its job folder."""
+    """Return those of INPUTS that exist in the job folder."""
     return [name for name in INPUTS if (folder / name).exists()]
 
 
 def initramfs_of(agent: Path) -> tuple[Path, str]:
-    """Returns the guest's root with this agent, and the agent's SHA-256 (MachineError when there is none)."""
+    """Return the path of the guest's root with this agent, and the agent's SHA-256 (MachineError if it is missing)."""
     try:
         content = agent.read_bytes()
     except OSError as error:
-        raise MachineError(f"reading plait-agent at {agent}: {error.strerror}; run `make setup`") from error
+        raise MachineError(f"reading {agent}: {error.strerror}; run `make setup`") from error
     digest = hashlib.sha256(content).hexdigest()
     try:
         return initramfs.ensure(content, digest, cache_root()), digest
     except OSError as error:
-        raise MachineError(f"writing the guest's root below {cache_root()}: {error.strerror}") from error
+        raise MachineError(
+            f"writing the guest's root below {cache_root()}: {error.strerror}; "
+            "set PLAIT_CACHE to a folder that you can write to"
+        ) from error

@@ -1,8 +1,8 @@
-"""The sandbox of a guest: which layers it has, its start, and its end.
+"""The sandbox of a guest: its layers, its start, and its end.
 
-`plait-contain` (contain/, Rust) builds the sandbox; this module tells it what to build and reads its report. Programs,
-kernel modules and prompts bring code of strangers into a guest, so such a guest starts only where every layer but
-Landlock holds, unless the user said `--unconfined`.
+`plait-contain` (contain/, Rust) builds the sandbox from the specification of this module, and reports which layers it
+has. Programs, kernel modules and prompts bring untrusted code into a guest. plait starts such a guest only if every
+layer but Landlock is present, or with `--unconfined`.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ LAYERS = {
     "seccomp": "the guest's process could make every system call of this machine's kernel",
     "landlock": "FIFOs among the files that programs see could be written to, and every program there executed",
 }
-"""Every layer, and what its absence means."""
+"""Every layer, and the consequence of its absence."""
 REQUIRED = tuple(layer for layer in LAYERS if layer != "landlock")
-"""Layers without which no code of strangers runs. Landlock came late (Linux 5.13), and repeats what mounts do."""
+"""Layers that untrusted code requires. Landlock is newer (Linux 5.13) and repeats what the mounts do."""
 
 DISK_BYTES = 4 << 30
-"""How much a guest may write to its folder, unless the user sets another bound."""
+"""Default limit of what a guest may write to its folder."""
 _DESCRIPTORS, _PROCESSES = 65_536, 16_384
 _START_S, _END_S = 60.0, 10.0
 _REPORT_BYTES = 65_536
 
 GUEST = "guest"
-"""The part of a job folder that the guest may write to; plait reads it only through `guest_folder`."""
+"""The subfolder of a job folder that the guest may write to; plait reads it only through `guest_folder`."""
 
 
 def program() -> Path:
@@ -64,11 +64,11 @@ class Policy:
     """What the user allows a guest."""
 
     unconfined: bool = False
-    """Code of strangers runs even where layers are missing."""
+    """Untrusted code runs even if layers are missing."""
     disk_bytes: int = DISK_BYTES
-    """What a guest may write to its folder."""
+    """Limit of what a guest may write to its folder."""
     without: Sequence[str] = ()
-    """Layers to leave out (only tests do, to show what each of them stops)."""
+    """Layers to omit; only tests do so, to show what each layer prevents."""
 
 
 DEFAULT_POLICY = Policy()
@@ -76,23 +76,23 @@ DEFAULT_POLICY = Policy()
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What one guest gets of this machine."""
+    """What one guest can access on this machine."""
 
     kernel: Path
     arguments: Sequence[str]
     folder: Path
-    """The job folder. The guest writes to `guest` in it, and reads the files that `inputs` names."""
+    """The job folder. The guest writes to its subfolder `guest`, and reads the files in `inputs`."""
     inputs: Sequence[str] = ()
     host_files: bool = False
     writable: Sequence[Path] = ()
     untrusted_code: bool = False
-    """Whether code that is neither plait's nor its kernel's runs in the guest."""
+    """Whether the guest runs code that is part of neither plait nor its kernel."""
     policy: Policy = DEFAULT_POLICY
     memory_mib: int = 0
-    """The guest's memory, which is a file of its process (memfd_create(2)) and no file of its folder."""
+    """The guest's memory: a file of its process (memfd_create(2)), not of its folder."""
 
     def specification(self, report: int) -> Mapping[str, object]:
-        """Return what plait-contain reads (mirrored by contain/src/spec.rs)."""
+        """Return the specification that plait-contain reads (mirrored by contain/src/spec.rs)."""
         hard = os.sysconf("SC_OPEN_MAX")
         return {
             "parent": os.getpid(),
@@ -117,17 +117,17 @@ class Guest:
     """A guest's process in its sandbox."""
 
     def __init__(self, process: subprocess.Popen[bytes], pid: int, missing: Mapping[str, str]) -> None:
-        """`process`: the supervisor, which ends with the guest and has its exit code; `pid`: the guest's kernel."""
+        """`process`: the supervisor, which ends with the guest's exit code; `pid`: that of the guest's kernel."""
         self.process = process
         self.pid = pid
         self.missing = missing
-        """Layers that this machine does not offer, and why."""
+        """Layers that this machine does not offer, with the reason."""
         self._handle: int | None = None
         with contextlib.suppress(ProcessLookupError):  # it has ended already
-            self._handle = os.pidfd_open(pid)  # unlike its number, this names nobody else after its end
+            self._handle = os.pidfd_open(pid)  # unlike a PID, it never refers to another process later
 
     def end(self) -> None:
-        """End everything in the sandbox, and wait until nothing of it is left."""
+        """End all processes of the sandbox, and wait for them."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -140,11 +140,11 @@ class Guest:
             self._handle = None
 
     def suspend(self) -> None:
-        """Stop the guest, and with it its clock when that is virtual. A guest that has ended is left alone."""
+        """Stop the guest, and with it a virtual clock. Does nothing if the guest has ended."""
         self._signal(signal.SIGSTOP)
 
     def wake(self) -> None:
-        """Let the guest go on."""
+        """Continue a suspended guest."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
@@ -154,10 +154,9 @@ class Guest:
 
 
 def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL) -> Guest:
-    """Start a guest; its console's log goes to `console`, and `orders` is its descriptor 0.
+    """Start a guest; it writes its console to `console`, and `orders` is its descriptor 0.
 
-    Raises MachineError when this machine lacks a layer that the guest must have, TrialError when it cannot be started
-    for another reason.
+    Raises MachineError if this machine lacks a required layer, TrialError if the start fails for another reason.
     """
     reader, writer = os.pipe2(os.O_CLOEXEC)
     try:
@@ -170,7 +169,7 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
             stderr=subprocess.STDOUT,
             env={},
             pass_fds=(writer,),
-            start_new_session=True,  # Ctrl-C is for plait
+            start_new_session=True,  # Ctrl-C must reach plait only
         )
     except OSError as error:
         os.close(reader)
@@ -184,7 +183,7 @@ def start(sandbox: Sandbox, console: IO[bytes], orders: int = subprocess.DEVNULL
 
 
 def _read_report(report: IO[bytes]) -> bytes:
-    """Return the line that plait-contain writes before any code of the guest runs; empty when none comes."""
+    """Return the line that plait-contain writes before any code of the guest runs; empty if none arrives."""
     if not select.select([report], [], [], _START_S)[0]:
         return b""
     return report.read(_REPORT_BYTES)
@@ -193,7 +192,7 @@ def _read_report(report: IO[bytes]) -> bytes:
 def _advice(error: str) -> str:
     """Return what to do about an error of plait-contain, which ends with the number of the system's error."""
     number = re.search(r"\(os error (\d+)\)", error)
-    return remedy(OSError(int(number[1]) if number else 0, error), "`plait doctor` says what is missing")
+    return remedy(OSError(int(number[1]) if number else 0, error), "`plait doctor` lists what is missing")
 
 
 def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
@@ -204,38 +203,42 @@ def _started(process: subprocess.Popen[bytes], line: bytes) -> Guest:
     process.kill()
     process.wait()
     if not line:
-        raise TrialError("starting the guest's sandbox: plait-contain ended without a report")
+        raise TrialError(
+            "starting the guest's sandbox: plait-contain ended without a report; `plait doctor` checks the sandbox"
+        )
     layer = report["layer"]
     if layer is None:
         raise TrialError(f"starting the guest: {report['error']}; {_advice(report['error'])}")
     raise MachineError(
-        f"containing the guest: {report['error']}. This machine does not offer the layer {layer_title(layer)}, "
-        f"without which {LAYERS[layer]}; a guest that runs code of others is started only with it. Allow it "
+        f"containing the guest: {report['error']}. This machine does not offer the layer {layer_title(layer)}. "
+        f"Without it, {LAYERS[layer]}, so plait does not start a guest with untrusted code. Allow the layer "
         "(in a container: allow user namespaces), or add --unconfined if you trust all that runs in the guest"
     )
 
 
 def probe() -> dict[str, str | None]:
-    """Return for each layer why this machine does not offer it; None where it does.
+    """Return for each layer why this machine does not offer it; None if it does.
 
-    Raises MachineError or TrialError where no sandbox can be started at all.
+    Raises MachineError or TrialError if no sandbox starts at all.
     """
     with tempfile.TemporaryDirectory(prefix="plait-probe-") as name:
         folder = Path(name)
         (folder / GUEST).mkdir()
         with (folder / "console.log").open("wb") as console:
-            guest = start(Sandbox(program(), (), folder), console)  # as a kernel it only says how to call it
+            guest = start(
+                Sandbox(program(), (), folder), console
+            )  # run as the kernel, it only prints its usage
             guest.process.wait(_START_S)
             guest.end()
     return {layer: guest.missing.get(layer) for layer in LAYERS}
 
 
 def layer_title(layer: str) -> str:
-    """Return a layer's name as a person reads it."""
+    """Return the name of a layer for messages."""
     return layer.replace("_", " ")
 
 
 def caution(missing: Mapping[str, str]) -> str:
-    """Return a sentence for each layer that is missing, and what its absence means."""
+    """Return a caution that names each missing layer and the consequence of its absence."""
     sentences = [f"{layer_title(layer)}: {LAYERS[layer]} ({reason})" for layer, reason in missing.items()]
     return "this machine lacks layers of containment. " + ". ".join(sentences)

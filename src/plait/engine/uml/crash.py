@@ -1,8 +1,8 @@
-"""What a guest that went down says of it: the reason, and the trace with the lines of sources that were added.
+"""Reads why a guest crashed: the reason of the panic, and its trace with source lines of added modules.
 
-UML scans the stack for addresses of code. It follows frame pointers, and marks with `?` what it only came across: such
-an address may be left over from an earlier call, so it is no caller. An entry `name+0x0/..` is a pointer to a function
-and not a call, and is left out.
+UML scans the stack for code addresses. It follows frame pointers, and marks every other address with `?`: such an
+address may be left over from an earlier call, so it may not be a caller. An entry `name+0x0/..` is a pointer to a
+function, not a call; the trace omits it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _CALL = r"(?P<call>(?P<name>[\w.]+)\+0x(?P<offset>[0-9a-f]+)/0x[0-9a-f]+)(?: \[(
 _FAULT = re.compile(rf"RIP: [0-9a-f]+:{_CALL}")
 _FRAME = re.compile(rf"\[<[0-9a-f]+>\] (?P<doubt>\? )?{_CALL}")
 _SHOWN = 6
-"""Calls that are shown on either side of the first one in a module."""
-DOUBTFUL = "on the stack, left over from earlier calls or not:"
+"""Calls to show before and after the first call in a module."""
+DOUBTFUL = "addresses on the stack, which may be left over from earlier calls:"
 """Before entries that the kernel marks with `?`."""
 
 
 def panic(console: list[str]) -> str | None:
-    """Returns why the kernel panicked; None when it did not."""
+    """Return the reason of a kernel panic; None without a panic."""
     for line in console:
         if "Kernel panic" in line:
             return line.split("Kernel panic - ")[-1]
@@ -34,15 +34,15 @@ def panic(console: list[str]) -> str | None:
 
 
 def ran_out_of_memory(console: list[str]) -> bool:
-    """Whether the kernel killed a program because no memory was left."""
+    """Return whether the kernel killed a program because it ran out of memory."""
     return any("Out of memory: Killed process" in line for line in console)
 
 
 def trace(console: list[str], modules: Path) -> list[str]:
-    """Returns where the kernel went down and the calls that led there, innermost first.
+    """Return where the kernel panicked and the calls that led there, innermost first; empty without a panic.
 
-    Without frame pointers the kernel is sure of none: then what lay on the stack follows, each with its `?`. Those in
-    modules of the folder `modules` have their line in the source. Empty when it did not go down by a panic.
+    Without frame pointers the kernel is sure of no call: the addresses on the stack follow, each with its `?`. Calls in
+    modules of the folder `modules` have their source line.
     """
     start = next((number for number, line in enumerate(console) if "Kernel panic" in line), len(console))
     fault = [
@@ -62,13 +62,13 @@ def trace(console: list[str], modules: Path) -> list[str]:
 
 
 def _around_module(frames: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The frames about the first one in a module."""
+    """Return the frames around the first one in a module."""
     first_in_module = next((number for number, match in enumerate(frames) if match["module"]), 0)
     return frames[max(0, first_in_module - _SHOWN) : first_in_module + _SHOWN]
 
 
 def _with_source_line(frame: re.Match[str], modules: Path, back: int) -> str:
-    """A call, and its line in the source. A return address is one byte `back` in the call."""
+    """Return a call with its source line. A return address points behind the call; subtract `back` bytes."""
     if frame["module"] is None:
         return frame["call"]
     lines = _lines(modules / f"{frame['module']}.ko", frame["name"], int(frame["offset"], 16) - back)
@@ -76,7 +76,7 @@ def _with_source_line(frame: re.Match[str], modules: Path, back: int) -> str:
 
 
 def _lines(module: Path, symbol: str, offset: int) -> Iterator[str]:
-    """Yields the source lines of an address, as the module's debugging information has them."""
+    """Yield the source lines of an address from the module's debugging information."""
     tools = [shutil.which(name) for name in ("nm", "addr2line")]
     if not module.is_file() or None in tools:
         return

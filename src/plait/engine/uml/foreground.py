@@ -1,8 +1,7 @@
-"""One program of the host in a guest of its own, as if it ran here: its streams, its signals, its end.
+"""Runs one program of the host in a guest in the foreground: passes on its output, its signals and its exit code.
 
-What it writes comes out as it comes, what is sent to plait is sent on to it, and its exit code is returned. In
-virtual time its standard input is read to the end before it starts; in real time it is passed on as it comes, and a
-terminal is passed through.
+In virtual time, plait reads standard input to its end before the program starts. In real time, it passes input on as it
+arrives, and the program can use the terminal.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ if TYPE_CHECKING:
     from plait.engine.uml.session import Session
 
 RUN = 1
-"""The number of the program."""
+"""The number of the program in orders and frames."""
 TIMED_OUT = 124
-"""The exit code of a program whose time was over, as of timeout(1)."""
+"""The exit code of a program that exceeded its time limit, as of timeout(1)."""
 _NOT_FOUND, _NOT_RUNNABLE, _SIGNALLED = 127, 126, 128
 _ENOENT, _EACCES = errno.ENOENT, errno.EACCES
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _STALL_S = 120.0
 _INPUT_BYTES = 1 << 20
 OUTPUT_BYTES = 1 << 30
-"""How much a program may write to its streams, unless the user sets another bound."""
+"""Default limit of what a program may write to its output streams."""
 _GRACE_S = 10.0
-"""How long a program may go on after SIGTERM or SIGHUP."""
+"""How long a program may run after SIGTERM or SIGHUP."""
 _UNREAD_INPUT_POLL_S, _POLL_S = 0.005, 0.25
-"""How often is looked after what tells nothing by itself: whether the guest has taken its input; whether time is up."""
+"""Intervals of polling: for the guest to read its input, and for the time limits."""
 
 
 @dataclass(frozen=True)
 class SessionLimits:
-    """When the guest is given up."""
+    """The limits at which plait ends the guest."""
 
     wall_s: float
     memory_mib: int
@@ -63,7 +62,7 @@ class SessionLimits:
 
 
 def terminal_size(descriptor: int) -> TerminalSize:
-    """Returns the size of the terminal behind `descriptor`."""
+    """Return the size of the terminal behind `descriptor`."""
     rows, columns, _, _ = struct.unpack("HHHH", fcntl.ioctl(descriptor, termios.TIOCGWINSZ, b"\0" * 8))
     return TerminalSize(rows or 24, columns or 80)
 
@@ -71,10 +70,10 @@ def terminal_size(descriptor: int) -> TerminalSize:
 def follow(
     session: Session, limits: SessionLimits, report: Callable[[str], None], *, typed: bool, terminal: bool
 ) -> int:
-    """Returns the program's exit code, as a shell would give it, when it has ended.
+    """Wait for the program's end and return its exit code, as a shell reports it.
 
-    `typed`: its input is passed on as it comes; `terminal`: from a terminal, in which the program runs. `tell` is
-    called with what a person should know beside the program's own words. Raises TrialError when the guest fails.
+    `typed`: pass input on as it arrives; `terminal`: the program runs in the terminal. `report` prints a message of
+    plait. Raises TrialError if the guest fails.
     """
     with contextlib.ExitStack() as stack:
         signals = stack.enter_context(_signals(resize=terminal))
@@ -103,7 +102,7 @@ class _Follower:
         self._virtual_us = -1
         self._written = 0
         self._deadline: tuple[float, int] | None = None
-        """When the guest is left, and with which exit code, unless the program ends before."""
+        """When plait ends the guest and with which exit code, unless the program ends first."""
 
     def until_end(self) -> int:
         while True:
@@ -126,7 +125,7 @@ class _Follower:
                 self._session.explain_end()
                 last = "".join(self._session.console()[-1:])
                 raise TrialError(
-                    "the guest ended, and with it the program, without saying how, after "
+                    "the guest ended without reporting the end of the program, after "
                     f"{self._session.output_bytes} bytes of output; the last line of its console: {last}"
                 )
             if (code := self._overdue()) is not None:
@@ -134,16 +133,14 @@ class _Follower:
             self._check_limits()
 
     def _overdue(self) -> int | None:
-        """Returns an exit code when the program went on for too long after it was asked to end."""
+        """Return an exit code if the program runs too long after SIGTERM or SIGHUP."""
         if self._deadline is None or time.monotonic() < self._deadline[0]:
             return None
-        self._report(
-            f"the program went on for {_GRACE_S:.0f} s after it was asked to end: the guest was ended"
-        )
+        self._report(f"the program still ran {_GRACE_S:.0f} s after the signal; plait ended the guest")
         return self._deadline[1]
 
     def _forward_signals(self) -> int | None:
-        """Passes signals on. Returns an exit code when the guest is to be left at once."""
+        """Pass signals on. Return an exit code if plait must end the guest at once."""
         for number in os.read(self._signals, 64):
             if number == signal.SIGWINCH:
                 size = terminal_size(sys.stdin.fileno())._asdict()
@@ -151,7 +148,7 @@ class _Follower:
                 continue
             self._interrupts += number in {signal.SIGINT, signal.SIGTERM}
             if self._interrupts > 1:
-                self._report("interrupted twice: the guest was ended")
+                self._report("interrupted twice; plait ended the guest")
                 return _SIGNALLED + number
             if number in {signal.SIGTERM, signal.SIGHUP} and self._deadline is None:
                 self._deadline = time.monotonic() + _GRACE_S, _SIGNALLED + number
@@ -166,11 +163,11 @@ class _Follower:
             self._input = None
 
     def _write(self, descriptor: int, data: bytes) -> int | None:
-        """Writes all of `data`; while nobody reads it the guest stands still. Returns a code when it is to be left."""
+        """Write all of `data`; suspend the guest while it blocks. Return a code if plait must end the guest."""
         self._written += len(data)
         if self._written > self._limits.output_bytes:
             raise TrialError(
-                f"the program wrote more than {self._limits.output_bytes >> 20} MiB; --output-limit SIZE allows more"
+                f"the program wrote more than {self._limits.output_bytes >> 20} MiB; raise it with --output-limit"
             )
         while data:
             if not select.select([], [descriptor], [], 0)[1]:
@@ -186,7 +183,7 @@ class _Follower:
         return None
 
     def _wait_for_reader(self, descriptor: int) -> int | None:
-        """Waits until `descriptor` takes more. Returns an exit code when the guest is to be left meanwhile."""
+        """Wait until `descriptor` accepts data. Return an exit code if plait must end the guest meanwhile."""
         self._session.guest.suspend()
         try:
             while not select.select([], [descriptor], [], _POLL_S)[1]:
@@ -204,33 +201,33 @@ class _Follower:
         now = time.monotonic()
         if now - self._began > self._limits.wall_s:
             raise TrialError(
-                f"given up after {self._limits.wall_s:.0f} s of wall time, with the guest's clock at "
-                f"{max(self._virtual_us, 0) / 1e6:.0f} s; --wall-timeout allows more"
+                f"the guest exceeded {self._limits.wall_s:.0f} s of wall time, with its clock at "
+                f"{max(self._virtual_us, 0) / 1e6:.0f} s; raise the limit with --wall-timeout"
             )
         reached_us = virtual_us(self._session.folder)
         if reached_us > self._virtual_us:
             self._virtual_us, self._advanced = reached_us, now
         if now - self._advanced > _STALL_S and not self._limits.real_time:
             raise TrialError(
-                f"virtual time has stood at {max(self._virtual_us, 0) / 1e6:.0f} s for {_STALL_S:.0f} s of wall time: "
-                "the program computes, or polls without sleeping; `--clock real` lets time pass meanwhile"
+                f"virtual time did not advance from {max(self._virtual_us, 0) / 1e6:.0f} s for {_STALL_S:.0f} s of "
+                "wall time: the program computes, or polls without sleeping; use `--clock real`"
             )
 
     def _exit_code(self, end: dict[str, object]) -> int:
-        """Returns the exit code, and says what a person should know."""
+        """Return the exit code, and report what plait or the guest's kernel did to the program."""
         if ran_out_of_memory(self._session.console()):
             self._report(
                 f"the guest ran out of memory ({self._limits.memory_mib} MiB) and its kernel killed a program; "
-                "--memory gives it more"
+                "set more with --memory"
             )
         if end["refused_processes"]:
             self._report(
-                f"the program wanted more than {self._limits.processes_max} processes at once, and was refused more"
+                f"the program reached the limit of {self._limits.processes_max} processes; raise it with --processes"
             )
         if end["full"]:
             places = ", ".join(_texts(end["full"]))
             self._report(
-                f"nothing is left in {places}, which are in memory; --memory gives more, or write to --rw DIR"
+                f"{places}: no space left in the guest's memory; set more with --memory, or write to --rw DIR"
             )
         for device in _texts(end["missing_devices"]):
             self._report(
@@ -238,7 +235,9 @@ class _Follower:
             )
         if end["timed_out"]:
             limit_s = (self._session.request.time_limit_us or 0) / 1e6
-            self._report(f"the program was ended after {limit_s:g} s of its clock; --timeout allows more")
+            self._report(
+                f"the program exceeded {limit_s:g} s of the guest's clock; raise the limit with --timeout"
+            )
             return TIMED_OUT
         if end["error"]:
             program = self._session.request.start.argv[0] if self._session.request.start else ""
@@ -246,34 +245,34 @@ class _Follower:
             return _NOT_FOUND if end["errno"] == _ENOENT else _NOT_RUNNABLE
         if isinstance(end["signal"], int):
             if not self._interrupts and end["signal"] != signal.SIGPIPE:
-                self._report(f"the program was ended by {signal.Signals(end['signal']).name}")
+                self._report(f"the program was terminated by {signal.Signals(end['signal']).name}")
             return _SIGNALLED + end["signal"]
         return int(str(end["code"]))
 
 
 def _texts(value: object) -> list[str]:
-    """A list of texts in what the guest has told."""
+    """Return a list of strings from a report of the guest."""
     assert isinstance(value, list)
     return [str(text) for text in value]
 
 
 def _why_not_started(program: str, end: dict[str, object]) -> str:
     if end["errno"] == _EACCES and "/" in program:
-        return "it is not executable; chmod +x it, or write the interpreter before it"
+        return "the file is not executable; make it executable (chmod +x), or put the interpreter before it"
     if end["errno"] != _ENOENT:
         return str(end["error"])
     if not program:
-        return "its name is empty"
+        return "the name of the program is empty"
     if "/" not in program:
         return f"there is no such program in PATH; {install_hint(program)}, or give its path"
     if not Path(program).exists():
         return f"there is no such file; {install_hint(program)}, or correct its path"
-    return "the interpreter that its first line names is not there"
+    return "the interpreter in its first line does not exist; install it, or correct the line"
 
 
 @contextlib.contextmanager
 def _signals(*, resize: bool) -> Iterator[int]:
-    """Yields a descriptor from which the numbers of signals can be read that are passed on."""
+    """Yield a descriptor from which plait reads the numbers of the signals to pass on."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     passed_on = (*_PASSED_ON, signal.SIGWINCH) if resize else _PASSED_ON
     before = {number: signal.signal(number, lambda *_: None) for number in passed_on}
@@ -290,17 +289,17 @@ def _signals(*, resize: bool) -> Iterator[int]:
 
 @contextlib.contextmanager
 def raw(descriptor: int) -> Iterator[None]:
-    """Has the terminal pass on every key as it is."""
+    """Set the terminal to raw mode, so that it passes every key on."""
     before = termios.tcgetattr(descriptor)
     try:
-        tty.setraw(descriptor, termios.TCSADRAIN)  # what was typed ahead is kept
+        tty.setraw(descriptor, termios.TCSADRAIN)  # keep what was typed ahead
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 def read_ahead(source: int, target: Path, max_bytes: int, report: Callable[[str], None]) -> None:
-    """Copies standard input to its end into `target` (TrialError when it is longer than `most` bytes)."""
+    """Copy standard input to its end into `target` (TrialError if it is longer than `max_bytes`)."""
     left = max_bytes
     waited = False
     with target.open("wb") as file:
@@ -308,7 +307,7 @@ def read_ahead(source: int, target: Path, max_bytes: int, report: Callable[[str]
             if not waited and not select.select([source], [], [], 1.0)[0]:
                 waited = True
                 report(
-                    "waiting for the end of standard input, which is read before the program starts (</dev/null: none)"
+                    "waiting for the end of standard input; plait reads it before the program starts (</dev/null: none)"
                 )
             chunk = os.read(source, 1 << 20)
             if not chunk:
@@ -316,14 +315,14 @@ def read_ahead(source: int, target: Path, max_bytes: int, report: Callable[[str]
             left -= len(chunk)
             if left < 0:
                 raise TrialError(
-                    f"standard input is longer than {max_bytes >> 20} MiB, which is as much as is read ahead in "
-                    "virtual time; pass the name of a file instead, or use --clock real"
+                    f"standard input is longer than {max_bytes >> 20} MiB, the most that plait reads ahead in "
+                    "virtual time; let the program read a file, or use --clock real"
                 )
             file.write(chunk)
 
 
 def merged_streams() -> bool:
-    """Whether standard output and standard error of plait are one and the same."""
+    """Return whether plait's standard output and standard error are the same file, and not /dev/null."""
     out, err = os.fstat(1), os.fstat(2)
     same = (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
     return same and not Path("/dev/null").samefile(f"/proc/self/fd/{1}")

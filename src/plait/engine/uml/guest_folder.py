@@ -1,8 +1,8 @@
-"""The folder to which a guest writes, read as what it is: hostile.
+"""Reads the folder to which a guest writes, and treats it as hostile.
 
-A guest whose kernel was taken over puts anything there: links, FIFOs, files of any size, any number of them, any name.
-`Folder` opens what is there; this module turns all that it refuses into a TrialError, so that the guest's trial fails
-and nothing else, limits what the guest may use, and hands over what a trial leaves.
+A compromised guest kernel can write anything there: links, FIFOs, files of any size, number and name. `Folder` refuses
+them; this module turns each refusal into a TrialError, so that only the trial of this guest fails. It also limits the
+disk space and the number of files, and moves the results of a trial out of the folder.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_ENTRIES = 20_000
-"""Files and folders that a guest may leave."""
+"""Maximum number of files and folders that a guest may write."""
 _MODE = 0o644
 
 
 class GuestFolder:
-    """The part of a job folder that a guest may write to. TrialError tells what no guest of plait does."""
+    """The subfolder of a job folder that a guest may write to. Raises TrialError for what no intact guest writes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self, name: str, max_bytes: int) -> bytes | None:
-        """Return the content of a file of at most `max_bytes` bytes; None when there is no such file."""
+        """Return the content of a file of at most `max_bytes` bytes; None if there is no such file."""
         return self._read_with(name, lambda folder, last: folder.read(last, max_bytes))
 
     def tail(self, name: str, max_bytes: int) -> bytes:
-        """Return the last bytes of a file, at most `max_bytes`; none when there is no such file."""
+        """Return the last bytes of a file, at most `max_bytes`; empty if there is no such file."""
         return self._read_with(name, lambda folder, last: folder.tail(last, max_bytes)) or b""
 
     def _read_with(self, name: str, take: Callable[[Folder, str], bytes]) -> bytes | None:
@@ -49,12 +49,12 @@ class GuestFolder:
             raise TrialError(f"reading {name} of the guest's folder: {error.strerror}") from error
 
     def used_bytes(self) -> int:
-        """Return how much of the disk the folder takes."""
+        """Return the disk space that the folder occupies, in bytes."""
         used = 0
         for entry in self._entries():
             try:
                 used += entry.stat(follow_symlinks=False).st_blocks * 512
-            except FileNotFoundError:  # the guest removed it meanwhile
+            except FileNotFoundError:  # the guest has removed it
                 continue
         return used
 
@@ -64,19 +64,21 @@ class GuestFolder:
         while waiting:
             try:
                 entries = os.scandir(waiting.pop())
-            except (FileNotFoundError, NotADirectoryError, PermissionError):  # the guest changed it meanwhile
+            except (FileNotFoundError, NotADirectoryError, PermissionError):  # the guest has changed it
                 continue
             with entries:
                 for entry in entries:
                     count += 1
                     if count > MAX_ENTRIES:
-                        raise TrialError(f"the guest left more than {MAX_ENTRIES} files and folders")
+                        raise TrialError(
+                            f"the guest wrote more than {MAX_ENTRIES} files and folders; make its programs write fewer"
+                        )
                     yield entry
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
 
     def collect(self, names: tuple[str, ...], target: Path) -> None:
-        """Move files and folders called `names` to `target`, where they hold nothing but plain files.
+        """Move the files and folders called `names` to `target`; refuse anything but plain files in them.
 
         The guest must have ended.
         """
@@ -89,7 +91,7 @@ class GuestFolder:
                 if stat.S_ISDIR((self.path / name).lstat().st_mode):
                     inside = [(name, *path) for path in (folder / name).files()]
                 else:
-                    folder.tail(name, 1)  # refuses what is no regular file
+                    folder.tail(name, 1)  # refuses anything but a regular file
                 for path in inside:
                     self.path.joinpath(*path).chmod(_MODE)
                 folder.give(name, target / name)
@@ -98,10 +100,10 @@ class GuestFolder:
                 raise TrialError(f"collecting {where} of the guest's folder: {error.strerror}") from error
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it; links in it are removed, not followed."""
+        """Remove the folder and its contents; links are removed, not followed."""
         try:
             shutil.rmtree(self.path)
-        except (OSError, RecursionError):  # nested more deeply than Python walks, or without permissions
+        except (OSError, RecursionError):  # nested too deeply for Python, or without permissions
             subprocess.run(
                 ["rm", "-rf", "--", str(self.path)], check=False, stderr=subprocess.DEVNULL, timeout=600
             )

@@ -1,4 +1,4 @@
-"""The guest's root: an initramfs that holds the agent and nothing else, so a trial depends on no host file.
+"""The guest's root: an initramfs that holds only the agent, so that a trial depends on no host file.
 
 The archive is the kernel's "newc" cpio (Documentation/driver-api/early-userspace/buffer-format.rst).
 """
@@ -32,7 +32,7 @@ def _record(number: int, entry: _Entry) -> bytes:
         0,  # uid
         0,  # gid
         1,  # links
-        0,  # mtime: fixed, the archive must be the same everywhere
+        0,  # mtime: fixed, because the archive must be the same everywhere
         len(entry.content),
         0,
         0,  # device that holds the file
@@ -49,7 +49,7 @@ def _padded(data: bytes) -> bytes:
 
 
 def archive(agent: bytes) -> bytes:
-    """Returns a newc cpio archive with `agent` as /init, the mount points, and /dev/console."""
+    """Return a newc cpio archive with `agent` as /init, the mount points, and /dev/console."""
     entries = [_Entry(name, stat.S_IFDIR | 0o755) for name in DIRECTORIES]
     entries.append(_Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))
     entries.append(_Entry("init", stat.S_IFREG | 0o755, agent))
@@ -58,7 +58,7 @@ def archive(agent: bytes) -> bytes:
 
 
 def ensure(agent: bytes, agent_sha256: str, cache: Path) -> Path:
-    """Returns the path of the archive for this agent below `cache`, made when it is missing or damaged (OSError)."""
+    """Return the path of the archive for this agent below `cache`; write it if it is missing or damaged (OSError)."""
     folder = Folder(cache) / "initramfs"
     name = f"{agent_sha256}.cpio"
     content = archive(agent)

@@ -1,4 +1,4 @@
-"""How a guest ended, read from what it left: its report, its kernel's console, the room that it took."""
+"""Determines how a guest ended, from its report, its kernel's console and the disk space that it used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Brought(BaseModel):
 
 
 class _Status(BaseModel):
-    """What the agent says at the end (agent/src/status.rs)."""
+    """The report of the agent at its end (agent/src/status.rs)."""
 
     model_config = ConfigDict(strict=False, extra="forbid")
     ok: bool
@@ -42,7 +42,7 @@ class _Status(BaseModel):
 
 
 def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
-    """Raises TrialError unless the agent reported success. `verdict`: why the guest was given up."""
+    """Raise TrialError unless the agent reported success. `verdict`: why plait ended the guest, if it did."""
     if verdict is not None:
         raise TrialError("\n".join([verdict, *_printed(folder), _console_tail(folder)]))
     content = GuestFolder(folder / GUEST).read("status.json", _STATUS_BYTES)
@@ -51,26 +51,26 @@ def judge(folder: Path, exit_code: int, verdict: str | None) -> None:
     try:
         report = _Status.model_validate_json(content)
     except ValidationError as error:
-        (folder / GUEST / "status.json").unlink(missing_ok=True)  # so that nobody else has to read it
+        (folder / GUEST / "status.json").unlink(missing_ok=True)  # so that plait reads it nowhere else
         raise TrialError(
-            "reading the guest's status.json: it is not what the agent writes; see the trial's console log"
+            "reading the guest's status.json: the agent did not write this content; see the trial's console log"
         ) from error
     if not report.ok:
         raise TrialError(printable("\n".join([f"{report.phase}: {report.error}", *_short(folder)])))
 
 
 def _short(folder: Path) -> Iterator[str]:
-    """What a trial that failed was short of."""
+    """Yield the resource that a failed trial ran out of."""
     if crash.ran_out_of_memory(console_lines(folder)):
         plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
         yield (
-            f"the guest's memory ({plan.machine.memory_mib} MiB) was used up, and its kernel killed a program; "
-            "give the scenario more (memory: SIZE)"
+            f"the guest ran out of memory ({plan.machine.memory_mib} MiB), and its kernel killed a program; "
+            "set more in the scenario (memory: SIZE)"
         )
 
 
 def _printed(folder: Path) -> Iterator[str]:
-    """What programs printed last, of those that printed anything."""
+    """Yield the last lines of each program that printed anything."""
     plan = Plan.model_validate_json((folder / "plan.json").read_bytes())
     for program in plan.programs:
         log = GuestFolder(folder / GUEST).tail(f"programs/{program.name}.log", 1 << 16)
@@ -81,7 +81,7 @@ def _printed(folder: Path) -> Iterator[str]:
 
 def _crash(folder: Path, exit_code: int) -> str:
     if exit_code == 128 + signal.SIGXFSZ:
-        return "the guest wrote a file that is larger than its limit; --disk-limit SIZE allows more"
+        return "the guest wrote a file that is larger than its limit; raise it with --disk-limit SIZE"
     reason = crash.panic(console_lines(folder))
     if reason is None:
         ended = (
@@ -93,7 +93,7 @@ def _crash(folder: Path, exit_code: int) -> str:
 
 
 def console_lines(folder: Path) -> list[str]:
-    """Returns what the guest's kernel said last, without control characters."""
+    """Return the last lines of the guest's console, with control characters escaped."""
     with (folder / "console.log").open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _CONSOLE_BYTES))
         return printable(file.read(_CONSOLE_BYTES).decode("utf-8", errors="replace")).splitlines()
@@ -107,11 +107,13 @@ def _console_tail(folder: Path) -> str:
 
 
 def disk_used(folder: Path) -> int:
-    """Returns how many bytes of the disk the guest has taken (TrialError: more files than it may leave)."""
+    """Return the disk space that the guest uses, in bytes (TrialError if it wrote too many files)."""
     console = (folder / "console.log").stat().st_blocks * 512
     return GuestFolder(folder / GUEST).used_bytes() + console
 
 
 def disk_is_full(limit: int) -> str:
-    """Returns why a guest that wrote more than `limit` bytes was given up."""
-    return f"the guest wrote more than {limit >> 20} MiB to its folder; --disk-limit SIZE allows more"
+    """Return the message for a guest that wrote more than `limit` bytes."""
+    return (
+        f"the guest wrote more than {limit >> 20} MiB to its folder; raise the limit with --disk-limit SIZE"
+    )

@@ -1,12 +1,12 @@
-"""A trial's own guest, halted for a prompt before its traffic or after it. Its clock stands while nothing is run.
+"""A trial's guest, halted for a prompt before or after its traffic. Its clock stops while no command runs.
 
     job folder                      the guest (`agent/src/session/pause.rs`)
-      input/order-N  ------------>   one after the other
-      input/orders  ------------->   a byte for each, which the guest counts all the time: that takes no virtual time
-      output  <-------------------   frames; READY: it has done them all, and is stopped (SIGSTOP) until there is more
+      input/order-N  ------------>   the orders, one file each
+      input/orders  ------------->   a byte for each order; the guest counts them all the time, without virtual time
+      output  <-------------------   frames; READY: all orders are carried out, and plait suspends the guest (SIGSTOP)
 
-Commands from a file run as fast as they can, and the same commands leave the same trial. Those at a terminal take as
-long as their virtual time, so that a person can follow and end them.
+Commands from a file run as fast as possible, and the same commands produce the same trial. Commands at a terminal
+advance virtual time no faster than real time, so that a person can follow and interrupt them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
 
 _SLICE_US, _TERMINAL_SLICE_US, _BRIEF_SLICE_US = 1_000_000, 100_000, 10_000
-"""Virtual time that passes at once: while a command runs; the same at a terminal; after what nobody waits for."""
+"""Slices of virtual time: while a command runs; while one runs at a terminal; after an order without an awaited end."""
 _STALL_S = 120.0
 _ROUND_S = 0.25
 
@@ -40,14 +40,14 @@ class PausingGuest(InteractiveGuest):
     """The guest of a trial that has pauses."""
 
     def __init__(self, kernel: Kernel, folder: Path, plan: Plan, policy: Policy) -> None:
-        """Boots it in `folder`, which has all that a trial's guest reads (TrialError when it cannot be started)."""
+        """Boot the guest in `folder`, which holds all inputs of a trial (TrialError if the start fails)."""
         self._order_count = (folder / "input" / "orders").open("wb", buffering=0)
         super().__init__(kernel, folder, plan, orders=False, policy=policy)
         self.stuck: str | None = None
-        """Why it was given up."""
+        """Why plait ended the guest, if it did."""
         self._orders_sent = self._orders_removed = 0
         self._orders_before_ready = deque([0])
-        """How many orders had been given when each READY that is still to come was asked for."""
+        """For each READY that is still to arrive: the number of orders sent before it."""
         self._pending_readies = 1  # until the first pause
         self._slice_began = self._next_slice = time.monotonic()
         self._suspended = False
@@ -59,11 +59,11 @@ class PausingGuest(InteractiveGuest):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has done all that it was told, and waits."""
+        """Return whether the guest has carried out all orders and waits."""
         return self._pending_readies == 0
 
     def frames(self) -> Iterator[OutputFrame]:
-        """Yields what it has told since the last call."""
+        """Yield the frames that the guest has emitted since the last call."""
         for frame in super().frames():
             if frame.kind == READY:
                 self._pending_readies -= 1
@@ -73,37 +73,38 @@ class PausingGuest(InteractiveGuest):
             yield frame
 
     def reaches_pause(self) -> bool:
-        """Reads what it has told, which nobody wants to know, and returns whether it rests."""
+        """Read and discard the new frames, and return whether the guest is idle."""
         for _ in self.frames():
             pass
         return self.is_idle
 
     def send_order(self, order: dict[str, object]) -> None:
-        """Gives an order, which is carried out when its clock goes on."""
+        """Send an order; the guest carries it out when its clock runs."""
         if order["do"] == "start" and order["terminal"] is not None:
             self._terminal_runs.add(order["run"])
         self._write_order({"do": "obey", "order": order})
         self._next_slice = 0.0
 
     def run_clock_briefly(self) -> None:
-        """Lets its clock go on a little, for what nobody waits for."""
+        """Let the clock run briefly, so that the guest handles an order whose end no prompt waits for."""
         self._run_slice(_BRIEF_SLICE_US)
 
     def resume(self) -> None:
-        """Ends the pause: the trial goes on, to the next one or to its end."""
+        """End the pause: the trial continues to the next pause or to its end."""
         self._pending_readies += 1
         self._write_order({"do": "leave"})
         self._orders_before_ready.append(self._orders_sent)
         self._wake()
 
     def run_clock(self, *, needed: bool) -> float:
-        """Lets its clock go on if that is `needed`. Returns in how many seconds to ask again, at the latest."""
+        """Let the clock run if a program `needed` it. Return the longest time in s until the next call."""
         now = time.monotonic()
         if self._pending_readies:
             if now - self._slice_began > _STALL_S:
                 self.stuck = (
-                    f"virtual time has stood for {_STALL_S:.0f} s of wall time: a command at the prompt computes, or "
-                    "polls without sleeping; `system_call: 1us` in the scenario lets time pass with each system call"
+                    f"virtual time did not advance for {_STALL_S:.0f} s of wall time: a command at the prompt "
+                    "computes, or polls without sleeping; `system_call: 1us` in the scenario makes "
+                    "system calls advance time"
                 )
                 self.end()
             return _ROUND_S
@@ -129,14 +130,14 @@ class PausingGuest(InteractiveGuest):
             self._suspended = False
 
     def _remove_read_orders(self) -> None:
-        """Removes the orders up to the one that its latest READY answers; later ones it may still have to read."""
+        """Remove the orders that the latest READY confirms; the guest may still have to read later ones."""
         answered = self._orders_before_ready.popleft() if self._orders_before_ready else self._orders_removed
         while self._orders_removed < answered:
             (self.folder / "input" / f"order-{self._orders_removed}").unlink()
             self._orders_removed += 1
 
     def _write_order(self, record: dict[str, object]) -> None:
-        """Puts the next order where the guest looks for it, and then says so."""
+        """Write the next order to its file, and then signal it to the guest."""
         path = self.folder / "input" / f"order-{self._orders_sent}"
         path.write_text(json.dumps(record), encoding="utf-8")
         self._orders_sent += 1
@@ -144,9 +145,9 @@ class PausingGuest(InteractiveGuest):
 
 
 def execute(kernel: Kernel, job: Job, limits: TrialLimits, policy: Policy) -> None:
-    """Runs a trial with pauses to its end; `job.folder` is filled already (see Engine.execute)."""
+    """Run a trial with pauses to its end; `job.folder` already holds its inputs (see Engine.execute)."""
     if job.prompt is None:
-        raise TrialError("the plan has a pause, and there is nobody to give a prompt to")
+        raise TrialError("the plan has a pause, but this run has no prompt; remove `pause` from the scenario")
     with PausingGuest(kernel, job.folder, job.plan, policy) as guest:
         verdict = None
         for pause_at in job.plan.pause:

@@ -1,11 +1,11 @@
-"""A guest in which programs of the host run because somebody asks for them, one or many, in virtual or in real time.
+"""A guest that runs programs of the host on request, in virtual or in real time.
 
     job folder                                 the guest, in its sandbox (`containment`)
-      session.json, input/  ---------------->   plait-agent: what it starts with; read-only
-      descriptor 0, a line an order  ------->   its console tty1 (signals, input, further programs)
-      guest/output  <------------------------   frames, read here while the file grows
+      session.json, input/  ---------------->   plait-agent: the request, read-only
+      descriptor 0, one order per line  ---->   its console tty1 (signals, input, further programs)
+      guest/output  <------------------------   frames; plait reads them while the file grows
 
-Nothing is sent to the console of a session in virtual time unless a person interferes, so it stays repeatable.
+In virtual time, plait sends orders only when a person interferes, so that a session is repeatable otherwise.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Service:
-    """A step of what is made ready before anything else; it must succeed."""
+    """A step that runs before the program; it must succeed."""
 
     name: str
     argv: Sequence[str]
@@ -60,18 +60,18 @@ class Service:
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """What a session is booted with."""
+    """The parameters of a session."""
 
     start: ProgramStart | None = None
     writable: Sequence[Path] = ()
     processes_max: int = 2000
     network: bool = False
-    """Whether the plan's network is made."""
+    """Whether the agent sets up the plan's network."""
     before: Sequence[Service] = ()
     time_limit_us: int | None = None
 
     def record(self) -> dict[str, object]:
-        """As the agent reads it."""
+        """Return the record that the agent reads."""
         return {
             "start": None if self.start is None else self.start.record(),
             "writable": [str(folder) for folder in self.writable],
@@ -83,7 +83,7 @@ class SessionRequest:
 
 
 class InteractiveGuest:
-    """A guest that is told what to do, and tells frames. Use it in a `with` block; it ends with the block."""
+    """An interactive guest: it accepts orders and emits output frames. It ends with its `with` block."""
 
     def __init__(
         self,
@@ -96,14 +96,14 @@ class InteractiveGuest:
         orders: bool = True,
         policy: Policy = DEFAULT_POLICY,
     ) -> None:
-        """Boots the guest in `folder`, which has what its agent reads.
+        """Boot the guest in `folder`, which holds the inputs of its agent.
 
-        Of the host it can change `guest` in `folder`, and `writable`. With `orders` its console takes some. Raises
-        TrialError or MachineError when it cannot be started.
+        The guest can change only the folders `guest` in `folder` and `writable`. `orders`: it reads orders from its
+        console. Raises TrialError or MachineError if the start fails.
         """
         self.folder = folder
         self.numbers = itertools.count(1)
-        """For the runs of those who share it."""
+        """The next numbers for programs; all prompts of the guest share them."""
         self._pieces_sent = 0
         self._pieces_read = 0
         self._disk_bytes = policy.disk_bytes
@@ -133,7 +133,7 @@ class InteractiveGuest:
         self.end_event = os.pidfd_open(self.guest.process.pid)
 
     def __enter__(self) -> Self:
-        """Returns itself."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,15 +146,15 @@ class InteractiveGuest:
         """End the guest's process."""
         self.guest.end()
 
-    def run_clock(self, *, needed: bool) -> float:  # noqa: ARG002 - for those whose clock can stand
-        """Lets its clock run if that is `wanted`. Returns in how many seconds to ask again, at the latest."""
+    def run_clock(self, *, needed: bool) -> float:  # noqa: ARG002 - for guests whose clock can stop
+        """Return the longest time in s until the next call; this clock always runs."""
         return _POLL_S
 
     def run_clock_briefly(self) -> None:
-        """Lets its clock run a little, where it can stand, for what nobody waits for."""
+        """Do nothing; this clock always runs."""
 
     def send_order(self, order: dict[str, object]) -> None:
-        """Sends an order, as soon as the guest listens. One that has ended is told nothing."""
+        """Send an order as soon as the guest is ready; drop it if the guest has ended."""
         line = json.dumps(order).encode() + b"\n"
         if self._held_orders is not None:
             self._held_orders.append(line)
@@ -162,7 +162,7 @@ class InteractiveGuest:
             self._send(line)
 
     def feed(self, run: int, data: bytes) -> None:
-        """Gives a program input; no bytes say that there is no more. Much of it goes by a file: a console is slow."""
+        """Pass input to the program `run`; empty `data` ends it. Long input goes through a file: a console is slow."""
         order: dict[str, object] = {"do": "input", "run": run}
         if len(data) > _CONSOLE_INPUT_BYTES:
             self._pieces_sent += 1
@@ -170,11 +170,11 @@ class InteractiveGuest:
             (self.folder / "input" / name).write_bytes(data)
             order["file"] = name
         elif data:
-            order["data"] = data.decode("latin-1")  # each character stands for a byte
+            order["data"] = data.decode("latin-1")  # one character per byte
         self.send_order(order)
 
     def has_unread_input(self) -> bool:
-        """Whether there is input that the guest has not taken yet, so that no more should be given."""
+        """Return whether the guest has not yet read a piece of input; do not send more until then."""
         return self._pieces_read < self._pieces_sent
 
     def _send(self, line: bytes) -> None:
@@ -182,10 +182,10 @@ class InteractiveGuest:
             self._orders.sendall(line)
         except OSError as error:
             if self.guest.process.poll() is None:
-                raise TrialError(f"the guest does not take orders any more: {error}") from error
+                raise TrialError(f"sending an order to the guest: {error}") from error
 
     def frames(self) -> Iterator[OutputFrame]:
-        """Yields what the guest has told since the last call."""
+        """Yield the frames that the guest has emitted since the last call."""
         if select.select([self.output_event], [], [], 0)[0]:
             os.read(self.output_event, 65536)
         while chunk := os.pread(self._output, _READ_BYTES, self._read):
@@ -197,15 +197,15 @@ class InteractiveGuest:
 
     @property
     def output_bytes(self) -> int:
-        """How many bytes the guest has told."""
+        """Bytes of output frames that the guest has emitted."""
         return os.fstat(self._output).st_size
 
     def console(self) -> list[str]:
-        """Returns the lines that the guest's kernel has written."""
+        """Return the last lines of the guest's console."""
         return console_lines(self.folder)
 
     def backlog(self) -> int:
-        """Returns how many bytes of the guest's telling are still to be read."""
+        """Return how many bytes of the guest's output plait has not read yet."""
         return self.output_bytes - self._read
 
     def _split(self, chunk: bytes) -> Iterator[OutputFrame]:
@@ -215,7 +215,7 @@ class InteractiveGuest:
             run, kind, length = _HEADER.unpack_from(data, offset)
             if length > _FRAME_BYTES:
                 raise TrialError(
-                    f"reading the guest's output: a frame of {length} bytes, which the agent never sends"
+                    f"reading the guest's output: a frame of {length} bytes; the agent sends at most {_FRAME_BYTES}"
                 )
             if len(data) - offset < _HEADER.size + length:
                 break
@@ -231,13 +231,13 @@ class InteractiveGuest:
         self._unparsed = data[offset:]
 
     def _remove_read_piece(self) -> None:
-        """Removes the next piece of input, which the guest has read."""
+        """Remove the next piece of input, which the guest has read."""
         if self._pieces_read < self._pieces_sent:
             self._pieces_read += 1
             (self.folder / "input" / f"piece-{self._pieces_read}").unlink(missing_ok=True)
 
     def check_disk(self) -> None:
-        """Raises TrialError when the guest has written more than it may. Looks once in a while."""
+        """Raise TrialError if the guest has exceeded its disk limit; check at most every 0.25 s."""
         now = time.monotonic()
         if now - self._disk_measured > _POLL_S:
             self._disk_measured = now
@@ -245,25 +245,25 @@ class InteractiveGuest:
                 raise TrialError(disk_is_full(self._disk_bytes))
 
     def wait(self, others: Sequence[int] = (), timeout_s: float = _POLL_S) -> list[int]:
-        """Waits until the guest tells something or ends, one of `others` is ready to be read, or time is up.
+        """Wait until the guest emits output or ends, one of `others` is readable, or the timeout expires.
 
-        Returns those of `others` that are ready.
+        Returns those of `others` that are readable.
         """
         ready, _, _ = select.select([self.output_event, self.end_event, *others], [], [], timeout_s)
         return [descriptor for descriptor in others if descriptor in ready]
 
     def has_ended(self) -> bool:
-        """Whether the guest has gone, and all that it told has been read."""
+        """Return whether the guest has ended and plait has read all its output."""
         return self.guest.process.poll() is not None and self.backlog() == 0
 
     def explain_end(self, verdict: str | None = None) -> None:
-        """Raises TrialError unless the agent ended as it should; `verdict`: why the guest was given up."""
+        """Raise TrialError unless the agent reported success; `verdict`: why plait ended the guest, if it did."""
         code = self.guest.process.wait()
         judge(self.folder, code, verdict)
 
 
 class Session(InteractiveGuest):
-    """A guest that holds a session."""
+    """A guest that runs a session."""
 
     def __init__(
         self,
@@ -276,9 +276,9 @@ class Session(InteractiveGuest):
         real_time: bool = False,
         policy: Policy = DEFAULT_POLICY,
     ) -> None:
-        """Boots the guest in `folder`, which has `input/stdin` if that is asked for.
+        """Boot the guest in `folder`, which holds `input/stdin` if the program reads it.
 
-        Raises TrialError when it cannot be started.
+        Raises TrialError if the start fails.
         """
         self.request = request
         (folder / "input").mkdir(exist_ok=True)
@@ -296,7 +296,7 @@ class Session(InteractiveGuest):
 
 
 def _watch(path: str) -> int:
-    """Returns a descriptor that can be read when `path` has been written to (inotify(7))."""
+    """Return a descriptor that is readable after a write to `path` (inotify(7))."""
     descriptor = int(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
     if descriptor < 0 or _libc.inotify_add_watch(descriptor, os.fsencode(path), _IN_MODIFY) < 0:
         raise MachineError(f"watching {path}: {os.strerror(ctypes.get_errno())}")
@@ -304,5 +304,5 @@ def _watch(path: str) -> int:
 
 
 def _free(descriptor: int, start: int, length: int) -> None:
-    """Gives back the room of what has been read. Where the file system cannot, the file only grows."""
+    """Free the disk space of a part that plait has read. If the file system cannot, the file only grows."""
     _libc.fallocate(descriptor, _PUNCH_HOLE, ctypes.c_int64(start), ctypes.c_int64(length))

@@ -4,10 +4,10 @@
       plan.json, input/, modules/  -->   kernel --initrd--> plait-agent (PID 1), read-only below /job
       guest/                             /job, all that the guest can write to
         data/*.arrow, status.json  <--   hostfs, no virtual time passes while it writes
-        progress  <-------------------   read here to distinguish a slow guest from a stuck one
+        progress  <-------------------   plait reads it to distinguish a slow guest from a stuck one
 
-While the guest runs, plait reads `guest/` through `guest_folder` alone. After its end, plait moves what a trial leaves
-from there to the job folder, once it is known to be nothing but plain files.
+While the guest runs, plait reads `guest/` only through `guest_folder`. After its end, plait moves the results of the
+trial from there to the job folder, once it has checked that they are plain files.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Module
 
 RESULT_NAMES = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
-"""What a trial leaves."""
+"""The results of a trial in the guest's folder."""
 
 
 class VirtualEngine:
-    """Runs plans in the laboratory kernel under virtual time."""
+    """The engine that runs plans in the laboratory kernel under virtual time."""
 
     emulates_links = True
 
@@ -58,9 +58,9 @@ class VirtualEngine:
         policy: Policy = DEFAULT_POLICY,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`build` gives a module for this kernel; without it, those that were added (`plait kernel add`) are.
+        """`build` returns a module built for this kernel; the default knows the modules of `plait kernel add`.
 
-        `warn` is called once with the layers of containment that this machine lacks, and what that means.
+        The engine calls `warn` once if this machine lacks layers of containment.
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)
@@ -71,11 +71,11 @@ class VirtualEngine:
         self._warned = False
 
     def identity(self) -> EngineIdentity:
-        """Returns the kernel's and the agent's identities."""
+        """Return the kernel's and the agent's identities."""
         return EngineIdentity("virtual", self._kernel.identity, self._kernel.version, self._agent_sha256)
 
     def execute(self, job: Job) -> None:
-        """Runs one trial (see Engine)."""
+        """Run one trial (see Engine)."""
         _fill(job, self._initramfs)
         self._add_modules(job)
         guest_folder = GuestFolder(job.folder / GUEST)
@@ -112,7 +112,7 @@ class VirtualEngine:
         judge(job.folder, guest.process.returncode, verdict)
 
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
-        """Returns what the kernel has with all that was added to it (see Engine)."""
+        """Return what the kernel has, including the added modules (see Engine)."""
         modules = tuple(self._added())
         identity = " ".join(
             [self._kernel.identity, self._agent_sha256, *(module.sha256 for module in modules)]
@@ -122,25 +122,27 @@ class VirtualEngine:
         return inventory.take(identity, settings, lambda folder: self.execute(Job(plan, {}, folder)))
 
     def _added(self) -> Iterator[Module]:
-        """The modules that were added and can be built for this kernel; a scenario that needs another is refused."""
+        """Yield the added modules that can be built for this kernel; a scenario that needs another one is refused."""
         for module in sorted(set(additions.modules_by_name().values()), key=lambda module: module.name):
             with contextlib.suppress(RequestError, MachineError):
                 self._build(module)
                 yield module
 
     def _add_modules(self, job: Job) -> None:
-        """Puts the plan's modules, built for this kernel, into the trial's folder."""
+        """Copy the plan's modules, built for this kernel, to the trial's folder."""
         for module in job.plan.machine.modules:
             try:
                 built = self._build(module)
             except (RequestError, MachineError) as error:
-                raise TrialError(f"the plan needs the module {module.name}: {error}") from error
+                raise TrialError(
+                    f"building the module {module.name}, which the plan needs: {error}"
+                ) from error
             (job.folder / "modules").mkdir(exist_ok=True)
             shutil.copyfile(built, job.folder / "modules" / f"{module.name}.ko")
 
 
 def _fill(job: Job, archive: Path) -> None:
-    """Puts everything that the guest reads into its folder."""
+    """Write all inputs of the guest to its folder."""
     try:
         (job.folder / "plan.json").write_bytes(plan_bytes(job.plan))
         (job.folder / "initramfs.cpio").symlink_to(archive)

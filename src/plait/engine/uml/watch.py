@@ -1,4 +1,4 @@
-"""Watches a trial's guest until it ends, stalls, takes too long or too much room, or the user interrupts."""
+"""Watches a trial's guest until it ends, stalls, exceeds a limit of time or disk space, or the user interrupts."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _PROGRESS_BYTES = 4096
 
 @dataclass(frozen=True)
 class TrialLimits:
-    """When a trial is given up, in seconds of wall time."""
+    """The limits at which plait ends a trial, in seconds of wall time."""
 
     total_s: float = 3600.0
     """The whole trial."""
     stall_s: float = 120.0
-    """Since virtual time last advanced by a second (the grain at which the agent reports it)."""
+    """Time since virtual time last advanced by a second (the agent reports each second)."""
     node_s: float = 0.1
-    """So much more for each namespace until virtual time first stands: many times what making one takes."""
+    """Additional time per namespace until virtual time starts: many times what creating one takes."""
 
     def patience_s(self, namespaces: int, *, up: bool) -> float:
-        """How long virtual time may stand still: longer while a large network is made."""
+        """Return how long virtual time may stand still: longer while the agent sets up a large network."""
         return self.stall_s + (0.0 if up else self.node_s * namespaces)
 
 
 class PausableGuest(Protocol):
-    """A guest that can come to rest before its trial is over."""
+    """A guest that can become idle before its trial ends."""
 
     @property
     def output_event(self) -> int:
-        """A descriptor that can be read when the guest has emitted something."""
+        """A descriptor that is readable when the guest has emitted output."""
 
     def reaches_pause(self) -> bool:
-        """Read what the guest has emitted, and return whether it rests."""
+        """Read what the guest has emitted, and return whether it is idle."""
 
 
 class Watch:
-    """Waits for the guest's end, its stall, its time limit, or the user's interrupt, whichever comes first."""
+    """Waits for the guest's end, a stall, a limit, or the user's interrupt, whichever comes first."""
 
     def __init__(self, job: Job, limits: TrialLimits, started: float, disk_bytes: int) -> None:
         self._job = job
@@ -62,7 +62,7 @@ class Watch:
         self._advanced = started
 
     def until_exit(self, guest: Guest, paused: PausableGuest | None = None) -> str | None:
-        """Returns None when the guest ended by itself, or pauses; else why it was given up. Raises Interrupted."""
+        """Return None if the guest ended by itself or is idle, else why plait must end it. Raises Interrupted."""
         descriptor = os.pidfd_open(guest.process.pid)
         watched = [descriptor] if paused is None else [descriptor, paused.output_event]
         try:
@@ -95,7 +95,7 @@ class Watch:
             return (
                 f"no virtual progress: {self._where()} for {stalled:.0f} s of wall time "
                 f"(the guest used {cpu_s(pid):.0f} s of processor time in all); "
-                "something in the guest polls without sleeping or waits for what never comes"
+                "something in the guest polls without sleeping, or waits for an event that never happens"
             )
         if now - self._started > self._limits.total_s:
             return (
@@ -106,25 +106,25 @@ class Watch:
 
     def _where(self) -> str:
         if self._virtual_us < 0:
-            return "the guest did not come up"
+            return "the guest did not boot"
         return f"virtual time stands at {self._virtual_us / 1e6:.1f} s"
 
 
 def virtual_us(folder: Path) -> int:
-    """Returns the virtual time that the agent last reported, in us; -1 before its first report."""
+    """Return the virtual time that the agent last reported, in us; -1 before its first report."""
     last_line = GuestFolder(folder / GUEST).tail("progress", _PROGRESS_BYTES).splitlines()[-1:]
     if not last_line:
         return -1
     number = last_line[0].split()[:1]
     if not number or not number[0].isdigit():
-        raise TrialError("reading the guest's progress: it is not what the agent writes")
+        raise TrialError("reading the guest's progress: the agent did not write this content")
     return int(number[0])
 
 
 def cpu_s(pid: int) -> float:
-    """Returns the processor time used by process `pid` so far in seconds (proc_pid_stat(5), fields 14 and 15)."""
+    """Return the processor time used by process `pid` so far in seconds (proc_pid_stat(5), fields 14 and 15)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return 0.0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

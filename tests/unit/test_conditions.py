@@ -151,7 +151,7 @@ def test_interfaces_that_share_a_bucket_are_sent_to_one_device(
 def test_two_buckets_cannot_hold_the_same_direction() -> None:
     bucket = "{baseline: 2mbit, peak: 8mbit, burst: 1MB}"
     text = said(HOSTS.format(bucket=bucket, b=f"{{bucket: {bucket}}}") + FLOW)
-    assert "network.hosts.b.bucket: what crosses b->a would need tokens of a and of b" in text
+    assert "network.hosts.b.bucket: packets on b->a would need tokens of the buckets of a and b" in text
 
 
 @pytest.mark.parametrize(
@@ -241,5 +241,8 @@ def test_the_shell_form_makes_the_same_qdiscs() -> None:
 
 def test_the_shell_form_fails_where_no_tc_can_do_it() -> None:
     script = to_shell(plan_of(direct("a-b: {rate: 8mbit, aqm: {red: {min: 5pkt, max: 9pkt, gentle: true}}}")))
-    assert "# w0b in wire needs the qdisc plait_red, which is in plait's kernel and no tc knows\n" in script
-    assert 'no tc knows; stopping here" >&2; exit 1\n' in script
+    assert (
+        "# w0b in wire needs the qdisc plait_red, which only plait's kernel has and no tc supports\n"
+        in script
+    )
+    assert 'no tc supports; stopping here" >&2; exit 1\n' in script

@@ -111,7 +111,7 @@ def test_an_event_after_the_end_is_a_mistake() -> None:
 
 
 def test_a_change_that_needs_another_kind_of_queue_is_refused() -> None:
-    wanted = "events.0.set.a-b: a-b would need another kind of queue"
+    wanted = "events.0.set.a-b: the event would change the kind of queue or of link of a-b"
     assert wanted in said(text("{at: 5s, set: {a-b: {queue: 64KiB}}}"))
 
 

@@ -88,7 +88,7 @@ def text(*lines: str, head: str = HEAD) -> str:
         ),
         (
             "{at: 5s, endpoints: {s: {change: {link: r-s, fullmesh: true}}}}",
-            "is announced (signal), and fullmesh is for what",
+            "has the flag signal, which excludes fullmesh",
         ),
         (
             "{at: 5s, limits: {c: {}}}",

@@ -264,5 +264,5 @@ def test_cautions_are_data_that_can_be_read_back() -> None:
     assert type(caution).model_validate(json.loads(caution.model_dump_json())) == caution
     assert str(caution) == (
         "bulk1: MPTCP has only one path (a-b) and cannot gain anything over TCP; "
-        "give a and b a second link each, or several subflows_per_path [single-path]"
+        "give a and b a second link each, or set subflows_per_path [single-path]"
     )

@@ -69,7 +69,7 @@ def test_lint_prints_cautions_and_ends_well(call, tmp_path: Path) -> None:  # ty
     assert call("lint", "two-paths") == (0, "", "no cautions\n")
     code, out, _ = call("lint", "two-paths", "--set", "traffic.0.bulk.duration=100ms")
     assert code == 0
-    assert "bulk1: it runs for 0.1 s" in out
+    assert "bulk1: it lasts 0.1 s" in out
 
 
 @pytest.mark.parametrize("verb", ["plan", "lint"])

@@ -113,7 +113,7 @@ def test_a_count_gives_flows_alike_with_ports_and_starts_of_their_own() -> None:
 
 def test_more_than_eight_further_paths_are_refused_for_want_of_endpoints() -> None:
     links = ", ".join(f"a-b#{i}: {{}}" for i in range(2, 12))
-    assert "would need 9 MPTCP endpoints and the kernel takes 8" in said(direct(links))
+    assert "would need 9 MPTCP endpoints, and the kernel takes 8" in said(direct(links))
     nine = direct(", ".join(f"a-b#{i}: {{}}" for i in range(2, 11)))
     assert len(plan_of(nine).flows[0].paths) == 9
 

@@ -58,14 +58,14 @@ def test_a_path_of_one_subflow_leaves_ecmp_no_choice() -> None:
 @pytest.mark.parametrize(
     ("path", "wrong"),
     [
-        ("h1, r1, r2", "leads from h1 to h2"),
+        ("h1, r1, r2", "must begin with h1 and end with h2"),
         ("h1, r1, h2", "no link joins r1 and h2"),
         ("h1, r1, r9, h2", "no node or link is called 'r9'"),
         ("h1, r1, r1-r3, r2, s1, h2", "no link r1-r3 joins r1 and r2"),
-        ("h1, r1, r3, r1, r2, s1, h2", "goes in no circles"),
+        ("h1, r1, r3, r1, r2, s1, h2", "must not contain a loop"),
         ("h1, r1, r2, s1, h3, h2", "no link joins h3 and h2"),
-        ("h1-r1, r1, r2, s1, h2", "does not stand between two nodes"),
-        ("h1, r1, r2, s1, h2], [h1, r1, r3, r2, s1, h2", "a way is chosen by the two addresses"),
+        ("h1-r1, r1, r2, s1, h2", "is not between two nodes"),
+        ("h1, r1, r2, s1, h2], [h1, r1, r3, r2, s1, h2", "the two addresses determine the path"),
     ],
 )
 def test_a_path_that_cannot_be_taken_is_located(path: str, wrong: str) -> None:

@@ -119,7 +119,10 @@ def changed(old: str, new: str) -> str:
         (changed("to: h2", "to: s1"), "no host is called 's1'"),
         (changed("to: h2", "to: h1"), "'h1' sends to itself"),
         (changed("10s}", "10s, via: s1-h2}"), "h1 has no link 's1-h2'; did you mean 'h1-s2'?"),
-        (changed("10s}", "10s, via: 10.9.9.9}"), "traffic.0.bulk.via: no path from h1 to h2 begins so"),
+        (
+            changed("10s}", "10s, via: 10.9.9.9}"),
+            "traffic.0.bulk.via: no path from h1 to h2 goes via 10.9.9.9",
+        ),
         (TWO + "mptcp: {limits: {h3: {subflows: 1}}}\n", "mptcp.limits.h3: no host is called 'h3'"),
         (TWO + "mptcp: {limits: {h1: {subflows: 9}}}\n", "9 is out of range; it must be at most 8"),
         (TWO + "mptcp: {endpoints: {h1: [{link: s1-h2, flags: [subflow]}]}}\n", "h1 has no link 's1-h2'"),
@@ -134,12 +137,12 @@ def changed(old: str, new: str) -> str:
         # what cannot be resolved
         (
             changed("    s1-h2: {rate: 5mbit, delay: 5ms}\n", "    s1-s2: {}\n    s1-s2#2: {}\n"),
-            "t.yaml:8:5: network.links.s1-s2#2: this closes a cycle of switches",
+            "t.yaml:8:5: network.links.s1-s2#2: this link closes a cycle of switches",
         ),
         (changed("[h1, h2]", "[h1, h2, h3]"), "t.yaml:3:19: network.hosts.h3: no link leads to 'h3'"),
         (
             changed("s1-h2: {rate: 5mbit, delay: 5ms}", "s1-h2: {mtu: 9000}"),
-            "the MTU is 9000 but 1500 on h1-s1",
+            "the MTU is 9000 here and 1500 on h1-s1",
         ),
     ],
 )
@@ -157,7 +160,7 @@ traffic:
 - bulk: {from: a, to: b, duration: 1s}
 """
     assert "t.yaml:6:19: traffic.0.bulk.to: b cannot be reached from a" in said(text)
-    assert "declare what should forward under routers" in said(text)
+    assert "declare nodes that forward under routers" in said(text)
 
 
 def test_a_name_with_dashes_that_can_be_read_twice_is_refused() -> None:

@@ -191,7 +191,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
             "a list of transports needs users or a count",
         ),
         ("bulk: {from: a, to: b, duration: 1s, background: true}", "all flows are in the background"),
-        ("bulk: {from: a, to: b, duration: 1s, mss: 1000}", "does not take TCP_MAXSEG of an MPTCP socket"),
+        ("bulk: {from: a, to: b, duration: 1s, mss: 1000}", "refuses TCP_MAXSEG on MPTCP sockets"),
         ("bulk: {from: a, to: b, duration: 1s, dscp: 64}", "bulk.dscp: 64 is out of range"),
         ("bulk: {from: a, to: b, duration: 1s, mark: 0}", "bulk.mark: 0 is out of range"),
         ("bulk: {from: a, to: b, duration: 1s, notsent_lowat: 5}", "bulk.notsent_lowat"),
@@ -199,7 +199,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ("bulk: {from: a, to: b, duration: 1s, bind: a-c}", "bulk.bind: a has no link 'a-c'"),
         (
             "bulk: {from: a, to: b, duration: 1s, connect: 10.9.9.9}",
-            "bulk.connect: no path from a to b ends there",
+            "bulk.connect: no path from a to b satisfies the other fields and ends at 10.9.9.9",
         ),
         (
             "bulk: {from: a, to: b, duration: 1s, via: a-b, bind: a-b}",
@@ -331,26 +331,26 @@ traffic: [%s]
     [
         (
             "udp: {from: server, to: phone, packet: 200B, rate: 1mbit, duration: 1s}",
-            "write from: phone, to: server, and back: true if packets are to go both ways",
+            "write from: phone, to: server, and back: true if packets should go both ways",
         ),
         (
             "bulk: {from: server, to: phone, duration: 1s}",
-            "write reverse with the other value, so that the other side connects",
+            "invert reverse, so that the other side connects",
         ),
         (
             "bulk: {from: phone, to: server, reverse: true, duration: 1s}",
-            "write reverse with the other value, so that the other side connects",
+            "invert reverse, so that the other side connects",
         ),
         (
             "request: {from: server, to: phone, response: 1KB, requests: 1}",
-            "let phone ask (from: phone, to: server)",
+            "let phone send the requests (from: phone, to: server)",
         ),
     ],
 )
 def test_what_a_translation_keeps_out_is_named_with_the_remedy(entry: str, remedy: str) -> None:
     found = said(BEHIND % entry)
     assert (
-        "phone is behind gateway, which translates addresses (nat) and lets in from server only answers; "
+        "phone is behind gateway, which translates addresses (nat) and admits only answers from server; "
         in found
     )
     assert remedy in found
@@ -358,6 +358,6 @@ def test_what_a_translation_keeps_out_is_named_with_the_remedy(entry: str, remed
 
 def test_without_a_translation_links_are_what_is_missing() -> None:
     text = BEHIND.replace("{nat: [gateway-isp]}", "{}").replace("gateway-isp: {rate: 4mbit}, ", "")
-    assert "server cannot be reached from phone; join them by links" in said(
+    assert "server cannot be reached from phone; connect them by links" in said(
         text % "bulk: {from: phone, to: server, duration: 1s}"
     )

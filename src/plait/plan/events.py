@@ -74,8 +74,8 @@ def plan(
         actions = states[link.key].take(happening, sides)
         if actions is None:
             message = (
-                f"{happening.link} would need another kind of queue or link than it has from the start, or its token "
-                f"bucket would be filled by the change; give it the same kind under network.links.{link.key}"
+                f"the event would change the kind of queue or of link of {happening.link}, or fill its token bucket; "
+                f"give the link the same kind from the start, under network.links.{link.key}"
             )
             raise error_at(net.scenario, [(happening.where, message)])
         if actions or happening.kind == "set":

@@ -98,8 +98,9 @@ def _claim(net: Topology, takers: dict[Port, tuple[str, str]], ports: list[Port]
         if port in takers:
             kind = "hosts" if node in net.scenario.network.hosts else "routers"
             message = (
-                f"what crosses {port.out} would need tokens of {takers[port][0]} and of {node}, and only one bucket "
-                "can hold it; put a switch or a router between the two, or leave the link out of one bucket's links"
+                f"packets on {port.out} would need tokens of the buckets of {takers[port][0]} and {node}, and a link "
+                "direction takes tokens of at most one shared bucket; put a switch or a router between the two nodes, "
+                "or leave the link out of one bucket's links"
             )
             raise error_at(net.scenario, [(("network", kind, node, "bucket"), message)])
         takers[port] = (node, port.out)

@@ -35,13 +35,13 @@ def lint(scenario: Scenario, plan: Plan) -> Iterator[LintFinding]:
                 f"no flow connects from there after {event.t_us / 1e6:g} s, and a connection keeps the {field} "
                 "that it began with"
             )
-            remedy = f"an earlier time, or {field} of the flow or of the host"
+            remedy = f"use an earlier time, or set {field} of the flow or of the host"
         elif isinstance(action, SetLimits) and not _endpoint_comes_later(plan, event):
             message = (
-                f"no flow connects from there after {event.t_us / 1e6:g} s, nor does an endpoint come: a limit closes "
-                "nothing, and opens nothing by itself"
+                f"no flow connects from there after {event.t_us / 1e6:g} s, and no event adds an endpoint: a limit by "
+                "itself neither closes nor opens a subflow"
             )
-            remedy = "an earlier time; to close a subflow, remove its endpoint"
+            remedy = "use an earlier time; to close a subflow, remove its endpoint"
         else:
             continue
         yield LintFinding(Code.TOO_LATE, event.subject, message, remedy, where)

@@ -59,8 +59,8 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
             yield LintFinding(
                 code,
                 flow.name,
-                f"the {word} buffer lets about {usable} bytes be under way, and its paths hold {needed} (their rates "
-                "together times the largest RTT), so that the links cannot be filled",
+                f"the {word} buffer allows about {usable} bytes in flight, but its paths hold {needed} (the sum of "
+                "their rates times the largest RTT), so it cannot fill the links",
                 f"raise {setting} to at least twice {needed} bytes",
                 (*here, setting) if socket_buffer is not None else ("tcp", f"{word}_buffer_max"),
                 {"usable_bytes": usable, "needed_bytes": needed},
@@ -87,9 +87,9 @@ def _duration(flow: Flow, here: Where) -> Iterator[LintFinding]:
         yield LintFinding(
             Code.DURATION,
             flow.name,
-            f"it runs for {lasts_us / 1e6:g} s, and slow start alone takes about {start_us / 1e6:.2g} s; "
-            "goodput will mostly show the start",
-            f"let it run for at least {needed_us / 1e6:.2g} s",
+            f"it lasts {lasts_us / 1e6:g} s, and slow start alone takes about {start_us / 1e6:.2g} s; "
+            "its goodput will mostly reflect the start",
+            f"set a duration of at least {needed_us / 1e6:.2g} s",
             (*here, "duration"),
             {"duration_us": lasts_us, "slow_start_us": round(start_us)},
         )
@@ -127,9 +127,9 @@ def _until(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
         yield LintFinding(
             Code.UNTIL,
             flow.name,
-            f"the trial ends at {plan.end_us / 1e6:g} s, and it cannot be complete before {needed_us / 1e6:.3g} s: it "
+            f"it cannot be complete before {needed_us / 1e6:.3g} s, but the trial ends at {plan.end_us / 1e6:g} s: it "
             "will count as failed",
-            "raise until, or leave it out",
+            "raise until, or leave until out",
             ("until",),
             {"end_us": plan.end_us, "needed_us": needed_us},
         )
@@ -141,9 +141,9 @@ def _samples(plan: Plan, flow: Flow) -> Iterator[LintFinding]:
         yield LintFinding(
             Code.SAMPLE,
             flow.name,
-            f"it runs for {lasts_us / 1e6:g} s and is measured every {plan.sample_interval_us / 1e6:g} s; its "
-            "course over time will hardly be seen",
-            f"sample: {max(1, lasts_us // 50_000)}ms, for example",
+            f"it lasts {lasts_us / 1e6:g} s, and plait samples it every {plan.sample_interval_us / 1e6:g} s; that is "
+            "too few samples to show its development over time",
+            f"set sample to {max(1, lasts_us // 50_000)}ms, for example",
             ("sample",),
             {"duration_us": lasts_us, "sample_us": plan.sample_interval_us},
         )
@@ -157,8 +157,8 @@ def _short_transfer(flow: Flow, here: Where) -> Iterator[LintFinding]:
             Code.SHORT_TRANSFER,
             flow.name,
             f"its {size} bytes fit into the first window ({INITIAL_WINDOW_BYTES}), which leaves before another "
-            "subflow can join: MPTCP will be TCP on the initial path",
-            "let it send more, or choose the initial path with via",
+            "subflow can join: MPTCP will behave like TCP on the initial path",
+            "send more bytes, or choose the initial path with via",
             (*here, "bytes"),
             {"bytes": size, "window_bytes": INITIAL_WINDOW_BYTES},
         )

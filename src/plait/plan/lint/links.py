@@ -48,8 +48,8 @@ def _dead(where: str, field: tuple[str, ...]) -> LintFinding:
     return LintFinding(
         Code.DEAD_LINK,
         where,
-        "it loses every packet, so that no path across it can come up",
-        "lower its loss; what is to fail later, an event can cut",
+        "it loses every packet, so no subflow across it can be established",
+        "lower its loss; to make it fail later, cut it by an event",
         (*field, "loss"),
     )
 
@@ -67,7 +67,7 @@ def _queue(
             Code.QUEUE,
             direction.name,
             f"its queue holds {held} bytes, less than a bandwidth-delay product ({product} bytes)",
-            "queue: 1bdp, if the link is meant to stay busy after a loss",
+            "set queue: 1bdp if the link should stay busy after a loss",
             (*field, "queue"),
             {"queue_bytes": held, "bdp_bytes": product},
         )
@@ -87,7 +87,7 @@ def _stall(direction: LinkDirection, netem: Netem | None, field: tuple[str, ...]
         direction.name,
         f"its {netem.distribution} jitter keeps packets in order, so all of them wait behind a late one: one packet in "
         f"{VALUES} is {longest / 1e6:.3g} ms later than the mean, {longest / deviation:.2g} deviations",
-        "jitter: {.., reorder: true}, if packets may overtake each other, or a normal or uniform jitter",
+        "set jitter: {.., reorder: true} if packets may overtake each other, or use a normal or uniform jitter",
         (*field, "jitter"),
         {"deviation_ms": deviation / 1e6, "longest_ms": longest / 1e6},
     )

@@ -42,8 +42,8 @@ def _disabled(flow: Flow, host: str) -> LintFinding:
     return LintFinding(
         Code.MPTCP_OFF,
         flow.name,
-        f"it asks for MPTCP, and net.mptcp.enabled is 0 in {host}: the socket will be refused",
-        "set net.mptcp.enabled to 1, or transport: tcp",
+        f"it requests MPTCP, but net.mptcp.enabled is 0 in {host}: the kernel will refuse the socket",
+        "set net.mptcp.enabled to 1, or set transport: tcp",
         ("sysctls",),
     )
 
@@ -59,30 +59,30 @@ def _absent(missing: MissingSubflow) -> LintFinding:
 _WORDS = {
     Reason.SUBFLOW_LIMIT: (
         Code.SUBFLOW_LIMIT,
-        "its limit is {limit} further subflows, and the endpoints lead to {needed}: the rest is refused",
-        "raise mptcp.limits.{host}.subflows to {needed} (the kernel's bound is 8), or leave it out",
+        "its limit is {limit} further subflows, but the endpoints lead to {needed}: the kernel refuses the rest",
+        "raise mptcp.limits.{host}.subflows to {needed} (the kernel's maximum is 8), or leave it out",
     ),
     Reason.ADD_ADDR_LIMIT: (
         Code.ADD_ADDR_LIMIT,
-        "it accepts {limit} announced addresses, and {needed} are announced: the rest is not used",
+        "it accepts {limit} announced addresses, but the peer announces {needed}: it ignores the rest",
         "raise mptcp.limits.{host}.add_addr_accepted to {needed}, or leave it out",
     ),
     Reason.NO_ROUTE: (
         Code.NO_ROUTE,
-        "no packets travel both ways between its endpoint {address} and the other side: no subflow can come up there",
-        "join them by links, or leave the endpoint out",
+        "no packets travel both ways between its endpoint {address} and the peer: no subflow can be established there",
+        "connect them by links, or leave the endpoint out",
     ),
     Reason.ONLY_ANNOUNCED: (
         Code.NO_ROUTE,
         (
-            "no packets travel both ways between its endpoint {address} and the other side's first address, and the "
-            "kernel does not use announcements again that came before the endpoint: no subflow will come up there"
+            "no packets travel both ways between its endpoint {address} and the peer's first address, and the kernel "
+            "does not reuse announcements from before the endpoint: no subflow will be established there"
         ),
-        "let the other side announce anew: an event that adds its endpoint, at the same time or later",
+        "let the peer announce its address again: add its endpoint by an event at the same time or later",
     ),
     Reason.NO_SIGNAL: (
         Code.NO_SIGNAL,
-        "its address {address} is not announced: no subflow will use the links that lead to it alone",
+        "it does not announce its address {address}: no subflow will use the links that lead only there",
         "add an endpoint for {address} with flags: [signal] under mptcp.endpoints.{host}",
     ),
     Reason.NO_ENDPOINT: (
@@ -92,7 +92,7 @@ _WORDS = {
     ),
     Reason.WRONG_SIDE: (
         Code.WRONG_SIDE,
-        "the flags of its endpoint {address} have no use on its side: what it opens or announces is refused",
+        "the flags of its endpoint {address} have no effect on its side: no listener accepts the resulting subflows",
         "signal is for the host that is connected to, subflow for the one that connects (see reverse)",
     ),
 }
@@ -105,7 +105,7 @@ def _single_path(scenario: Scenario, flow: Flow) -> LintFinding:
         Code.SINGLE_PATH,
         flow.name,
         f"MPTCP has only one path ({flow.paths[0].name}) and cannot gain anything over TCP",
-        f"give {flow.client.netns} and {flow.server.netns} a second link each, or several subflows_per_path",
+        f"give {flow.client.netns} and {flow.server.netns} a second link each, or set subflows_per_path",
         ("mptcp", "endpoints", host)
         if scenario.mptcp.endpoints.get(host) is not None
         else ("network", "links"),
@@ -131,15 +131,15 @@ def _shared(flow: Flow, rates: Mapping[str, int | None]) -> Iterator[LintFinding
     if twice is not None:
         names = " and ".join(paths[i].name for i in twice)
         limits = ", ".join(limited[twice[0]])
-        message = f"its paths {names} meet the same limits ({limits}): they are one path twice"
-        remedy = "give each subflow links of its own, or leave one subflow out"
+        message = f"its paths {names} cross the same limited links ({limits}): they act as one path"
+        remedy = "give each subflow links of its own, or remove one subflow"
         yield LintFinding(Code.SAME_PATH, flow.name, message, remedy, field, figures)
         return
     message = (
-        f"its paths share {shared[0]}, so that all {len(paths)} together carry at most {Rate(ideal)} and not "
+        f"its paths share {shared[0]}, so all {len(paths)} together carry at most {Rate(ideal)} instead of "
         f"{Rate(total)}"
     )
-    remedy = "give the paths links of their own, if they are meant to add up"
+    remedy = "give the paths links of their own if their rates should add up"
     yield LintFinding(Code.SHARED_BOTTLENECK, flow.name, message, remedy, field, figures)
 
 

@@ -163,8 +163,8 @@ class States:
                 flags.append(flag)
         if "fullmesh" in flags and "signal" in flags:
             message = (
-                f"the endpoint of {happening.host} at {name} is announced (signal), and fullmesh is for what "
-                "connects"
+                f"the endpoint of {happening.host} at {name} has the flag signal, which excludes fullmesh; "
+                "leave fullmesh out"
             )
             raise error_at(self._topology.scenario, [((*happening.where, "fullmesh"), message)])
         changed = replace(endpoint, flags=tuple(flags))
@@ -272,7 +272,8 @@ def _refuse_clashes(
             )
         elif len(endpoints) > MAX_ENDPOINTS:
             message = (
-                f"{host} would have {len(endpoints)} endpoints; the kernel takes at most {MAX_ENDPOINTS}"
+                f"{host} would have {len(endpoints)} endpoints; the kernel takes at most {MAX_ENDPOINTS}: leave some "
+                "out"
             )
         if message is not None:
             raise error_at(topology.scenario, [(where, message)])

@@ -121,7 +121,8 @@ class PathManager:
         if len(pairs) * each > MAX_JOINED:
             message = (
                 f"{each} subflows over each of the {len(pairs)} pairs of addresses of {initial.client} and "
-                f"{initial.server} are {len(pairs) * each}; a connection has at most {MAX_JOINED}"
+                f"{initial.server} make {len(pairs) * each} subflows; a connection has at most {MAX_JOINED}: lower "
+                "subflows_per_path"
             )
             raise error_at(self._topology.scenario, [(("mptcp", "subflows_per_path"), message)])
         ids = {port: i for i, port in enumerate(dict.fromkeys(port for port, _ in pairs))}
@@ -170,7 +171,7 @@ class PathManager:
                             flags.setdefault(port, set()).add(flag)
         if len(flags) > MAX_ENDPOINTS:
             message = (
-                f"{host} would need {len(flags)} MPTCP endpoints and the kernel takes {MAX_ENDPOINTS}; choose them "
+                f"{host} would need {len(flags)} MPTCP endpoints, and the kernel takes {MAX_ENDPOINTS}; list them "
                 f"under mptcp.endpoints.{host}, or give {host} fewer links"
             )
             raise error_at(self._topology.scenario, [(("network", "hosts", host), message)])

@@ -77,8 +77,8 @@ def _given_subnets(topology: Topology) -> dict[Segment, AnyNetwork]:
                 subnet = subnets.setdefault(segment, interface.network)
                 if interface.network != subnet:
                     message = (
-                        f"'{interface}' is not in {subnet}, the subnet of others on the same segment; use one "
-                        "subnet"
+                        f"'{interface}' is not in {subnet}, the subnet of this segment; give all of its ports "
+                        "addresses of one subnet"
                     )
                     mistakes.append((_field(topology, port), message))
     if mistakes:
@@ -110,7 +110,7 @@ def _derive_subnets(topology: Topology, subnets: dict[Segment, AnyNetwork]) -> N
             size = 1 << max(apart, bits)
             address = _free(address, size, taken)
             if address + size - 1 > int(space.broadcast_address):
-                message = f"{space} is too small for all segments; give some of them addresses of your own"
+                message = f"{space} is too small for all segments; give addresses to some of them"
                 raise error_at(topology.scenario, [(("network", "links"), message)])
             subnets[segment] = ip_network((address, space.max_prefixlen - max(host_bits, bits)))
             address += size

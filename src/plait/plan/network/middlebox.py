@@ -46,7 +46,7 @@ def commands(network: Network) -> Iterator[str]:
         yield f"{run} add table netdev plait"
         yield f"{run} 'add chain {chain} {{ type filter hook ingress device {box.source} priority 0; }}'"
         if box.rewrite:
-            yield "# nft has no words for what a trial also does: byte 100 of each segment is turned over"
+            yield "# nft cannot express what a trial also does: it inverts byte 100 of each segment"
         for kind in box.strip:
             yield f"{run} 'add rule {chain} {_SEGMENTS[kind]} reset tcp option mptcp'"
         yield f"{run} 'add rule {chain} fwd to {box.target}'"

@@ -75,9 +75,10 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
             a, b = root(name.a), root(name.b)
             if a == b:
                 message = (
-                    f"this closes a cycle of switches ({name.a} and {name.b} are joined already); frames would "
-                    "circle for ever, as switches have no spanning tree here: leave the link out, declare one of "
-                    "the nodes on the cycle under routers, or give all its switches `openflow: multipath`"
+                    f"this link closes a cycle of switches ({name.a} and {name.b} are already connected), in which "
+                    "frames would circulate forever, because plait's switches run no spanning tree protocol; remove "
+                    "the link, declare a node of the cycle under routers, or give all its switches "
+                    "`openflow: multipath`"
                 )
                 cycles.append((("network", "links", key), message))
             parent[b] = a
@@ -93,7 +94,7 @@ def _segment_numbers(scenario: Scenario, names: list[LinkName]) -> list[int]:
 def _refuse_isolated_nodes(scenario: Scenario, ports: dict[str, list[Port]]) -> None:
     """Refuse nodes without links: they are a mistake, or unreachable."""
     mistakes = [
-        (("network", kind, node), f"no link leads to '{node}'; add one, or leave the node out")
+        (("network", kind, node), f"no link leads to '{node}'; add one, or remove the node")
         for kind in ("hosts", "switches", "routers")
         for node in getattr(scenario.network, kind)
         if not ports[node]
@@ -112,8 +113,8 @@ def _refuse_large_bridges(scenario: Scenario, ports: dict[str, list[Port]]) -> N
         links = len(ports[switch])
         if options.openflow is None and links > BRIDGE_PORTS_MAX:
             message = (
-                f"'{switch}' has {links} links, and a Linux bridge has at most {BRIDGE_PORTS_MAX} ports; spread them "
-                "over several switches, or give it `openflow: learning`"
+                f"'{switch}' has {links} links, and a Linux bridge has at most {BRIDGE_PORTS_MAX} ports; use "
+                "several switches, or give it `openflow: learning`"
             )
             mistakes.append((("network", "switches", switch), message))
     if mistakes:
@@ -152,8 +153,8 @@ def _refuse_mixed_mtus(scenario: Scenario, segments: object) -> None:
         for link in segment.wires[1:]:
             if link.spec.mtu != first.spec.mtu:
                 message = (
-                    f"the MTU is {link.spec.mtu} but {first.spec.mtu} on {first.key}, and switches join the two; "
-                    "give them the same MTU, or join them by a router"
+                    f"the MTU is {link.spec.mtu} here and {first.spec.mtu} on {first.key}, and switches connect the "
+                    "two links; give them the same MTU, or connect them by a router"
                 )
                 mistakes.append((("network", "links", link.key, "mtu"), message))
     if mistakes:

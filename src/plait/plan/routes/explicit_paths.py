@@ -82,8 +82,8 @@ def _add(paths: ExplicitPaths, pin: Pin) -> None:
     other = paths.pins.setdefault((pin.source, pin.target), pin)
     if other.hops != pin.hops:
         raise _WrongPathError(
-            f"another path from {pin.source.ip} to {pin.target.ip} is given, and a way is chosen by the two addresses; "
-            "give the flows links of their own at one end, or the same path"
+            f"another path from {pin.source.ip} to {pin.target.ip} exists, and the two addresses determine the path; "
+            "give the flows different links at one end, or the same path"
         )
 
 
@@ -96,7 +96,7 @@ def _both_ways(
         leaving = [port.far for port in reversed(leaving)]
     versions = [version for version in (6, 4) if all(twin(topology, p, version) for p in leaving)]
     if not versions:
-        raise _WrongPathError("its links have no address family in common; give them one")
+        raise _WrongPathError("its links have no address family in common; give them a common one")
     outside = topology.translating_ports()
     for version in versions:
         there = [twin(topology, port, version) or port for port in leaving]
@@ -104,7 +104,7 @@ def _both_ways(
         for ports in (there, back):
             if any(port in outside for port in (*ports, *(port.far for port in ports))):
                 raise _WrongPathError(
-                    "a router on it translates addresses, and a way is chosen by them; leave the path to it"
+                    "a router on it translates the addresses that determine the path; leave the path out"
                 )
             yield Pin(
                 ports[0], twin(topology, ports[-1].far, version) or ports[-1].far, _hops(topology, ports)
@@ -119,11 +119,13 @@ def _leaving(topology: Topology, names: list[str], ends: tuple[str, str]) -> lis
         if name not in topology.ports and name not in network.links:
             raise _WrongPathError(f"no node or link is called '{name[:40]}'")
         if name not in topology.ports and not {(place - 1), (place + 1)} <= {at for at, _ in nodes}:
-            raise _WrongPathError(f"the link '{name[:40]}' does not stand between two nodes")
+            raise _WrongPathError(
+                f"the link '{name[:40]}' is not between two nodes; name it between the two that it joins"
+            )
     if not nodes or (nodes[0][1], nodes[-1][1]) != ends:
-        raise _WrongPathError(f"a path leads from {ends[0]} to {ends[1]}, and names both")
+        raise _WrongPathError(f"the path must begin with {ends[0]} and end with {ends[1]}; name both")
     if len({name for _, name in nodes}) < len(nodes):
-        raise _WrongPathError("a node stands here twice; a path goes in no circles")
+        raise _WrongPathError("a node occurs twice; a path must not contain a loop")
     out = []
     for (at, node), (then, following) in pairwise(nodes):
         wanted = names[at + 1] if then == at + 2 else None
@@ -161,6 +163,6 @@ def _hops(topology: Topology, ports: list[Port]) -> tuple[tuple[Port, ...], ...]
         if taken != hop:
             nodes = " - ".join([taken[0].node, *(port.far.node for port in taken)])
             raise _WrongPathError(
-                f"switches forward as {nodes} here, and only hosts and routers can be told otherwise"
+                f"switches forward along {nodes} here; only hosts and routers can forward otherwise"
             )
     return tuple(tuple(hop) for hop in hops)

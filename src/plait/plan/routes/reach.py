@@ -143,9 +143,7 @@ class Reach:
         given = (s for router in routers for s in self.statics.get(router, ()) if target.ip in s.to)
         static = next(given, None)
         assert static is not None  # without given routes each hop is nearer to the target
-        message = (
-            f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; let one of them lead on"
-        )
+        message = f"packets to {target.ip} would go in a circle: {' - '.join(routers)}; change a route of one of them"
         raise error_at(self._topology.scenario, [(static.where, message)])
 
     def round_trip(self, client: Port, server: Port) -> tuple[list[Port], list[Port]] | None:

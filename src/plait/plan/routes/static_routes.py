@@ -57,7 +57,10 @@ def statics(topology: Topology, gates_of: dict[Segment, list[Port]]) -> dict[str
             for static in given:
                 if (static.to, static.gate[0]) in seen:
                     mistakes.append(
-                        (static.where, f"there is another route to {static.to} that leaves there; give one")
+                        (
+                            static.where,
+                            f"there is another route to {static.to} through the same port; give one of them",
+                        )
                     )
                 seen.add((static.to, static.gate[0]))
             if given:
@@ -78,10 +81,15 @@ def _read(
     for to in _destinations(topology, node, route.to):
         fitting = [gate for gate in gates if gate[0].segment.version == to.version]
         if not fitting:
-            raise _WrongRouteError("via", f"'{route.via[:40]}' has no address of the family of {to}")
+            raise _WrongRouteError(
+                "via", f"'{route.via[:40]}' has no address of the family of {to}; name another"
+            )
         local = next((p for p in topology.ports[node] if to.prefixlen and p.ip in to), None)
         if local is not None:
-            raise _WrongRouteError("to", f"{to} holds {node}'s own address {local.ip}, which needs no route")
+            raise _WrongRouteError(
+                "to",
+                f"{to} contains {node}'s own address {local.ip}, which needs no route; choose another destination",
+            )
         yield Static(to, fitting[0], where)
 
 

@@ -52,7 +52,10 @@ class Routing:
         network = self._topology.scenario.network
         expected = len(self.reach.routers) * len(self._ends)
         if expected > MAX_ROUTES:
-            message = f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}"
+            message = (
+                f"{len(self.reach.routers)} routers may need {expected} routes; a plan has at most {MAX_ROUTES}: use "
+                "switches for some routers"
+            )
             raise error_at(self._topology.scenario, [(("network", "routers"), message)])
         routes: list[Route] = []
         rules: list[Rule] = []

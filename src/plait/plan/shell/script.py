@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """\
 #!/bin/sh
-# The network of one trial, as plait plans it. Run it as root with `sh FILE`, and remove it again with
-# `sh FILE clean`. It needs iproute2, ethtool, and a kernel with MPTCP, netem, tbf, matchall and mirred.
+# The network of one trial. `sh FILE` as root creates it, and `sh FILE clean` removes it. The script needs
+# iproute2, ethtool, and a kernel with MPTCP, netem, tbf, matchall and mirred.
 set -eu
 for tool in ip tc ethtool sysctl; do
     command -v $tool >/dev/null || { echo "$tool is missing: apt install iproute2 ethtool procps" >&2; exit 3; }
@@ -53,8 +53,8 @@ def to_shell(plan: Plan) -> str:
     parts = [
         (
             (
-                "Settings of the kernel as a whole: a trial has these; on your host it is you who decides. Without\n"
-                "# the first, a congestion control may be refused below as not permitted"
+                "Settings of the whole kernel: a trial has these; on your host, you decide. Without the first one,\n"
+                "# the kernel may refuse a congestion control below (not permitted)"
             ),
             _kernel(plan),
         ),
@@ -65,18 +65,14 @@ def to_shell(plan: Plan) -> str:
             "OpenFlow switches: datapaths, ports, flows (needs the module openvswitch)",
             _datapaths(plan.network),
         ),
-        ("What links do to packets", conditions(plan.network)),
+        ("Conditions of the links", conditions(plan.network)),
         *([("Middleboxes", middlebox.commands(plan.network))] if plan.network.middleboxes else []),
         ("Routes: a table for each interface, chosen by the source address", _routes(plan.network)),
         ("Address translation", _nats(plan.network)),
         ("MPTCP", _mptcp(plan.network)),
-        ("Traffic by hand, for example", traffic(plan.flows)),
-        *([("Programs, to be started by hand", programs(plan))] if plan.programs else []),
-        *(
-            [("What happens meanwhile, by the time after the network is complete", _events(plan))]
-            if plan.events
-            else []
-        ),
+        ("Example traffic, to run by hand", traffic(plan.flows)),
+        *([("Programs, to start by hand", programs(plan))] if plan.programs else []),
+        *([("Events, by the time after the network is complete", _events(plan))] if plan.events else []),
     ]
     clean = _CLEAN % "\n".join(
         f"    ip netns delete {quote(space.name)}" for space in plan.network.namespaces
@@ -153,7 +149,7 @@ def _datapaths(network: Network) -> Iterator[str]:
             matched, actions = ovs.flow(path, rule)
             yield f"{dpctl} add-flow {quote(path.ifname)} {quote(matched)} {quote(actions)}"
         if path.learning:
-            yield "# learning is the work of ovs-vswitchd here: add the ports to a bridge of it instead (ovs-vsctl)"
+            yield "# only ovs-vswitchd learns addresses: add the ports to one of its bridges instead (ovs-vsctl)"
 
 
 def _routes(network: Network) -> Iterator[str]:

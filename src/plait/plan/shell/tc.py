@@ -66,7 +66,7 @@ def qdisc_command(verb: str, qdisc: Qdisc) -> Iterator[str]:
     """Yield the command that adds or changes a qdisc."""
     options = qdisc.options
     if isinstance(options, (PlaitRed, PlaitTrace)):
-        kind = f"the qdisc {options.kind}, which is in plait's kernel and no tc knows"
+        kind = f"the qdisc {options.kind}, which only plait's kernel has and no tc supports"
         message = f"{qdisc.ifname} in {qdisc.netns} needs {kind}"
         yield f"# {message}"
         yield f'echo "{message}; stopping here" >&2; exit 1'

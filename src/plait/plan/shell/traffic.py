@@ -53,13 +53,13 @@ def _example(flow: Flow, flows: Sequence[Flow]) -> Iterator[str]:
     match flow.application:
         case Bulk(duration_us=lasts):
             if lasts is None:
-                yield "until all others have ended; stop it by hand"
+                yield "until all other flows have ended; stop it by hand"
             yield from _iperf(flow, f"-t {lasts / 1e6:g}" if lasts is not None else "-t 0")
         case Transfer(bytes=size, first=first):
             if first is not None:
                 yield (
                     f"(each side writes {first.bytes} bytes, waits {first.pause_us / 1e6:g} s, and then writes the "
-                    "rest; iperf3 has no such start)"
+                    "rest; iperf3 cannot do that)"
                 )
             yield from _iperf(flow, f"-n {size}")
         case Stream(message_bytes=size, interval_ns=pace, count=count):
@@ -75,7 +75,7 @@ def _example(flow: Flow, flows: Sequence[Flow]) -> Iterator[str]:
         case Page(objects=objects, request_bytes=asked):
             yield (
                 f"{len(objects)} objects of {sum(objects)} bytes in all, the first one alone, then over parallel "
-                f"connections; requests have {asked} bytes (a web server and curl --parallel come near)"
+                f"connections; requests have {asked} bytes (a web server and curl --parallel are similar)"
             )
         case PageConnection(page=page):
             yield f"a further connection of {flows[page].name}"
@@ -114,7 +114,7 @@ def _on_off(flow: Flow, job: OnOff) -> Iterator[str]:
     if job.message_bytes is not None and job.interval_ns is not None:
         rate = f"-b {job.message_bytes * 8 * 10**9 // job.interval_ns} -l {job.message_bytes} "
     lasts = job.duration_us / 1e6
-    yield f"for {lasts:g} s: on for {_gap(job.on)}, off for {_gap(job.off)}, on one connection; again and again:"
+    yield f"for {lasts:g} s: on for {_gap(job.on)}, off for {_gap(job.off)}, on one connection; repeat:"
     yield from _iperf(flow, f"{rate}-t {job.on.mean_us / 1e6:g}")
 
 
@@ -124,9 +124,11 @@ def _requests(flow: Flow, job: Request) -> Iterator[str]:
     long = f"-{job.count}" if job.count is not None else f"{(job.duration_us or 0) / 1e6:g}"
     if job.gap is not None:
         pause = (
-            "after each answer a pause of" if job.loop == "closed" else "not waiting for answers, one every"
+            "after each answer, a pause of"
+            if job.loop == "closed"
+            else "without waiting for answers, one every"
         )
-        yield f"{pause} {_gap(job.gap)}; netperf asks at once when it is answered"
+        yield f"{pause} {_gap(job.gap)}; netperf sends the next request at once"
     yield f"ip netns exec {server} {prefix}netserver -p {flow.server.port}"
     yield (
         f"ip netns exec {client} {prefix}netperf -H {flow.server.address} -p {flow.server.port} "
@@ -144,7 +146,7 @@ def _unsupported_options(flow: Flow) -> Iterator[str]:
     given = [
         f"{name} {value}"
         for name, value in (
-            ("net.mptcp.scheduler, while it makes its sockets, to", options.scheduler),
+            ("net.mptcp.scheduler, while it creates its sockets, to", options.scheduler),
             ("SO_SNDBUF", options.send_buffer),
             ("SO_RCVBUF", options.receive_buffer),
             ("SO_MARK", options.mark),

@@ -71,7 +71,7 @@ def _transfer(scenario: Scenario, slot: Slot, spec: traffic.TransferSpec) -> pla
         return plan.Transfer(bytes=int(spec.bytes), first=first)
     facts = scenario.files.get(spec.file)
     if facts is None:
-        message = f"the size of '{spec.file}' is not known; read the scenario with plait.scenario.read.load"
+        message = f"the file '{spec.file}' has not been read; read the scenario with plait.scenario.read.load"
         raise error_at(scenario, [(("traffic", slot.entry, "transfer", "file"), message)])
     file = plan.File(name=facts.name, bytes=facts.bytes, sha256=facts.sha256)
     return plan.Transfer(bytes=file.bytes, file=file)

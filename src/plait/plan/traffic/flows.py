@@ -76,8 +76,8 @@ class Entry:
         many = len(topology.ports[client]), len(topology.ports[server])
         if prod(many) > MAX_PAIRS:
             message = (
-                f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses, "
-                f"of which at most {MAX_PAIRS} are looked at; let other hosts send, or take links away"
+                f"{client} has {many[0]} interfaces and {server} has {many[1]}: {prod(many)} pairs of addresses; "
+                f"plait examines at most {MAX_PAIRS}: let other hosts send, or remove links"
             )
             raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), message)])
 
@@ -86,8 +86,8 @@ class Entry:
         here = ("traffic", self.index, self.kind)
         if not self.usable:
             message = _translated(topology, routing, client, server, self.kind) or (
-                f"{self.spec.to} cannot be reached from {self.spec.from_}; join them by links, and note that hosts do "
-                "not forward: declare what should forward under routers"
+                f"{self.spec.to} cannot be reached from {self.spec.from_}; connect them by links, and declare nodes "
+                "that forward under routers, because hosts do not"
             )
             raise error_at(self.scenario, [((*here, "to"), message)])
         fitting = self._on_paths(routing)
@@ -97,7 +97,8 @@ class Entry:
                 continue
             fitting = [pair for pair in fitting if fits(pair, wanted)]
             if not fitting:
-                message = f"no path from {client} to {server} {_FITS[field]}; leave it out, or choose another"
+                path = f"no path from {client} to {server} {_FITS[field]} {wanted}"
+                message = f"{path}; leave {field} out, or choose another"
                 raise error_at(self.scenario, [((*here, field), message)])
         return fitting[0]
 
@@ -116,17 +117,17 @@ def _translated(topology: Topology, routing: Routing, client: str, server: str, 
     if not routers:
         return None
     remedy = {
-        "udp": f"write from: {server}, to: {client}, and back: true if packets are to go both ways",
-        "request": f"let {server} ask (from: {server}, to: {client})",
-        "page": f"let {server} ask (from: {server}, to: {client})",
-    }.get(kind, "write reverse with the other value, so that the other side connects")
+        "udp": f"write from: {server}, to: {client}, and back: true if packets should go both ways",
+        "request": f"let {server} send the requests (from: {server}, to: {client})",
+        "page": f"let {server} send the requests (from: {server}, to: {client})",
+    }.get(kind, "invert reverse, so that the other side connects")
     return (
-        f"{server} is behind {' and '.join(routers)}, which translates addresses (nat) and lets in from {client} only "
-        f"answers; {remedy}"
+        f"{server} is behind {' and '.join(routers)}, which translates addresses (nat) and admits only answers from "
+        f"{client}; {remedy}"
     )
 
 
-_FITS = {"via": "begins so", "bind": "begins there", "connect": "ends there, with what else is asked of it"}
+_FITS = {"via": "goes via", "bind": "begins at", "connect": "satisfies the other fields and ends at"}
 
 
 def _starts_via(pair: Pair, via: str) -> bool:
@@ -259,9 +260,7 @@ def _socket(entry: Entry, transport: str) -> SocketOptions:
     )
     for field, option in _options_refused_by_mptcp(entry) if transport == "mptcp" else ():
         if getattr(spec, field) is not None:
-            message = (
-                f"Linux 6.12 does not take {option} of an MPTCP socket; leave it out, or let the flow be TCP"
-            )
+            message = f"Linux 6.12 refuses {option} on MPTCP sockets; leave it out, or set transport: tcp"
             raise error_at(entry.scenario, [(("traffic", entry.index, entry.kind, field), message)])
     if not isinstance(spec, ConnectionSpec):
         return common

@@ -24,8 +24,8 @@ def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manag
                 client, server = wanted[0]
                 there = ", ".join(f"{c.ip} to {s.ip}" for c, s in opened)
                 message = (
-                    f"no subflow is opened from {client.ip} to {server.ip}, only {there}; choose endpoints and limits "
-                    "that open it, or leave the path out"
+                    f"the path manager opens no subflow from {client.ip} to {server.ip}, only {there}; choose "
+                    "endpoints and limits that open it, or leave the path out"
                 )
                 mistakes.append((("traffic", entry.index, entry.kind, "paths", j), message))
     if mistakes:

@@ -109,11 +109,11 @@ def test_the_shell_form_has_translation_switches_and_nexthops() -> None:
     ("override", "where", "what"),
     [
         ("network.routers.nat.nat=[nat-is]", "network.routers.nat.nat.0", "did you mean 'nat-isp'"),
-        ("network.routers.nat.nat=[nat-isp, nat-isp]", "network.routers.nat.nat.1", "stands here twice"),
+        ("network.routers.nat.nat=[nat-isp, nat-isp]", "network.routers.nat.nat.1", "occurs twice"),
         (
             "network.routers.nat.nat=[nat-isp, inside-nat]",
             "network.routers.nat.nat",
-            "all links of nat lead outside",
+            "all links of nat are outside links",
         ),
         ("network.switches={s: {openflow: hub}}", "network.switches.s.openflow", "learning"),
         ("network.addresses=both", "network.addresses", "ipv4"),

@@ -49,7 +49,7 @@ def unrestricted_paths(scenario: Scenario, plan: Plan) -> dict[int, Unrestricted
     shape = without_traces(scenario)
     mptcp = scenario.mptcp.model_copy(update={"limits": {}, "endpoints": {}})
     unrestricted = structure(shape.model_copy(update={"mptcp": mptcp})).paths()
-    lacks = structure(shape).lacking()
+    lacks = structure(shape).missing_subflows()
     by_flow = {}
     for flow, paths, slot in zip(plan.flows, unrestricted, slots(scenario), strict=True):
         if flow.transport != "mptcp":

@@ -70,16 +70,16 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
 
     Raises ScenarioError (see `resolve`).
     """
-    _bounds(scenario)
+    _refuse_excess(scenario)
     shape = structure(scenario)
     net, routing, manager = shape.net, shape.routing, shape.manager
-    entries, between = shape.entries, shape.between
+    entries, program_pairs = shape.entries, shape.program_pairs
     routes, rules = routing.routes()
     check_subflows(net, routing.reach, entries, manager)
     planned_flows = tuple(flows(entries, net, routing, manager))
-    rtts = _rtts(entries, between, routing)
+    rtts = _rtts(entries, program_pairs, routing)
     planned_links = tuple(links.link(wired, rtts) for wired in net.wires)
-    _bounded_messages(scenario, planned_flows)
+    _refuse_too_many_messages(scenario, planned_flows)
     watched = monitors(net, planned_flows)
     memory = _memory_mib(scenario, planned_flows, len(watched.captures) * RING_MIB)
     shared = buckets(net, rtts)
@@ -92,7 +92,10 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
         datapaths=tuple(openflow.datapaths(net)),
         ifbs=shared.ifbs,
         qdiscs=qdiscs,
-        redirects=(*(one for wired in net.wires for one in links.redirects(wired)), *shared.redirects),
+        redirects=(
+            *(redirect for wired in net.wires for redirect in links.redirects(wired)),
+            *shared.redirects,
+        ),
         routes=tuple(routes),
         rules=tuple(rules),
         nats=tuple(_nats(net)),
@@ -118,19 +121,19 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
         monitors=watched,
         programs=programs(scenario),
         names=host_names(net),
-        peers=tuple(between.peers()),
+        peers=tuple(program_pairs.peers()),
         pause=tuple(at for at in get_args(PauseAt) if at in scenario.pause),
     )
-    return _with_events(plan, net, manager, rtts), shape.lacking()
+    return _with_events(plan, net, manager, rtts), shape.missing_subflows()
 
 
 def _with_events(plan: Plan, net: Topology, manager: PathManager, rtts: dict[str, int]) -> Plan:
     """The plan with what happens until the latest end that any seed gives it, and the tables that all of it needs."""
     end_us = _end_us(net.scenario, plan, plan.flows) + MAX_START_JITTER_US
-    happening = events.plan(net, manager, rtts, plan.network.routes, end_us * 1000)
-    tables = distributions(plan.network.qdiscs, happening)
+    planned_events = events.plan(net, manager, rtts, plan.network.routes, end_us * 1000)
+    tables = distributions(plan.network.qdiscs, planned_events)
     network = plan.network.model_copy(update={"distributions": tables})
-    return plan.model_copy(update={"network": network, "events": happening})
+    return plan.model_copy(update={"network": network, "events": planned_events})
 
 
 def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
@@ -140,10 +143,11 @@ def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
             yield from shaping.qdiscs(links.place(port, rtts), port.conditions)
 
 
-def distributions(qdiscs: Iterable[Qdisc], happening: Iterable[Event]) -> tuple[Distribution, ...]:
+def distributions(qdiscs: Iterable[Qdisc], planned_events: Iterable[Event]) -> tuple[Distribution, ...]:
     """The tables that netem needs, at first or later, each once."""
-    later = (act.qdisc for event in happening for act in event.actions if isinstance(act, ChangeQdisc))
-    named = (one.options.distribution for one in (*qdiscs, *later) if isinstance(one.options, Netem))
+    later = (act.qdisc for event in planned_events for act in event.actions if isinstance(act, ChangeQdisc))
+    options = (qdisc.options for qdisc in (*qdiscs, *later))
+    named = (netem.distribution for netem in options if isinstance(netem, Netem))
     return tuple(table(name) for name in sorted({name for name in named if name is not None}))
 
 
@@ -185,23 +189,23 @@ def _started(flow: Flow, scenario: Scenario, slot: Slot, seed: int) -> Flow:
     start_us = flow.start_us
     if slot.turn == 0 and (slot.part == 0 or flow.connection is not None):
         start_us += derived(seed, "start", slot.entry, slot.copy) % (spec.start_jitter.us + 1)
-    own = application(scenario, slot, flow.carrier, start_us, seed)
-    if isinstance(own, Udp) and isinstance(flow.application, Udp):
-        own = own.model_copy(update={"drain_us": flow.application.drain_us})
-    if isinstance(own, PageConnection):
-        own = flow.application
-    return flow.model_copy(update={"start_us": start_us, "application": own})
+    drawn = application(scenario, slot, flow.carrier, start_us, seed)
+    if isinstance(drawn, Udp) and isinstance(flow.application, Udp):
+        drawn = drawn.model_copy(update={"drain_us": flow.application.drain_us})
+    if isinstance(drawn, PageConnection):
+        drawn = flow.application
+    return flow.model_copy(update={"start_us": start_us, "application": drawn})
 
 
-def _bounds(scenario: Scenario) -> None:
+def _refuse_excess(scenario: Scenario) -> None:
     """What is counted before anything is built."""
     if len(scenario.network.links) > MAX_LINKS:
-        what = f"there are {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
-        raise error_at(scenario, [(("network", "links"), what)])
+        problem = f"there are {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
+        raise error_at(scenario, [(("network", "links"), problem)])
     count = total(scenario)
     if count > MAX_FLOWS:
-        what = f"there are {count} flows, counting each entry's count; a plan has at most {MAX_FLOWS}"
-        raise error_at(scenario, [(("traffic",), what)])
+        problem = f"there are {count} flows, counting each entry's count; a plan has at most {MAX_FLOWS}"
+        raise error_at(scenario, [(("traffic",), problem)])
 
 
 def _namespaces(net: Topology) -> tuple[Namespace, ...]:
@@ -219,9 +223,9 @@ def _namespaces(net: Topology) -> tuple[Namespace, ...]:
         base = sysctls.of_node(scenario, role, ipv6=ipv6)
         common = sysctls.given(scenario.sysctls) if role == "host" else []
         for name, options in nodes.items():
-            own = sysctls.of_host(options) if isinstance(options, Host) else []
-            own += sysctls.given(getattr(options, "sysctls", {}))
-            out.append(Namespace(name=name, role=role, sysctls=sysctls.merged(base, common, own)))  # type: ignore[arg-type]
+            specific = sysctls.of_host(options) if isinstance(options, Host) else []
+            specific += sysctls.given(getattr(options, "sysctls", {}))
+            out.append(Namespace(name=name, role=role, sysctls=sysctls.merged(base, common, specific)))  # type: ignore[arg-type]
     wire = sysctls.of_node(scenario, "wire", ipv6=False)
     return (*out, Namespace(name=WIRE, role="wire", sysctls=tuple(wire)))
 
@@ -246,7 +250,7 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
     )
 
 
-def _rtts(entries: list[Entry], between: ProgramPairs, routing: Routing) -> dict[str, int]:
+def _rtts(entries: list[Entry], program_pairs: ProgramPairs, routing: Routing) -> dict[str, int]:
     """The largest base RTT in ns of the paths that cross a link direction.
 
     All pairs of addresses of a flow's hosts count, whatever its transport and initial path: the queue of a link
@@ -255,7 +259,7 @@ def _rtts(entries: list[Entry], between: ProgramPairs, routing: Routing) -> dict
     rtts: dict[str, int] = {}
     done: set[frozenset[str]] = set()
     ways = [(entry.sender, entry.spec.from_, entry.spec.to, entry.usable) for entry in entries]
-    ways += [("client", one, other, pairs) for (one, other), pairs in between.pairs.items()]
+    ways += [("client", client, server, pairs) for (client, server), pairs in program_pairs.pairs.items()]
     for sender, *ends, usable in ways:
         hosts = frozenset(ends)
         if hosts in done:
@@ -294,16 +298,16 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 
 
-def _bounded_messages(scenario: Scenario, planned: tuple[Flow, ...]) -> None:
+def _refuse_too_many_messages(scenario: Scenario, planned: tuple[Flow, ...]) -> None:
     """Every message is recorded; what would be too many is refused."""
     count = sum(messages(flow) for flow in planned)
     if count > MAX_MESSAGES:
         most = max(planned, key=messages)
-        what = (
+        problem = (
             f"there would be {count} messages, most of them of {most.name}, and each is recorded; a trial has at most "
             f"{MAX_MESSAGES}: send fewer, larger ones, or for a shorter time"
         )
-        raise error_at(scenario, [(("traffic",), what)])
+        raise error_at(scenario, [(("traffic",), problem)])
 
 
 def _measure(scenario: Scenario) -> Measure | None:
@@ -340,13 +344,13 @@ def _without_tokens(flow: Flow, baselines: dict[str, int]) -> Flow:
 
 def _baselines(plan: Plan) -> dict[str, int]:
     """What flows into the token buckets of link directions, in bit/s."""
-    own = {
-        one.name: one.baseline_bps
+    baselines = {
+        direction.name: direction.baseline_bps
         for link in plan.links
-        for one in link.directions
-        if one.baseline_bps is not None
+        for direction in link.directions
+        if direction.baseline_bps is not None
     }
     for bucket in plan.buckets:
         for name in bucket.directions:
-            own[name] = min(own.get(name, bucket.baseline_bps), bucket.baseline_bps)
-    return own
+            baselines[name] = min(baselines.get(name, bucket.baseline_bps), bucket.baseline_bps)
+    return baselines

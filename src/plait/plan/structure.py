@@ -32,21 +32,19 @@ class Structure:
     routing: Routing
     entries: list[Entry]
     """Of the traffic, in its order."""
-    between: ProgramPairs
+    program_pairs: ProgramPairs
     """Hosts between which programs may connect."""
     manager: PathManager
 
     @property
-    def multipath(self) -> list[Entry]:
+    def mptcp_entries(self) -> list[Entry]:
         """The entries with flows over MPTCP."""
         return [entry for entry in self.entries if entry.uses_mptcp]
 
-    def lacking(self) -> list[list[MissingSubflow]]:
+    def missing_subflows(self) -> list[list[MissingSubflow]]:
         """What each entry will lack although its hosts have what it takes (see `plait.plan.mptcp.missing_subflows`)."""
-        multipath = self.multipath
-        return [
-            absent(self.manager, entry, multipath) if entry in multipath else [] for entry in self.entries
-        ]
+        mptcp = self.mptcp_entries
+        return [absent(self.manager, entry, mptcp) if entry in mptcp else [] for entry in self.entries]
 
     def paths(self) -> list[tuple[Path, ...]]:
         """The paths of each flow, in the order of the plan."""
@@ -64,10 +62,10 @@ def structure(scenario: Scenario) -> Structure:
     net = topology.build(scenario)
     routing = Routing(net, addressing.assign(net))
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
-    between = ProgramPairs(net, routing)
+    program_pairs = ProgramPairs(net, routing)
     initials = [entry.initial for entry in entries if entry.uses_mptcp]
-    manager = PathManager(net, routing, [*initials, *between.mptcp_initials()])
-    return Structure(net, routing, entries, between, manager)
+    manager = PathManager(net, routing, [*initials, *program_pairs.mptcp_initials()])
+    return Structure(net, routing, entries, program_pairs, manager)
 
 
 def without_traces(scenario: Scenario) -> Scenario:

@@ -23,21 +23,23 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
     from plait.scenario.vary.cases import Case
 
-_ALIKE = 3
+_MAX_ALIKE = 3
 """More findings of one kind in one case than this are told as one."""
 
 
 def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
     """Return the findings of a case: about its subflows, its flows, its links and its events."""
     scenario, plan = case.scenario, case.plan(seed)
-    found = [
+    findings = [
         *subflows.lint(scenario, plan, case.missing),
         *flows.lint(scenario, plan),
         *links.lint(plan),
         *events.lint(scenario, plan),
         *_pauses(plan),
     ]
-    return _gathered(list({(one.code, one.where, one.message): one for one in found}.values()))
+    return _collapse_alike(
+        list({(finding.code, finding.where, finding.message): finding for finding in findings}.values())
+    )
 
 
 def _pauses(plan: Plan) -> Iterator[LintFinding]:
@@ -51,15 +53,15 @@ def _pauses(plan: Plan) -> Iterator[LintFinding]:
         )
 
 
-def _gathered(found: list[LintFinding]) -> list[LintFinding]:
+def _collapse_alike(findings: list[LintFinding]) -> list[LintFinding]:
     """The findings, with the first of many alike in the place of all of them."""
     out: list[LintFinding] = []
-    for one in found:
-        alike = [other for other in found if other.code == one.code]
-        if len(alike) <= _ALIKE:
-            out.append(one)
-        elif one is alike[0]:
-            out.append(replace(one, where=f"{one.where} and {len(alike) - 1} others alike"))
+    for finding in findings:
+        alike = [other for other in findings if other.code == finding.code]
+        if len(alike) <= _MAX_ALIKE:
+            out.append(finding)
+        elif finding is alike[0]:
+            out.append(replace(finding, where=f"{finding.where} and {len(alike) - 1} others alike"))
     return out
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import Where
     from plait.scenario.vary.combinations import Row
 
-_WORD_MAX = 40
-_NAME_MAX = 100
+_MAX_WORD_LENGTH = 40
+_MAX_NAME_LENGTH = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+-]+")
 
 
@@ -53,49 +53,49 @@ def expand(scenario: Scenario) -> list[Case]:
 
     Raises ScenarioError for a value that its field does not take, a baseline that is no case, too many cases.
     """
-    found = rows(scenario)
+    combinations = rows(scenario)
     variants = Variants(scenario)
     values: dict[str, dict[int, object]] = {}
-    for row in found:
-        for key, one in row.items():
-            values.setdefault(key, {})[one.number] = one.value
+    for row in combinations:
+        for key, choice in row.items():
+            values.setdefault(key, {})[choice.number] = choice.value
     short = _short_names(list(values))
-    labels = {key: _labels(known) for key, known in values.items()}
+    labels = {key: _labels(numbered) for key, numbered in values.items()}
     cases: list[Case] = []
     taken: Counter[str] = Counter()
-    for row in found:
-        name = ",".join(f"{short[key]}={labels[key][one.number]}" for key, one in row.items()) or "default"
-        name = _bounded(name)
+    for row in combinations:
+        parts = [f"{short[key]}={labels[key][choice.number]}" for key, choice in row.items()]
+        name = _shorten(",".join(parts) or "default")
         taken[name] += 1
         if taken[name] > 1:
             name = f"{name}+{taken[name]}"
-        settings = {key: one.value for key, one in row.items()}
-        varied = tuple((Scenario.SHORTHANDS.get(key, key), one.where) for key, one in row.items())
-        cases.append(Case(name, settings, _with(scenario, variants, row), varied))
+        settings = {key: choice.value for key, choice in row.items()}
+        varied = tuple((Scenario.SHORTHANDS.get(key, key), choice.where) for key, choice in row.items())
+        cases.append(Case(name, settings, _case_scenario(scenario, variants, row), varied))
     return _baseline_first(scenario, cases)
 
 
-def _with(scenario: Scenario, variants: Variants, chosen: Row) -> Scenario:
+def _case_scenario(scenario: Scenario, variants: Variants, row: Row) -> Scenario:
     """The scenario with the chosen values put in."""
     try:
-        return variants.make({key: one.value for key, one in chosen.items()})
+        return variants.make({key: choice.value for key, choice in row.items()})
     except NoSuchField as wrong:
-        raise error_at(scenario, [(chosen[wrong.path].where[:-1], str(wrong))]) from wrong
+        raise error_at(scenario, [(row[wrong.path].where[:-1], str(wrong))]) from wrong
     except TooMany as wrong:
         raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
     except WrongVariant as wrong:
-        where, what = wrong.mistakes[0]
-        at = _varying(chosen, where)
-        raise error_at(scenario, [(at, f"{'.'.join(map(str, where))}: {what}")]) from wrong
+        where, problem = wrong.mistakes[0]
+        place = _varied_value(row, where)
+        raise error_at(scenario, [(place, f"{'.'.join(map(str, where))}: {problem}")]) from wrong
 
 
-def _varying(chosen: Row, where: Sequence[str | int]) -> tuple[str | int, ...]:
+def _varied_value(row: Row, where: Sequence[str | int]) -> tuple[str | int, ...]:
     """Which value under `vary` a mistake at `where` comes from, if that can be told."""
     dotted = ".".join(map(str, where))
-    for key, one in chosen.items():
+    for key, choice in row.items():
         if Scenario.SHORTHANDS.get(key, key) == dotted:
-            return one.where
-    return next(iter(chosen.values())).where if len(chosen) == 1 else ("vary",)
+            return choice.where
+    return next(iter(row.values())).where if len(row) == 1 else ("vary",)
 
 
 def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
@@ -105,8 +105,9 @@ def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
         if case.name == scenario.baseline:
             return [case, *(other for other in cases if other is not case)]
     names = [case.name for case in cases]
-    what = f"no case is called '{scenario.baseline[:80]}'; {nearest(scenario.baseline, names) or f'one is {names[0]}'}"
-    raise error_at(scenario, [(("baseline",), what)])
+    hint = nearest(scenario.baseline, names) or f"one is {names[0]}"
+    problem = f"no case is called '{scenario.baseline[:80]}'; {hint}"
+    raise error_at(scenario, [(("baseline",), problem)])
 
 
 def _short_names(keys: list[str]) -> dict[str, str]:
@@ -131,17 +132,17 @@ def _labels(values: dict[int, object]) -> dict[int, str]:
 def _word(value: object) -> str:
     """A value as a part of a file's name; empty where it is neither one word nor a short list of words."""
     if isinstance(value, (list, tuple)):
-        words = [_word(one) for one in value]
+        words = [_word(item) for item in value]
         joined = "+".join(words)
-        return joined if all(words) and len(joined) <= _WORD_MAX else ""
+        return joined if all(words) and len(joined) <= _MAX_WORD_LENGTH else ""
     if not (isinstance(value, (str, int, float, bool)) or value is None):
         return ""
     text = str(value).lower() if isinstance(value, bool) else "none" if value is None else str(value)
-    return _UNSAFE.sub("_", text.replace("%", "pct").replace("/", "_"))[:_WORD_MAX].strip(".,=_")
+    return _UNSAFE.sub("_", text.replace("%", "pct").replace("/", "_"))[:_MAX_WORD_LENGTH].strip(".,=_")
 
 
-def _bounded(name: str) -> str:
+def _shorten(name: str) -> str:
     """The name, cut where a directory's would be too long, with a mark of what was cut."""
-    if len(name) <= _NAME_MAX:
+    if len(name) <= _MAX_NAME_LENGTH:
         return name
-    return f"{name[: _NAME_MAX - 9]}+{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{name[: _MAX_NAME_LENGTH - 9]}+{sha256(name.encode()).hexdigest()[:8]}"

@@ -49,11 +49,11 @@ def test_published_figures_belong_to_the_cases_that_have_all_their_settings() ->
     known = published_in(json.loads(json.dumps(scenario)))
     settings = {"network.links.h1-h2.rate": "8mbit", "transport": "tcp"}
     assert known.source == "A. Body, 1999"
-    assert known.of(settings) == 7e6
-    assert known.of(settings, "big") == 1e6
-    assert known.of(settings, "small") is None
-    assert known.of(settings | {"transport": "mptcp"}) is None
-    assert published_in({"published": None}).of(settings) is None
+    assert known.goodput_bps(settings) == 7e6
+    assert known.goodput_bps(settings, "big") == 1e6
+    assert known.goodput_bps(settings, "small") is None
+    assert known.goodput_bps(settings | {"transport": "mptcp"}) is None
+    assert published_in({"published": None}).goodput_bps(settings) is None
 
 
 @pytest.mark.parametrize(

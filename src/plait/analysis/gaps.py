@@ -35,9 +35,9 @@ class Gaps:
     def __init__(self) -> None:
         self._found: dict[str, Caution] = {}
 
-    def note(self, what: str, error: BaseException) -> None:
-        """Keep that `what` is missing because of `error`."""
-        message = f"{what}: missing, because the analysis raised {_named(error)}"
+    def note(self, missing: str, error: BaseException) -> None:
+        """Keep that the part `missing` could not be computed because of `error`."""
+        message = f"{missing}: missing, because the analysis raised {_named(error)}"
         self._found[message] = Caution(code=ANALYSIS_FAILED, message=message, remedy=_REMEDY)
 
     @property
@@ -60,8 +60,8 @@ def collected() -> Iterator[Gaps]:
         _COLLECTOR.reset(token)
 
 
-def part(what: str, make: Callable[[], T], without: S) -> T | S:
-    """Return what `make` gives; inside `collected()`, `without` where it raises, and note that `what` is missing.
+def part(missing: str, make: Callable[[], T], without: S) -> T | S:
+    """Return what `make` returns; inside `collected()`, `without` where it raises, and note the part that is `missing`.
 
     Raises:
         DataError, MemoryError, OSError: always; anything else: outside `collected()`.
@@ -74,7 +74,7 @@ def part(what: str, make: Callable[[], T], without: S) -> T | S:
     except _NOT_OURS:
         raise
     except (Exception, PanicException) as error:  # noqa: BLE001 - whatever an analysis raises, the rest is reported
-        gaps.note(what, error)
+        gaps.note(missing, error)
         return without
 
 

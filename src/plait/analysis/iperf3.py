@@ -32,8 +32,8 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
     row = tables["flows"].filter(pl.col("flow") == flow.id)
     if row.is_empty():
         raise RequestError(f"exporting flow {flow.name}: the trial has no row of it in the table flows")
-    [told] = row.to_dicts()
-    start, end = told["start_us"], told["end_us"]
+    [flow_row] = row.to_dicts()
+    start, end = flow_row["start_us"], flow_row["end_us"]
     side = flow.sender
     mine = (
         (pl.col("flow") == flow.carrier)
@@ -48,9 +48,9 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
     ]
     resent = [one["retransmits"] for one in last]
     retransmits = sum(resent) if resent and None not in resent else None
-    sent = _amount(0.0, seconds, told["sent_bytes"]) | {"retransmits": retransmits, "sender": True}
-    received = _amount(0.0, seconds, told["received_bytes"]) | {"sender": True}
-    control = {"sender_tcp_congestion": told["congestion_control"]}
+    sent = _amount(0.0, seconds, flow_row["sent_bytes"]) | {"retransmits": retransmits, "sender": True}
+    received = _amount(0.0, seconds, flow_row["received_bytes"]) | {"sender": True}
+    control = {"sender_tcp_congestion": flow_row["congestion_control"]}
     return {
         "start": {
             "version": f"plait {version}",
@@ -71,7 +71,7 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
             "sum_received": received,
             **control,
         },
-        **({} if told["error"] is None else {"error": told["error"]}),
+        **({} if flow_row["error"] is None else {"error": flow_row["error"]}),
     }
 
 
@@ -126,8 +126,10 @@ def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dic
         earlier = until.filter(pl.col("t_us") <= low)
         first = earlier["fresh"][-1] if earlier.height else 0
         last = until.row(-1, named=True)
-        known = last["fresh"] is not None and first is not None
-        amount = _amount((low - start) / 1e6, (high - start) / 1e6, last["fresh"] - first if known else None)
+        is_sampled = last["fresh"] is not None and first is not None
+        amount = _amount(
+            (low - start) / 1e6, (high - start) / 1e6, last["fresh"] - first if is_sampled else None
+        )
         streams.append({"id": number, **amount, "rtt": last["rtt_us"], "snd_cwnd": _window(last)})
     return streams
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-TOLD = ".iperf3_received_bps"
+REPORTED = ".iperf3_received_bps"
 """The end of the name of the metric that is the goodput which a program reports."""
 
 
 def is_of_goodput(metric: str) -> bool:
     """Return whether `metric` is what published figures are about: the goodput, by plait or by a program."""
-    return metric == "goodput_bps" or metric.endswith(TOLD)
+    return metric == "goodput_bps" or metric.endswith(REPORTED)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Published:
     values: tuple[tuple[dict[str, str], dict[str | None, float]], ...] = ()
     """Settings, and bit/s by group (None: all flows together)."""
 
-    def of(self, settings: Mapping[str, Any], group: str | None = None) -> float | None:
+    def goodput_bps(self, settings: Mapping[str, Any], group: str | None = None) -> float | None:
         """Return the goodput that was published for a case, in bit/s; the last of several; None without any."""
         latest = None
         for meant, goodput in self.values:
@@ -40,7 +40,9 @@ class Published:
     def of_case(self, settings: Mapping[str, Any]) -> PublishedGoodput | None:
         """Return everything that was published of a case; None when nothing was."""
         groups = dict.fromkeys(group for _, goodput in self.values for group in goodput)
-        goodputs = {group: value for group in groups if (value := self.of(settings, group)) is not None}
+        goodputs = {
+            group: value for group in groups if (value := self.goodput_bps(settings, group)) is not None
+        }
         if not goodputs:
             return None
         return PublishedGoodput(

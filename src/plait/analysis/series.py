@@ -81,16 +81,16 @@ def trial_series(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> TrialSeries:
     interval = plan.sample_interval_us
     bin_us = interval * max(1, round((end_us - start_us) / GOODPUT_BINS / interval))
     edges = _edges(start_us, end_us, bin_us)
-    found = [
+    of_flows = [
         series for flow in plan.flows for series in _flow_series(plan, flow, tables["subflows"], edges, span)
     ]
-    shown = _largest(found)
+    shown = _largest(of_flows)
     return TrialSeries(
         duration_s=(end_us - start_us) / 1e6,
         bin_s=bin_us / 1e6,
         subflows=tuple(shown),
         queues=tuple(_queues(plan, tables["links"], span)),
-        left_out=len(found) - len(shown),
+        left_out=len(of_flows) - len(shown),
         marks=_marks(plan, tables["events"], span),
     )
 
@@ -100,8 +100,8 @@ def _marks(plan: Plan, events: pl.DataFrame, span: tuple[int, int]) -> tuple[tup
     happened = set(events.select("t_us", "node", "event").rows())
     texts: dict[int, list[str]] = {}
     for event in plan.events:
-        known = (event.t_us, event.subject, event.name) in happened
-        if event.text and known and span[0] <= event.t_us <= span[1]:
+        has_happened = (event.t_us, event.subject, event.name) in happened
+        if event.text and has_happened and span[0] <= event.t_us <= span[1]:
             texts.setdefault(event.t_us, []).append(event.text)
     return tuple(((t_us - span[0]) / 1e6, ", ".join(words)) for t_us, words in texts.items())
 
@@ -168,8 +168,8 @@ def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     # A connection of programs has the path first on which it began; between their hosts the plan has one order.
     between = (peers.paths for peers in plan.peers if isinstance(flow.application, Connection))
     for paths in (*between, flow.paths):
-        for number, known in enumerate(paths):
-            if known.name == path:
+        for number, candidate in enumerate(paths):
+            if candidate.name == path:
                 return number
     return max(len(flow.paths), position - 1)
 
@@ -184,11 +184,11 @@ def _ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, i
 
 def _rates(counter: pl.DataFrame, edges: np.ndarray, interval_us: int) -> Points:
     """Return bits per second in each bin from a cumulative byte counter, interpolated at the edges."""
-    known = counter.drop_nulls()
-    if known.is_empty() or len(edges) < 2:
+    measured = counter.drop_nulls()
+    if measured.is_empty() or len(edges) < 2:
         return ()
-    times = known["t_us"].to_numpy().astype(float)
-    counts = known["count"].to_numpy().astype(float)
+    times = measured["t_us"].to_numpy().astype(float)
+    counts = measured["count"].to_numpy().astype(float)
     # Before its first sample a subflow did not exist for longer than one interval.
     times = np.concatenate(([times[0] - interval_us], times))
     counts = np.concatenate(([0.0], counts))
@@ -204,8 +204,8 @@ def _samples(part: pl.DataFrame, column: str, span: tuple[int, int], interval_us
     The bins are the same for all series of a trial, so that their times agree.
     """
     start_us, end_us = span
-    known = part.select("t_us", column).drop_nulls()
-    times, values = known["t_us"].to_list(), known[column].to_list()
+    measured = part.select("t_us", column).drop_nulls()
+    times, values = measured["t_us"].to_list(), measured[column].to_list()
     width = interval_us * -(-(end_us - start_us) // (interval_us * POINTS))
     if width <= interval_us:
         return tuple(((t - start_us) / 1e6, float(value)) for t, value in zip(times, values, strict=True))

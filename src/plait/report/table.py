@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
-from plait.analysis.published import TOLD
+from plait.analysis.published import REPORTED
 from plait.analysis.values import show, span, with_interval
 from plait.analysis.wording import MISSING, change, labels, significant
 from plait.report.headline import matched
@@ -75,16 +75,18 @@ def rows(summary: Summary) -> list[Row]:
     groups = group_names(name for case in summary.cases for name in case.metrics)
     first = primary_metric(summary)
     ordered, leading = columns(first), len(COMPARED[first].columns)
-    more = [*ordered[:leading], *_told_by_programs(summary), STEADY, *ordered[leading:]]
+    more = [*ordered[:leading], *_reported_by_programs(summary), STEADY, *ordered[leading:]]
     return [
         _row(case, names, compared.get(case.name), groups, more=more, leading=leading)
         for case in summary.cases
     ]
 
 
-def _told_by_programs(summary: Summary) -> list[str]:
+def _reported_by_programs(summary: Summary) -> list[str]:
     """Return the goodput metric of each program that reports its own: by iperf3's JSON."""
-    return list(dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(TOLD)))
+    return list(
+        dict.fromkeys(name for case in summary.cases for name in case.metrics if name.endswith(REPORTED))
+    )
 
 
 def _row(
@@ -126,7 +128,8 @@ def _row(
             for group, metric in groups.items()
         ),
         published=_beside(
-            published.goodput_bps, mean("steady_goodput_bps") or mean("goodput_bps") or _told(case)
+            published.goodput_bps,
+            mean("steady_goodput_bps") or mean("goodput_bps") or _reported_goodput(case),
         ),
         more=tuple((column_title(metric), show(metric, mean(metric))) for metric in more),
         leading=leading,
@@ -139,9 +142,9 @@ def column_title(metric: str) -> str:
     return f"{owner}: {heading_of(metric)}" if owner else heading_of(metric)
 
 
-def _told(case: CaseSummary) -> float | None:
+def _reported_goodput(case: CaseSummary) -> float | None:
     """Return the goodput that a program reports, if one does and nothing else was measured: of UDP."""
-    goodputs = [stats.mean for name, stats in case.metrics.items() if name.endswith(TOLD)]
+    goodputs = [stats.mean for name, stats in case.metrics.items() if name.endswith(REPORTED)]
     return goodputs[0] if len(goodputs) == 1 else None
 
 

@@ -10,7 +10,7 @@ from plait.analysis.compare.studies_wording import sentence, summing_up
 from plait.analysis.metrics.catalogue import CATALOGUE
 from plait.analysis.model import CaseComparison, Estimate, Side, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio, t_quantile
-from plait.analysis.statistics.tests import ALPHA, Tested, holm, paired_test, welch_spread, welch_test
+from plait.analysis.statistics.tests import ALPHA, TestResult, holm, paired_test, welch_spread, welch_test
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
     xs, ys = _values(before, metric), _values(after, metric)
     shared = [seed for seed in xs if seed in ys]
     # One shared seed among many trials would throw the others away.
-    numbers: tuple[Estimate | None, Estimate | None, Tested | None]
+    numbers: tuple[Estimate | None, Estimate | None, TestResult | None]
     paired = len(shared) > 1 or (len(shared) == 1 and len(xs) == len(ys) == 1)
     if paired:
         a, b = [xs[seed] for seed in shared], [ys[seed] for seed in shared]
@@ -92,7 +92,9 @@ def _side(case: CaseRows, values: dict[int, float]) -> Side:
     return Side(trials=len(case.rows) + len(case.failed), measured=len(values), mean=mean)
 
 
-def _apart(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate | None, Estimate | None, Tested | None]:
+def _apart(
+    a: Sequence[float], b: Sequence[float]
+) -> tuple[Estimate | None, Estimate | None, TestResult | None]:
     """Return difference, ratio and test of two sides whose trials are no pairs."""
     if not a or not b:
         return None, None, None

@@ -27,11 +27,11 @@ def chains(flows: Sequence[Flow]) -> list[list[Flow]]:
         before = [*flow.after]
         if isinstance(flow.application, PageConnection):
             before.append(flow.application.page)
-        own = [flow]
-        for other in {id(found): found for number in before if (found := group.get(number))}.values():
-            own = [*other, *own]
-        for member in own:
-            group[member.id] = own
+        chain = [flow]
+        for other in {id(earlier): earlier for number in before if (earlier := group.get(number))}.values():
+            chain = [*other, *chain]
+        for member in chain:
+            group[member.id] = chain
     return list({id(members): members for members in group.values()}.values())
 
 

@@ -30,7 +30,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestResult:
     """What a test of "there is no difference" found."""
 
     test: str
@@ -40,7 +40,7 @@ class Tested:
     """Cohen's d: the mean difference in standard deviations (of the differences; Welch: of the trials, pooled)."""
 
 
-def paired_test(baseline: Sequence[float], case: Sequence[float]) -> Tested | None:
+def paired_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult | None:
     """Return the test of case - baseline over pairs; None with fewer than two, and when all differ by the same.
 
     Skewed differences are judged by flipping signs (Fisher, The Design of Experiments, 21), others by Student's t.
@@ -52,12 +52,12 @@ def paired_test(baseline: Sequence[float], case: Sequence[float]) -> Tested | No
     if stdev == 0:
         return None
     if skewed(differences):
-        return Tested(SIGN_FLIP, _sign_flip(differences), mean / stdev)
+        return TestResult(SIGN_FLIP, _sign_flip(differences), mean / stdev)
     t = mean / stdev * math.sqrt(len(differences))
-    return Tested(PAIRED_T, t_two_sided(t, len(differences) - 1), mean / stdev)
+    return TestResult(PAIRED_T, t_two_sided(t, len(differences) - 1), mean / stdev)
 
 
-def welch_test(baseline: Sequence[float], case: Sequence[float]) -> Tested | None:
+def welch_test(baseline: Sequence[float], case: Sequence[float]) -> TestResult | None:
     """Return the test of mean(case) - mean(baseline) for trials that are no pairs; None without any spread."""
     spread = welch_spread(baseline, case)
     if spread is None:
@@ -65,7 +65,7 @@ def welch_test(baseline: Sequence[float], case: Sequence[float]) -> Tested | Non
     error, degrees = spread
     difference = statistics.fmean(case) - statistics.fmean(baseline)
     pooled = math.sqrt((statistics.variance(baseline) + statistics.variance(case)) / 2)
-    return Tested(WELCH, t_two_sided(difference / error, degrees), difference / pooled)
+    return TestResult(WELCH, t_two_sided(difference / error, degrees), difference / pooled)
 
 
 def welch_spread(baseline: Sequence[float], case: Sequence[float]) -> tuple[float, float] | None:
@@ -87,13 +87,13 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
     The k-th least of m is multiplied by m - k + 1 and is no less than the one before it. Missing ones do not count.
     """
-    known = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
-    found: list[float | None] = [None] * len(p_values)
+    ranked = sorted((p, i) for i, p in enumerate(p_values) if p is not None)
+    corrected: list[float | None] = [None] * len(p_values)
     least = 0.0
-    for rank, (p, i) in enumerate(known):
-        least = max(least, min(1.0, p * (len(known) - rank)))
-        found[i] = least
-    return found
+    for rank, (p, i) in enumerate(ranked):
+        least = max(least, min(1.0, p * (len(ranked) - rank)))
+        corrected[i] = least
+    return corrected
 
 
 def _sign_flip(differences: Sequence[float]) -> float:

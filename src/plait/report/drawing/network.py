@@ -53,9 +53,9 @@ class _Geometry:
     def centre(self) -> float:
         """Return the mean height of clients and servers."""
         ends = [node for node, place in self.layout.across.items() if place in (0, 1)]
-        return sum(self.at(node)[1] for node in ends) / len(ends) if ends else 0.0
+        return sum(self.centre_of(node)[1] for node in ends) / len(ends) if ends else 0.0
 
-    def at(self, node: str) -> tuple[float, float]:
+    def centre_of(self, node: str) -> tuple[float, float]:
         """Return the centre of a node."""
         x = MARGIN + self.layout.across[node] * (self.width - 2 * MARGIN)
         return x, self.top + self.layout.down[node] * LANE
@@ -82,7 +82,7 @@ def draw(plan: Plan, paths: Sequence[DrawnPath], colours: Mapping[str, str], *, 
     parts = [_curves(drawn, geometry, paths, colours, labels=same is None)]
     parts += [
         node(
-            *geometry.at(space.name),
+            *geometry.centre_of(space.name),
             shortened(space.name),
             space.role,
             colours,
@@ -139,7 +139,7 @@ def _curves(
 
 def _curve(geometry: _Geometry, link: Link, bend: float, shift: float) -> str:
     """Return the path data of a link: level at both ends, with `bend` for parallel links and `shift` for paths."""
-    (x1, y1), (x2, y2) = (geometry.at(node) for node in _ends(link))
+    (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in _ends(link))
     if abs(x1 - x2) < 1:  # within a column: bow out to the right
         return f"M{x1 + shift:.1f} {y1:.1f}Q{x1 + 70 + bend + shift:.1f} {(y1 + y2) / 2:.1f} {x2 + shift:.1f} {y2:.1f}"
     middle = (x1 + x2) / 2
@@ -149,7 +149,7 @@ def _curve(geometry: _Geometry, link: Link, bend: float, shift: float) -> str:
 
 def _label_place(geometry: _Geometry, link: Link, bend: float, half: float) -> tuple[float, float]:
     """Return where a link's label goes: by its outer end, where the curve is level, on the outer side."""
-    (x1, y1), (x2, y2) = (geometry.at(node) for node in _ends(link))
+    (x1, y1), (x2, y2) = (geometry.centre_of(node) for node in _ends(link))
     if abs(x1 - x2) < 1:
         return x1 + (70 + bend) / 2, (y1 + y2) / 2
     outwards = abs(y2 - geometry.centre) - abs(y1 - geometry.centre)

@@ -103,7 +103,7 @@ def draw(plan: Plan, colours: Mapping[str, str]) -> str:
     height = most * (ROW if most > FEW_ROWS else AIRY_ROW) + 2 * MARGIN
     places, width = _places(columns, height, max(GAP, longest * TEXT * LETTER + 50))
     parts = [_stroke(line, places, colours["grid"]) for line in lines]
-    parts += [_told(line, places, colours, _words(line, labelled=labelled)) for line in lines]
+    parts += [_label(line, places, colours, _words(line, labelled=labelled)) for line in lines]
     parts += [
         node(*place, box.label, box.role, colours, tooltip=f"{box.role}: {', '.join(box.names[:40])}")
         for box, place in places.items()
@@ -246,7 +246,7 @@ def _words(line: _Line, *, labelled: bool) -> str:
     return f"{count}{line.label}"
 
 
-def _told(
+def _label(
     line: _Line, places: Mapping[_Box, tuple[float, float]], colours: Mapping[str, str], words: str
 ) -> str:
     """Return the words at the middle of a line's last part."""

@@ -124,7 +124,9 @@ def cases_spec(
     if not values:
         return None
     ideals = _ideals(summaries) if metric == "goodput_bps" else {}
-    by_case = {} if published is None else {case.name: published.of(case.settings) for case in summaries}
+    by_case = (
+        {} if published is None else {case.name: published.goodput_bps(case.settings) for case in summaries}
+    )
     others = {name: value for name, value in by_case.items() if value is not None}
     largest = max([*values, *ideals.values(), *others.values()])
     divisor, unit = scale_of(metric, largest)

@@ -134,7 +134,7 @@ def observations(
             if stats is not None and stats.mean is not None:
                 low, high = stats.ci95 or (stats.mean, stats.mean)
                 yield {**one, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
-            if (value := published.of(case.settings, group)) is not None:
+            if (value := published.goodput_bps(case.settings, group)) is not None:
                 yield {**one, "what": "published", "goodput_bps": value}
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scenario_samples import TWO, mistakes
 
+from plait.errors import ScenarioError
 from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve
 from plait.scenario import library, load, parse
 from plait.scenario.scenario import Scenario
 from plait.scenario.vary.cases import expand
 from plait.scenario.vary.overrides import assign
-from plait.scenario.vary.variants import MAX_PARTS
+from plait.scenario.vary.variants import MAX_PARTS, Variants
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LINKS = ("h1-s1", "s1-h2", "h1-s2", "s2-h2")
 THOUSAND = ", ".join(str(i) for i in range(1000))
@@ -85,6 +90,29 @@ def test_cases_are_refused_by_their_parts_together_and_not_by_their_number_alone
         "t.yaml:267:1: vary: all cases together have more than 120000 nodes, links, flows"
     )
     assert len(expand(parse(f"{TWO}{varied}{most + 1}\n", "t.yaml"))) == 50 * (most + 1)
+
+
+def test_too_many_parts_of_generated_networks_are_foreseen_from_a_variant_of_each_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+    make = Variants.make
+
+    def counted(self: Variants, settings: Mapping[str, Any]) -> Scenario:
+        made.append(settings)
+        return make(self, settings)
+
+    text = (
+        "title: t\nnetwork: {generator: n-paths, n: 2}\ntraffic: [{bulk: {from: h1, to: h2, duration: 1s}}]\n"
+        "vary:\n  network.n: [2, 6]\n  sample: 10ms..1s log %d\n  tcp.congestion_control: [cubic, reno, lia, olia, balia]\n"
+    )
+    monkeypatch.setattr(Variants, "make", counted)
+    scenario = parse(text % 900, "t.yaml")
+    made.clear()
+    with pytest.raises(ScenarioError, match="all cases together have more than 120000"):
+        expand(scenario)
+    assert len(made) == 2
+    assert len(expand(parse(text % 20, "t.yaml"))) == 200
 
 
 @pytest.mark.parametrize("name", [name for name, _ in library.shipped()])

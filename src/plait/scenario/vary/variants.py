@@ -26,6 +26,7 @@ WHOLE = ("vary", "baseline", "figures", "published")
 """Fields of the study, which a case does not have."""
 MAX_PARTS = 120_000
 """Some 10 us each, where only they change."""
+MAX_FORESEEN = 64
 
 
 class WrongVariant(Exception):  # noqa: N818  # it carries what is wrong, all of it
@@ -62,6 +63,31 @@ class Variants:
         """Raise TooMany where so many variants will pass the bound; of generated networks only making them shows it."""
         if self._scenario.written is None:
             self._refuse_above(cases * _count_parts(self._scenario))
+
+    def foresee_generated(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Raise TooMany where variants of generated networks will pass the bound, before all of them are made.
+
+        Only settings of generated parts change how many parts there are, so one variant is made for each
+        combination of these. With more than MAX_FORESEEN combinations, only making all variants shows it.
+        """
+        written = self._scenario.written
+        if written is None:
+            return
+        paths = {key: Scenario.SHORTHANDS.get(key, key) for row in rows for key in row}
+        structural = [key for key, path in paths.items() if path.partition(".")[0] in written.asked]
+        groups: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            groups.setdefault(repr([row.get(key) for key in structural]), []).append(row)
+        if len(groups) > MAX_FORESEEN or len(groups) == len(rows):
+            return
+        total = 0
+        for alike in groups.values():
+            try:
+                total += len(alike) * (_count_parts(self.make(alike[0])) + len(alike[0]))
+            except (WrongVariant, NoSuchField):
+                return  # making all variants reports it with its place
+        self._parts = 0
+        self._refuse_above(total)
 
     def make(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with these values by the paths of their fields.

@@ -56,7 +56,9 @@ def expand(scenario: Scenario) -> list[Case]:
     combinations = rows(scenario)
     variants = Variants(scenario)
     try:
-        variants.foresee_generated([{key: one.value for key, one in row.items()} for row in found])
+        variants.foresee_generated(
+            [{key: choice.value for key, choice in row.items()} for row in combinations]
+        )
     except TooMany as wrong:
         raise error_at(scenario, [(("vary",), str(wrong))]) from wrong
     values: dict[str, dict[int, object]] = {}

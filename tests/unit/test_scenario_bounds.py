@@ -104,7 +104,8 @@ def test_too_many_parts_of_generated_networks_are_foreseen_from_a_variant_of_eac
 
     text = (
         "title: t\nnetwork: {generator: n-paths, n: 2}\ntraffic: [{bulk: {from: h1, to: h2, duration: 1s}}]\n"
-        "vary:\n  network.n: [2, 6]\n  sample: 10ms..1s log %d\n  tcp.congestion_control: [cubic, reno, lia, olia, balia]\n"
+        "vary:\n  network.n: [2, 6]\n  sample: 10ms..1s log %d\n"
+        "  tcp.congestion_control: [cubic, reno, lia, olia, balia]\n"
     )
     monkeypatch.setattr(Variants, "make", counted)
     scenario = parse(text % 900, "t.yaml")

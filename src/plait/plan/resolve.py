@@ -22,8 +22,9 @@ from plait.plan.network.middlebox import middleboxes
 from plait.plan.network.model import WIRE, mac
 from plait.plan.structure import structure
 from plait.plan.traffic.applications import application, length_us, messages
+from plait.plan.traffic.flow_paths import directed, spread
 from plait.plan.traffic.flow_slots import slots, total
-from plait.plan.traffic.flows import MAX_FLOWS, directed, flows, spread
+from plait.plan.traffic.flows import MAX_FLOWS, flows
 from plait.plan.traffic.monitors import RING_MIB, monitors
 from plait.plan.traffic.path_subflows import check_subflows
 from plait.plan.traffic.programs import end_us, host_names, memory_mib, programs, system_call_ns
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.network.model import Topology
     from plait.plan.routes.tables import Routing
+    from plait.plan.traffic.entries import Entry
     from plait.plan.traffic.flow_slots import Slot
-    from plait.plan.traffic.flows import Entry
     from plait.plan.traffic.program_paths import ProgramPairs
     from plait.scenario import Scenario
 

@@ -12,8 +12,9 @@ from plait.plan.mptcp.missing_subflows import absent
 from plait.plan.mptcp.path_manager import PathManager
 from plait.plan.network import addressing, topology
 from plait.plan.routes.tables import Routing
+from plait.plan.traffic.entries import Entry
 from plait.plan.traffic.flow_slots import slots, transport_of
-from plait.plan.traffic.flows import Entry, Ways
+from plait.plan.traffic.flows import Ways
 from plait.plan.traffic.program_paths import ProgramPairs
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.mptcp.pm_state import InitialSubflow, PathManagerState
     from plait.plan.network.model import Port
-    from plait.plan.traffic.flows import Entry
+    from plait.plan.traffic.entries import Entry
 
     Pair = tuple[Port, Port]
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from plait.plan.mptcp.path_manager import PathManager
     from plait.plan.network.model import Topology
     from plait.plan.routes.reach import Reach
-    from plait.plan.traffic.flows import Entry
+    from plait.plan.traffic.entries import Entry
 
 
 def check_subflows(topology: Topology, reach: Reach, entries: list[Entry], manager: PathManager) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from plait.plan.model.plan import Peers
 from plait.plan.mptcp.pm_state import InitialSubflow
-from plait.plan.traffic.flows import ideal_bps, paths_of, usable_pairs
+from plait.plan.traffic.entries import usable_pairs
+from plait.plan.traffic.flow_paths import ideal_bps, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

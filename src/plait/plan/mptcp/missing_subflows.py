@@ -80,7 +80,7 @@ def _limit_below(
     """Yield a limit of a host that is lower than the need, at the time of the greatest need."""
     place = int(reason is Reason.ADD_ADDR_LIMIT)
     field = ("subflows", "add_addr_accepted")[place]
-    moments = [(needed(state), state.limits[host][place]) for state in manager.undisturbed(host)]
+    moments = [(needed(state), state.limits[host][place]) for state in manager.states_before_new_limits(host)]
     most, limit = max((pair for pair in moments if pair[1] < pair[0]), default=(0, 0))
     if most:
         yield MissingSubflow(

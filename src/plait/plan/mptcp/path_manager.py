@@ -88,7 +88,7 @@ class PathManager:
         """Return the addresses that the server announces at some time."""
         return list(dict.fromkeys(port for state in self._states for port in state.announced(initial)))
 
-    def undisturbed(self, host: str) -> list[PathManagerState]:
+    def states_before_new_limits(self, host: str) -> list[PathManagerState]:
         """Return the states until an event sets the limits of a host: later limits are a deliberate choice."""
         first = self._states[0].limits[host]
         others = (i for i, state in enumerate(self._states) if state.limits[host] != first)

@@ -50,12 +50,12 @@ class Reach:
             for port in topology.ports[router]:
                 self.gates_of.setdefault(port.segment, []).append(port)
         self.outside = topology.translating_ports()
-        """The ports at which routers translate what leaves."""
+        """The ports at which routers translate outgoing packets."""
         self.statics = statics(topology, self.gates_of)
-        """The routes that the scenario gives, by node."""
+        """The routes of the scenario, by node."""
         self._nats = {port.node for port in self.outside}
         self.spreads = self.ecmp or any(segment.fabric is not None for segment in topology.segments)
-        """Whether packets between two addresses may take several ways."""
+        """Whether packets between two addresses may take several paths."""
         self._steps: dict[Port, list[tuple[Port, Cost]]] = {}
         self._before = {
             (router, version): list(self._routers_before(router, version))

@@ -36,7 +36,7 @@ class Entry:
         self.sender: SideName = "server" if self.spec.connects_to_sender or self.spec.answers else "client"
         self._refuse_too_many_pairs(topology, client, server)
         self.usable = usable_pairs(topology, routing, client, server)
-        self.initial = InitialSubflow(client, server, self._initial(topology, routing, client, server))
+        self.initial = InitialSubflow(client, server, self._initial_pair(topology, routing, client, server))
 
     @property
     def uses_mptcp(self) -> bool:
@@ -63,7 +63,7 @@ class Entry:
             )
             raise error_at(self.scenario, [(("traffic", self.index, self.kind, "to"), message)])
 
-    def _initial(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
+    def _initial_pair(self, topology: Topology, routing: Routing, client: str, server: str) -> Pair:
         """Return the pair of the initial subflow: the first usable one that satisfies `via`, `bind` and `connect`."""
         here = ("traffic", self.index, self.kind)
         if not self.usable:

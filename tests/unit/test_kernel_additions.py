@@ -71,7 +71,7 @@ def test_what_was_added_is_found_by_its_names_and_gone_when_removed(kernel: Kern
     assert additions.object_of(kernel, source("one").module).read_bytes() == b"module"
     additions.remove("yours")
     assert additions.modules_by_name() == {}
-    with pytest.raises(RequestError, match="called 'mine'"):
+    with pytest.raises(RequestError, match="removing 'mine': there is no addition"):
         additions.remove("mine")
 
 

@@ -73,7 +73,7 @@ def test_a_damaged_copy_is_fetched_again(server: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "digest", "reason"),
     [
-        ("linux.tar.xz", "0" * 64, f"its SHA-256 is {DIGEST}, not 0000"),
+        ("linux.tar.xz", "0" * 64, f"the SHA-256 is {DIGEST}, but plait expects 0000"),
         ("absent.tar.xz", DIGEST, "HTTP Error 404"),
         ("cut", DIGEST, "ended after 100 of 10000 bytes"),
     ],
@@ -125,7 +125,7 @@ def test_a_package_without_an_archive_is_refused(tmp_path: Path, monkeypatch: py
     fake_apt(
         tmp_path / "bin", 'test "$1" = download && touch linux-source-6.12_1_all.deb; exit 0', monkeypatch
     )
-    with pytest.raises(KernelBuildError, match="holds no source archive"):
+    with pytest.raises(KernelBuildError, match="it has no source archive"):
         fetch.package(tmp_path / "sources", silent)
 
 

@@ -171,7 +171,7 @@ def test_a_cache_that_cannot_be_made_is_reported_with_the_way_out(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(KernelBuildError, match="PLAIT_CACHE may name another folder"):
+    with pytest.raises(KernelBuildError, match="set PLAIT_CACHE to a folder that you can write to"):
         ensure(source=make_tree(tmp_path / "linux"))
 
 
@@ -212,7 +212,7 @@ def test_the_progress_names_the_steps_and_counts_compilations(tmp_path: Path) ->
         "configuring",
         "compiling",
         "linking",
-        "keeping what modules are built with",
+        "packing the files that modules need",
     ]
     assert heard[3][1] == pytest.approx(1 / build.STEPS)
 
@@ -277,6 +277,6 @@ def test_a_download_that_is_not_the_pinned_file_is_never_built(tmp_path: Path, c
     served = make_archive(make_tree(tmp_path / "linux"))
     pinned = fetch.Pinned(served.as_uri(), "0" * 64)
     sources = Sources((), (("kernel.org", lambda folder, tell: fetch.download(pinned, folder, tell)),))
-    with pytest.raises(KernelBuildError, match="is not the file that plait knows"):
+    with pytest.raises(KernelBuildError, match="but plait expects"):
         ensure(sources=sources)
     assert nothing_half_made(cache)

@@ -1,11 +1,11 @@
-"""The laboratory kernel: found in the cache, or built once from a Linux source tree, a few patches and a configuration.
+"""The laboratory kernel: from the cache, or built once from a Linux source tree, some patches and a configuration.
 
     source tree --+
     patches ------+--> identity --> cache/kernels/<identity>/{linux, config, build.json}
     configuration +
 
-What goes into a kernel beside its source lies in the folder `kernel/` of the repository. Running the kernel is the
-engine's business (`plait.engine.uml.trial`).
+The folder `kernel/` of the repository holds the patches, the configuration and the added sources. The engine runs the
+kernel (`plait.engine.uml.trial`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Schedulers and congestion controls that somebody added: kept as their C source, built for each kernel when needed.
+"""Added schedulers and congestion controls: kept as C source, and built for each kernel when needed.
 
 additions/<sha256 of the source>/
-    NAME.c           as it was given
-    addition.json    what it brings, by the names under which it is chosen
-    <kernel>.ko      built for the kernel of that identity, with its SHA-256 beside it
+    NAME.c           the source, unchanged
+    addition.json    the algorithms in it, by the names that select them
+    <kernel>.ko      the module built for the kernel of that identity, with its SHA-256 in a file beside it
 
-The content of the source, not of the module, is what a trial's identity has: with the kernel's identity it decides
-what runs, and two machines with two compilers agree on it.
+A trial's identity has the hash of the source, not of the module: together with the kernel's identity it determines what
+runs, and it is the same on machines with different compilers.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ class AdditionRecord(BaseModel):
     schema_version: Literal[1] = Field(default=1, alias="schema")
     module: str
     file: str
-    """The name of the file that was given."""
+    """The name of the source file in this folder."""
     sha256: str
-    """Of its content."""
+    """Of the content of the source."""
     schedulers: tuple[str, ...]
     congestion_controls: tuple[str, ...]
     added_at: str
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that it brings."""
+        """The names of all its algorithms."""
         return (*self.schedulers, *self.congestion_controls)
 
 
 @dataclass(frozen=True)
 class AlgorithmSource:
-    """A C file that is to be added."""
+    """A C file to add."""
 
     path: str
-    """As the user wrote it; compilers' messages name it so."""
+    """The path as the user wrote it; compiler messages show it."""
     content: bytes
 
     @property
@@ -86,34 +86,38 @@ class AlgorithmSource:
 
     @property
     def stem(self) -> str:
-        """The file's name without its ending, as far as it can be a module's name."""
+        """The file's name without its suffix, as a valid name of a module."""
         return re.sub(r"[^A-Za-z0-9_]", "_", Path(self.path).stem)[:40]
 
     @property
     def module(self) -> Module:
-        """The module that is made of it; its name differs between versions of the file."""
+        """The module built from it; its name differs between versions of the file."""
         return Module(name=f"{self.stem}_{self.sha256[:6]}", sha256=self.sha256)
 
 
 @dataclass(frozen=True)
 class BuiltModule:
-    """A module that was built."""
+    """A module built from a source."""
 
     content: bytes
     warnings: str
-    """The compiler's, empty when there were none."""
+    """The warnings of the compiler, or an empty string."""
 
 
 def read(path: Path) -> AlgorithmSource:
-    """Return the source in a file (RequestError when it cannot be one)."""
+    """Return the source in a file (RequestError if the file is not a valid source)."""
     if path.suffix != ".c":
-        raise RequestError(f"{path}: a scheduler or a congestion control is added as one C file, NAME.c")
+        raise RequestError(
+            f"adding {path}: the name does not end in .c; write each scheduler or congestion control as one C file"
+        )
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise RequestError(f"reading {path}: {error.strerror}") from error
+        raise RequestError(f"reading {path}: {error.strerror}; check the path and its permissions") from error
     if len(content) > _MAX_BYTES:
-        raise RequestError(f"{path}: {len(content)} bytes; a source has at most {_MAX_BYTES}")
+        raise RequestError(
+            f"adding {path}: the file has {len(content)} bytes, and a source has at most {_MAX_BYTES}"
+        )
     return AlgorithmSource(str(path), content)
 
 
@@ -121,7 +125,7 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
     """Build a module of `source` for `kernel` (some seconds).
 
     Raises:
-        RequestError: the source cannot be compiled; the message has the compiler's words and the user's lines.
+        RequestError: the source does not compile; the message has the compiler's output with the user's path.
         KernelBuildError: the kernel has no kit.
         MachineError: programs for a build are missing.
     """
@@ -145,11 +149,11 @@ def compile_module(kernel: Kernel, source: AlgorithmSource) -> BuiltModule:
 
 
 def object_of(kernel: Kernel, module: Module) -> Path:
-    """Return the file of `module` built for `kernel`; builds it when this is the first time.
+    """Return the file of `module` built for `kernel`; build it the first time.
 
     Raises:
-        KernelBuildError: no source of that content was added here, or the kernel has no kit.
-        RequestError: it does not compile for this kernel.
+        KernelBuildError: the source of the module is not among the added ones, or the kernel has no kit.
+        RequestError: the source does not compile for this kernel.
     """
     folder = _root() / module.sha256
     target = folder / f"{kernel.identity}.ko"
@@ -159,7 +163,7 @@ def object_of(kernel: Kernel, module: Module) -> Path:
         record = _read(folder)
         if record is None:
             raise KernelBuildError(
-                f"the module {module.name} is not among those added here; `plait kernel add FILE.c` adds its source"
+                f"the module {module.name} is not among the added ones; add its source (`plait kernel add FILE.c`)"
             )
         source = _source(folder, record)
         _write_object(target, compile_module(kernel, source).content)
@@ -167,7 +171,7 @@ def object_of(kernel: Kernel, module: Module) -> Path:
 
 
 def _source(folder: Path, record: AdditionRecord) -> AlgorithmSource:
-    """Return the source that was added; KernelBuildError when it is not what it was."""
+    """Return an added source (KernelBuildError if it has changed since)."""
     try:
         source = AlgorithmSource(record.file, Folder(folder).read(record.file, _MAX_BYTES))
     except OSError as error:
@@ -176,20 +180,21 @@ def _source(folder: Path, record: AdditionRecord) -> AlgorithmSource:
         ) from error
     if source.sha256 != record.sha256:
         raise KernelBuildError(
-            f"{folder / record.file}: it is not what was added; add its source again (`plait kernel add FILE.c`)"
+            f"{folder / record.file}: the file has changed since it was added; "
+            "add the source again (`plait kernel add FILE.c`)"
         )
     return source
 
 
 def _write_object(target: Path, content: bytes) -> None:
-    """Write a module, and its SHA-256 before it."""
+    """Write the SHA-256 of a module, and then the module."""
     folder = Folder(target.parent)
     folder.write(f"{target.name}.sha256", hashlib.sha256(content).hexdigest().encode())
     folder.write(target.name, content)
 
 
 def _is_sound(target: Path) -> bool:
-    """Return whether a module is there, and is the one that was built."""
+    """Return whether a module exists and is unchanged since its build."""
     folder = Folder(target.parent)
     try:
         content, digest = folder.read(target.name), folder.read(f"{target.name}.sha256")
@@ -201,7 +206,7 @@ def _is_sound(target: Path) -> bool:
 def keep(
     kernel: Kernel, source: AlgorithmSource, built: BuiltModule, record: AdditionRecord
 ) -> list[AdditionRecord]:
-    """Add what was built; returns the earlier additions that it replaces, because they bring the same names."""
+    """Store an addition; return the earlier additions that it replaces, because they have the same names."""
     replaced = [old for old in added() if old.sha256 != record.sha256 and set(old.names) & set(record.names)]
     folder = _root() / record.sha256
     try:
@@ -212,14 +217,16 @@ def keep(
         for old in replaced:
             shutil.rmtree(_root() / old.sha256)
     except OSError as error:
-        raise KernelBuildError(f"keeping {source.path} in {folder}: {error.strerror}") from error
+        raise KernelBuildError(
+            f"storing {source.path} in {folder}: {error.strerror}; check the space and permissions of the cache"
+        ) from error
     return replaced
 
 
 def record_of(
     source: AlgorithmSource, schedulers: tuple[str, ...], congestion_controls: tuple[str, ...]
 ) -> AdditionRecord:
-    """Return the record of a source that brings these."""
+    """Return the record of a source with these algorithms."""
     return AdditionRecord(
         module=source.module.name, file=f"{source.stem}.c", sha256=source.sha256, schedulers=schedulers,
         congestion_controls=congestion_controls, added_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -227,22 +234,22 @@ def record_of(
 
 
 def remove(name: str) -> AdditionRecord:
-    """Remove the addition that brings `name`, and returns its record (RequestError when there is none)."""
+    """Remove the addition that has `name`, and return its record (RequestError if there is none)."""
     for record in added():
         if name in record.names:
             shutil.rmtree(_root() / record.sha256)
             return record
     names = ", ".join(name for record in added() for name in record.names) or "none"
-    raise RequestError(f"nothing that was added is called {name!r}; added: {names}")
+    raise RequestError(f"removing {name!r}: there is no addition of this name; there is: {names}")
 
 
 def added() -> list[AdditionRecord]:
-    """Return the records of all additions, by name."""
+    """Return the records of all additions, in the order of their names."""
     return sorted(_records(), key=lambda record: record.names)
 
 
 def modules_by_name() -> dict[str, Module]:
-    """Return the modules that were added, by the names of what they bring."""
+    """Return the added modules by the names of their algorithms."""
     return {
         name: Module(name=record.module, sha256=record.sha256) for record in added() for name in record.names
     }
@@ -266,6 +273,6 @@ def _read(folder: Path) -> AdditionRecord | None:
 
 
 def _with_user_paths(output: str, inside: Path, path: str) -> str:
-    """The compiler's words with the user's file in place of the copy, without those of make."""
+    """Return the compiler's output with the user's path instead of that of the copy, without lines of make."""
     lines = output.replace(str(inside), path).replace(f"{inside.parent}/", "").splitlines()
     return "\n".join(line for line in lines if line.strip() and not _NOISE.match(line))

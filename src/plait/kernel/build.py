@@ -1,6 +1,6 @@
-"""From an unpacked source tree to a binary: patch, configure, check the configuration, compile, strip.
+"""Builds a kernel from an unpacked source tree: patch, configure, check the configuration, compile, strip.
 
-Works in the tree itself, which is a private copy: paths within it are relative then, and none reaches the binary.
+The build works in the tree, a private copy, with relative paths, so that no path of this machine reaches the binary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plait.kernel.recipe import Recipe
 
 STEPS = 930
-"""Compilations in a build of 6.12; others have nearly as many. For the progress bar only."""
+"""Compilations in a build of 6.12; other versions have a similar number. Only the progress bar uses it."""
 
 _TOOLS = {
     "gcc": "gcc", "ld": "binutils", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
@@ -36,7 +36,7 @@ _TAIL_LINES = 20
 
 @dataclass(frozen=True)
 class Built:
-    """What a build made."""
+    """The results of a build."""
 
     binary: Path
     config: Path
@@ -46,19 +46,19 @@ class Built:
 
 
 def check_tools() -> None:
-    """Raise MachineError, with the command that installs them, when programs needed for a build are missing."""
+    """Raise MachineError if programs for a build are missing; the message has the command that installs them."""
     missing = {package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
     missing |= {package for path, package in _HEADERS.items() if not Path(path).exists()}
     if missing:
         packages = " ".join(sorted(missing))
         raise MachineError(
             f"building the laboratory kernel needs programs that are not installed; "
-            f"`sudo apt-get install {packages}` brings them"
+            f"install them with `sudo apt-get install {packages}`"
         )
 
 
 def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
-    """Build the kernel in `tree`, and returns what came of it. All output goes to `log`.
+    """Build the kernel in `tree` and return its files. All output goes to `log`.
 
     Raises:
         KernelBuildError: a step failed; the message has the last lines of the log.
@@ -75,14 +75,14 @@ def build(tree: Path, recipe: Recipe, log: Path, progress: Progress) -> Built:
         make.compile(progress)
         progress("linking", 1.0)
         make.run(["strip", "-o", "linux.stripped", "linux"])
-        progress("keeping what modules are built with", None)
+        progress("packing the files that modules need", None)
         make.run(["make", "modules_prepare"])
         kit.pack(tree, tree / kit.ARCHIVE)
     return Built(tree / "linux.stripped", tree / ".config", tree / kit.ARCHIVE, _compiler(), jobs)
 
 
 def _add(tree: Path, recipe: Recipe) -> None:
-    """Put plait's own sources into the tree, below a Makefile that names their folders."""
+    """Copy plait's own sources to the tree, below a Makefile that names their folders."""
     for source, target in recipe.additions:
         destination = tree / target
         destination.parent.mkdir(parents=True, exist_ok=True)
@@ -101,13 +101,13 @@ def _configure(make: _Make, recipe: Recipe) -> None:
     if rejected:
         lines = ", ".join(option.line for option in rejected)
         raise KernelBuildError(
-            f"this kernel's configuration does not take what was asked for: {lines}; "
-            "the option was renamed, or something it depends on is off"
+            f"configuring the kernel: this version does not accept {lines}; "
+            "an option was renamed, or a dependency of it is off"
         )
 
 
 class _Make:
-    """Runs the steps in the tree, with a clean environment, and everything they say in the log."""
+    """Runs the steps in the tree with a clean environment, and writes all their output to the log."""
 
     def __init__(self, tree: Path, jobs: int, log: Path, output: IO[str]) -> None:
         self.tree = tree
@@ -117,11 +117,11 @@ class _Make:
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **recipes.PINNED}
 
     def run(self, command: list[str]) -> None:
-        """Run one command to its end (KernelBuildError when it fails)."""
+        """Run one command to its end (KernelBuildError if it fails)."""
         self._follow(command, lambda _line: None)
 
     def compile(self, progress: Progress) -> None:
-        """Compile and links, and tells how far it is."""
+        """Compile and link, and report the progress."""
         done = 0
 
         def count(line: str) -> None:
@@ -136,7 +136,7 @@ class _Make:
         self._output.write(f"$ {' '.join(command)}\n")
         self._output.flush()
         process = subprocess.Popen(
-            # should plait be killed, make is told, and ends all its compilers
+            # if plait is killed, make gets SIGTERM and ends all its compilers
             ["setpriv", "--pdeathsig=TERM", "--", *command],
             cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
@@ -147,7 +147,7 @@ class _Make:
                 on_line(line)
             process.wait()
         finally:
-            if process.poll() is None:  # interrupted: make and all its compilers end
+            if process.poll() is None:  # interrupted: end make and all its compilers
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if process.returncode != 0:

@@ -1,12 +1,12 @@
 """The cache of built kernels: `kernels/<identity>/` below plait's cache directory.
 
 kernels/
-<identity>/   linux, config, kit.tar.xz, build.json: complete or absent, because it is moved here when it is finished
-.lock         held by whoever builds
-.building-*   a build under way; left by a dead process unless the lock is held
-.kits/        the kits of kernels that modules were built for, unpacked
-logs/         the output of builds that failed
-sources/        archives that were fetched for a build, until it has succeeded
+<identity>/   linux, config, kit.tar.xz, build.json: complete or absent, because plait moves a finished build here
+.lock         held by the process that builds
+.building-*   a build in progress; stale unless the lock is held
+.kits/        unpacked kits, to build modules with
+logs/         the output of failed builds
+sources/      archives downloaded for a build, until it succeeds
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 SHORTEST_PREFIX = 4
-"""Characters of an identity that are enough to ask for a kernel."""
+"""Minimum number of characters of an identity that select a kernel."""
 
 
 def kernels_root() -> Path:
-    """Return where built kernels are kept. It may not exist yet."""
+    """Return the folder of the built kernels. It may not exist yet."""
     return cache_root() / "kernels"
 
 
@@ -60,19 +60,19 @@ def find(name: str) -> Kernel:
     if len(matching) == 1:
         if not _is_sound(matching[0]):
             raise RequestError(
-                f"the kernel {name!r}: {matching[0].binary} is not the file that was built; remove its folder and "
+                f"the kernel {name!r}: {matching[0].binary} has changed since its build; remove its folder and "
                 "build it again (`plait kernel build`)"
             )
         return matching[0]
     if matching:
         names = ", ".join(kernel.name for kernel in matching)
-        raise RequestError(f"more than one kernel is called {name!r}: {names}; use one of these names")
-    names = ", ".join(kernel.name for kernel in built) or "none yet; `plait kernel build` makes one"
-    raise RequestError(f"no kernel is called {name!r}; there are: {names}")
+        raise RequestError(f"--kernel {name}: several kernels match: {names}; write one of these names")
+    names = ", ".join(kernel.name for kernel in built) or "none yet; run `plait kernel build`"
+    raise RequestError(f"--kernel {name}: there is no such built kernel; there is: {names}")
 
 
 def default(recipe_sha256: str) -> Kernel | None:
-    """Return the kernel of that recipe that `ensure()` uses when no source is given, or None."""
+    """Return the kernel of that recipe that `ensure()` returns without a source, or None."""
     for kernel, record in list_built():
         if record.chosen_by_default and record.recipe_sha256 == recipe_sha256 and _is_sound(kernel):
             return kernel
@@ -86,7 +86,7 @@ def of_recipe(recipe_sha256: str) -> Kernel | None:
 
 
 def of_identity(identity: str, *, by_default: bool) -> Kernel | None:
-    """Return the kernel of that identity, or None; `by_default` makes it the one for those who give no source."""
+    """Return the kernel of that identity, or None; `by_default`: make it the one that `ensure()` returns."""
     folder = kernels_root() / identity
     entry = _read(folder)
     if entry is None or not _is_sound(entry[0]):
@@ -104,7 +104,7 @@ def write_record(folder: Path, record: BuildRecord) -> None:
 
 @contextlib.contextmanager
 def building(progress: Progress) -> Iterator[None]:
-    """Hold the cache's build lock; waits while another process holds it, and says so.
+    """Hold the cache's build lock; report and wait while another process holds it.
 
     Raises:
         KernelBuildError: the cache cannot be written.
@@ -115,11 +115,11 @@ def building(progress: Progress) -> Iterator[None]:
         descriptor = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise KernelBuildError(
-            f"making {root}: {error.strerror}; PLAIT_CACHE may name another folder"
+            f"creating {root}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
         ) from error
     try:
         _lock(descriptor, progress)
-        for stale in root.glob(".building-*"):  # whoever made it does not hold the lock any more
+        for stale in root.glob(".building-*"):  # its process no longer holds the lock
             shutil.rmtree(stale, ignore_errors=True)
         yield
     finally:
@@ -128,7 +128,7 @@ def building(progress: Progress) -> Iterator[None]:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[Path]:
-    """Yield an empty folder in the cache (the lock is held), which is removed in the end, whatever happens."""
+    """Yield an empty folder in the cache (the caller holds the lock), and remove it in any case."""
     folder = Path(tempfile.mkdtemp(prefix=".building-", dir=kernels_root()))
     try:
         yield folder
@@ -137,14 +137,16 @@ def workplace() -> Iterator[Path]:
 
 
 def install(folder: Path, identity: str) -> Kernel:
-    """Move a finished folder to its place (the lock is held), and returns the kernel in it."""
+    """Move a finished folder to its place (the caller holds the lock), and return the kernel in it."""
     destination = kernels_root() / identity
-    shutil.rmtree(destination, ignore_errors=True)  # a damaged one; a sound one would have been used
+    shutil.rmtree(destination, ignore_errors=True)  # a damaged kernel; plait uses an intact one
     folder.chmod(0o755)
     folder.rename(destination)
     entry = _read(destination)
     if entry is None:
-        raise KernelBuildError(f"the kernel in {destination} cannot be read back; is the disk full?")
+        raise KernelBuildError(
+            f"reading back the kernel in {destination} failed; check whether the disk is full"
+        )
     return entry[0]
 
 
@@ -165,7 +167,7 @@ def _folders() -> list[Path]:
 
 
 def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
-    """Return the kernel in `folder`, or None when there is no complete one."""
+    """Return the kernel in `folder`, or None if it has no complete one."""
     try:
         record = BuildRecord.model_validate_json(Folder(folder).read("build.json"))
         binary = folder / "linux"
@@ -177,7 +179,7 @@ def _read(folder: Path) -> tuple[Kernel, BuildRecord] | None:
 
 
 def _is_sound(kernel: Kernel) -> bool:
-    """Return whether the kernel's file is still the one that was built (some 20 ms); who asks for one wants it so."""
+    """Return whether the kernel's file is unchanged since its build (some 20 ms)."""
     try:
         return (
             sha256(Folder(kernel.binary.parent).read(kernel.binary.name)).hexdigest() == kernel.binary_sha256

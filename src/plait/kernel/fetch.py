@@ -1,4 +1,4 @@
-"""Getting a kernel source archive onto this machine: from the distribution's package, or from kernel.org."""
+"""Downloads a kernel source archive: from the distribution's package, or from kernel.org."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plait.kernel.model import Progress
 
 PACKAGE = "linux-source-6.12"
-"""Debian's package of the kernel's source."""
+"""The Debian package of the kernel source."""
 
 _CHUNK = 1 << 20
 _TIMEOUT_S = 60.0
@@ -28,7 +28,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Pinned:
-    """An archive on the network whose content is known beforehand."""
+    """An archive on the network with a known checksum."""
 
     url: str
     sha256: str
@@ -46,15 +46,15 @@ KERNEL_ORG = Pinned(
 
 
 def package(folder: Path, progress: Progress) -> Path:
-    """Return the source archive in the distribution's package, downloaded with `apt-get` and unpacked in `folder`.
+    """Download the distribution's package with `apt-get`, and return the source archive in it, unpacked in `folder`.
 
-    Neither root nor an installation is needed.
+    This needs neither root nor an installation.
 
     Raises:
-        KernelBuildError: there is no apt, it does not know the package, or the download failed.
+        KernelBuildError: there is no apt, it does not know the package, or the download fails.
     """
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise KernelBuildError("this machine has no apt-get")
+        raise KernelBuildError("this machine has no apt-get or no dpkg-deb")
     downloads = folder / "package"
     downloads.mkdir(parents=True, exist_ok=True)
     progress(f"downloading the package {PACKAGE}", None)
@@ -71,12 +71,12 @@ def _apt_failure(stderr: str) -> str:
     errors = [line[2:].strip() for line in stderr.splitlines() if line.startswith("E:")]
     reason = errors[0] if errors else "apt-get download failed"
     if "Unable to locate" in reason or "No candidate" in reason or "Can't select" in reason:
-        return f"{reason}; if its lists are empty, `sudo apt-get update` fills them"
-    return f"{reason}; if its lists are old, `sudo apt-get update` renews them"
+        return f"{reason}; if apt has no package lists, run `sudo apt-get update`"
+    return f"{reason}; if the package lists of apt are old, run `sudo apt-get update`"
 
 
 def _archive_in(deb: Path, folder: Path) -> Path:
-    """Unpack the archive in a package of Debian's, and removes the package."""
+    """Unpack the archive in a Debian package, and remove the package."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb)], stdout=subprocess.PIPE) as reader:
         subprocess.run(
             ["tar", "--extract", f"--directory={folder}", "--strip-components=3", "--wildcards", "*/usr/src/*.tar.*"],
@@ -84,16 +84,18 @@ def _archive_in(deb: Path, folder: Path) -> Path:
         )  # fmt: skip
     archives = sorted(folder.glob(f"{PACKAGE}.tar.*"))
     if reader.returncode != 0 or not archives:
-        raise KernelBuildError(f"the package {deb.name} holds no source archive, or the disk is full")
+        raise KernelBuildError(
+            f"unpacking the package {deb.name}: it has no source archive, or the disk is full"
+        )
     shutil.rmtree(deb.parent)
     return archives[-1]
 
 
 def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
-    """Return the archive, downloaded into `folder` unless it is there already. Its checksum is verified.
+    """Download the archive to `folder` unless it exists there, verify its checksum, and return its path.
 
     Raises:
-        KernelBuildError: it cannot be fetched, or is not what it should be; nothing is kept then.
+        KernelBuildError: the download fails, or the checksum differs; no file stays then.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / pinned.name
@@ -104,20 +106,20 @@ def download(pinned: Pinned, folder: Path, progress: Progress) -> Path:
         digest = _receive(pinned, partial, progress)
         if digest != pinned.sha256:
             raise KernelBuildError(
-                f"{pinned.url} is not the file that plait knows: its SHA-256 is {digest}, not {pinned.sha256}; "
-                "it was not used. Something between here and there alters it."
+                f"downloading {pinned.url}: the SHA-256 is {digest}, but plait expects {pinned.sha256}, so it does "
+                "not use the file; check for a proxy that changes it"
             )
         partial.rename(target)
     except (urllib.error.URLError, HTTPException, OSError) as error:
         reason = error if isinstance(error, urllib.error.HTTPError) else getattr(error, "reason", error)
-        raise KernelBuildError(f"downloading {pinned.url}: {reason}") from error
+        raise KernelBuildError(f"downloading {pinned.url}: {reason}; check the network") from error
     finally:
         partial.unlink(missing_ok=True)
     return target
 
 
 def _receive(pinned: Pinned, partial: Path, progress: Progress) -> str:
-    """Write what the network has to `partial`, and returns its SHA-256."""
+    """Write the download to `partial`, and return its SHA-256."""
     digest = hashlib.sha256()
     with urllib.request.urlopen(pinned.url, timeout=_TIMEOUT_S) as answer, partial.open("wb") as file:  # noqa: S310 - a constant
         total = int(answer.headers.get("Content-Length") or 0)

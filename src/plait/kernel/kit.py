@@ -1,7 +1,7 @@
-"""The build kit: what a finished kernel's source tree must keep so that a module can be built against it later.
+"""The build kit of a kernel: the part of its source tree that a later build of a module needs.
 
-Headers, the configuration, the exported symbols and the build's own programs, some 7 MB as an archive beside the
-kernel in the cache. The tree itself, 2 GB of it, is not kept.
+It has headers, the configuration, the exported symbols and the programs of the build: an archive of some 7 MB beside
+the kernel in the cache. plait removes the tree itself (2 GB).
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ ARCHIVE = "kit.tar.xz"
 """The archive's name in a kernel's folder."""
 
 _SYMBOLS = "vmlinux.symvers"
-"""What the kernel exports; modules are built against it as `Module.symvers`."""
+"""The symbols that the kernel exports; the kit has them as `Module.symvers`."""
 _FILES = ("Makefile", ".config")
 _FOLDERS = ("include", "scripts", "arch/um", "arch/x86", "net/mptcp", "net/plait")
 _WITHOUT = (
     "include/dt-bindings", "include/drm", "include/media", "include/soc", "include/sound", "scripts/coccinelle",
     "scripts/gdb", "scripts/gcc-plugins",
 )  # fmt: skip
-"""Large, and of no use to a scheduler or a congestion control."""
+"""Large folders that no scheduler or congestion control needs."""
 _LEFT_OVERS = (".o", ".a", ".cmd", ".ko", ".d", ".s")
 _SOURCES = (".c", ".S")
-"""Left out but for the build's own programs: what a module includes are headers."""
+"""Omitted, except for the programs of the build: a module includes only headers."""
 
 
 def pack(tree: Path, archive: Path) -> None:
     """Write the kit of the built `tree` to `archive`: the same bytes for the same content.
 
-    Raises KernelBuildError when the tree lacks what a module needs.
+    Raises KernelBuildError if the tree lacks files that a module needs.
     """
     missing = [name for name in (*_FILES, _SYMBOLS, "scripts/mod/modpost") if not (tree / name).exists()]
     if missing:
-        raise KernelBuildError(f"the built tree has no {', '.join(missing)}; modules cannot be built for it")
+        raise KernelBuildError(
+            f"packing the build kit: the built tree has no {', '.join(missing)}, which modules need"
+        )
     with tarfile.open(archive, "w:xz", preset=2, format=tarfile.PAX_FORMAT) as kit:
         for path in _kept(tree):
             kit.add(path, path.relative_to(tree).as_posix(), recursive=False, filter=_anonymous)
@@ -50,9 +52,9 @@ def pack(tree: Path, archive: Path) -> None:
 
 
 def unpacked(kernel: Path) -> Path:
-    """Return the folder with the kit of the kernel in the folder `kernel`, unpacking it the first time (60 MB).
+    """Return the folder with the kit of the kernel in the folder `kernel`; unpack it the first time (60 MB).
 
-    Raises KernelBuildError when there is none, when it is damaged, or when it cannot be written.
+    Raises KernelBuildError if the kit is missing or damaged, or if plait cannot write the folder.
     """
     folder = kernel.parent / ".kits" / kernel.name
     if folder.is_dir():
@@ -61,7 +63,7 @@ def unpacked(kernel: Path) -> Path:
         folder.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacking-") as scratch:
             _unpack(kernel / ARCHIVE, Path(scratch) / "kit")
-            with contextlib.suppress(FileExistsError):  # another process was quicker
+            with contextlib.suppress(FileExistsError):  # another process has unpacked it
                 (Path(scratch) / "kit").rename(folder)
     except OSError as error:
         raise KernelBuildError(f"unpacking {kernel / ARCHIVE} to {folder}: {error.strerror}") from error
@@ -71,8 +73,8 @@ def unpacked(kernel: Path) -> Path:
 def _unpack(archive: Path, folder: Path) -> None:
     if not archive.is_file():
         raise KernelBuildError(
-            f"{archive.parent.name[:12]}: this kernel was built without a kit to build modules against; "
-            "`plait kernel build` makes one that has it"
+            f"the kernel {archive.parent.name[:12]} has no kit to build modules with; "
+            "build a kernel that has it (`plait kernel build`)"
         )
     folder.mkdir()
     try:
@@ -96,7 +98,7 @@ def _kept(tree: Path) -> Iterator[Path]:
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The entry without who built it, and when."""
+    """Return the entry without user, group and time."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mtime = 0

@@ -1,4 +1,4 @@
-"""What a built kernel is, and the record that is kept beside it. Knows nothing of how kernels are built."""
+"""A built kernel and its record in the cache. How plait builds kernels is in `build` and `obtain`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Progress = Callable[[str, float | None], None]
-"""Told of each step: what is being done, and how much of it (0 to 1; None when unknown)."""
+"""Called with each step and its completed fraction (0 to 1; None if unknown)."""
 
 RECORD_SCHEMA = 1
 
 
 def silent(_step: str, _fraction: float | None) -> None:
-    """The progress of those who do not want to hear of it."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A laboratory kernel that can be run."""
+    """A built laboratory kernel."""
 
     identity: str
-    """Hexadecimal. Of what was built (source, patches, configuration), not of the binary: two machines with two
-    compilers agree on it."""
+    """A hexadecimal hash of the source, patches and configuration, not of the binary: it is the same on machines with
+    different compilers."""
     version: str
-    """As the source names it: `6.12.117`."""
+    """The version in the source, such as `6.12.117`."""
     binary: Path
     binary_sha256: str
     hz: int
@@ -37,7 +37,7 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The name by which a person asks for it: the version and the beginning of the identity."""
+        """The name that selects the kernel: the version and the start of the identity."""
         return f"{self.version}-{self.identity[:8]}"
 
 
@@ -46,24 +46,24 @@ class _Record(BaseModel):
 
 
 class SourceRecord(_Record):
-    """Where the source came from."""
+    """The origin of the source."""
 
     kind: Literal["given", "installed", "distribution", "kernel.org"]
     name: str
-    """Name of the file or folder, without the place where it lay."""
+    """Name of the file or folder, without its path."""
     content_sha256: str
-    """Of the archive; of a source tree: of the names, modes and contents of the files that were used."""
+    """Hash of the archive; for a source tree, of the names, modes and contents of the used files."""
 
 
 class BuildRecord(_Record):
-    """`build.json`: how the kernel beside it came to be."""
+    """`build.json`: how plait built the kernel beside it."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     identity: str
     version: str
     hz: int
     recipe_sha256: str
-    """Of the patches, the configuration and the pinned settings."""
+    """Hash of the patches, the configuration and the pinned settings."""
     chosen_by_default: bool
     """Whether `ensure()` without a source returns it."""
     source: SourceRecord

@@ -1,4 +1,4 @@
-"""Returns the laboratory kernel, building it when the cache does not have it: the steps in their order."""
+"""Returns the laboratory kernel, and builds it if the cache does not have it: the steps in their order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Fetch = Callable[[Path, Progress], Path]
 
 @dataclass(frozen=True)
 class Sources:
-    """Where to look for the source when none is given, in this order."""
+    """Where to search for the source if the user gives none, in this order."""
 
     installed: tuple[Path, ...] = (Path("/usr/src"),)
     """Folders that may hold the distribution's `linux-source-6.12.tar.*`."""
@@ -37,7 +37,7 @@ class Sources:
 
 
 def built_by_default() -> Kernel | None:
-    """Return the kernel that `ensure()` would return without building one, or None."""
+    """Return the kernel that `ensure()` returns without a build, or None."""
     return _ready(debug=False)
 
 
@@ -48,18 +48,18 @@ def ensure(
     sources: Sources | None = None,
     debug: bool = False,
 ) -> Kernel:
-    """Return the laboratory kernel: at once when it is in the cache, else after building it (minutes).
+    """Return the laboratory kernel: at once if the cache has it, else after a build (minutes).
 
     Args:
         source: a Linux source tree, or an archive of one. None: the kernel built last without a source, else the
             distribution's source, else kernel.org's.
-        progress: told of each step.
-        sources: where to look when `source` is None.
-        debug: a kernel that watches itself (`config/debug.config`); never the default one.
+        progress: called at each step.
+        sources: where to search if `source` is None.
+        debug: return a debug kernel (`config/debug.config`); it is never the default kernel.
 
     Raises:
         MachineError: programs for the build are missing.
-        KernelBuildError: no source was found, or a step of the build failed.
+        KernelBuildError: there is no source, or a step of the build fails.
     """
     progress = progress or silent
     if source is None:
@@ -72,7 +72,7 @@ def ensure(
             if source is not None:
                 requested = _given(source)
                 return _cached(requested, debug=debug) or _build(requested, progress, debug=debug)
-            # somebody else may have built it while this process waited
+            # another process may have built it while this one waited
             return _ready(debug=debug) or _build(
                 _any_source(sources or Sources(), progress), progress, debug=debug
             )
@@ -84,7 +84,7 @@ def ensure(
 
 @dataclass(frozen=True)
 class _Source:
-    """A source that was found."""
+    """A source to build from."""
 
     kind: Kind
     path: Path
@@ -93,18 +93,20 @@ class _Source:
 
 def _given(path: Path) -> _Source:
     if not path.exists():
-        raise KernelBuildError(f"the source {path} does not exist")
+        raise KernelBuildError(
+            f"building from --source {path}: there is no such file or folder; correct the path"
+        )
     return _Source("given", path.resolve())
 
 
 def _ready(*, debug: bool) -> Kernel | None:
-    """Return the kernel for those who give no source, when the cache has it."""
+    """Return the kernel without a source from the user, if the cache has it."""
     chosen = recipe.load(debug=debug).sha256
     return cache.of_recipe(chosen) if debug else cache.default(chosen)
 
 
 def _cached(source: _Source, *, debug: bool) -> Kernel | None:
-    """Return the kernel that the cache has of an archive, without unpacking it."""
+    """Return the kernel of an archive from the cache, without unpacking the archive."""
     if source.path.is_dir():
         return None
     content = unpack.file_sha256(source.path)
@@ -126,15 +128,15 @@ def _any_source(sources: Sources, progress: Progress) -> _Source:
         except KernelBuildError as error:
             reasons.append(f"{kind}: {error}")
     raise KernelBuildError(
-        "no source of the laboratory kernel could be found:\n"
+        "finding the source of the laboratory kernel failed:\n"
         + "\n".join(f"  {reason}" for reason in reasons)
-        + f"\n`apt-get install {fetch.PACKAGE}` brings it on Debian; "
-        "`plait kernel build --source FILE` takes any linux-6.12 archive or tree"
+        + f"\nOn Debian, run `apt-get install {fetch.PACKAGE}`; elsewhere, give an archive or tree of linux-6.12 "
+        "(`plait kernel build --source PATH`)"
     )
 
 
 def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
-    """Build a kernel of `source` unless the cache has it (the lock is held)."""
+    """Build a kernel of `source` unless the cache has it (the caller holds the lock)."""
     started = time.monotonic()
     with cache.workplace() as workplace:
         tree = workplace / "source"
@@ -158,12 +160,12 @@ def _build(source: _Source, progress: Progress, *, debug: bool) -> Kernel:
             )  # fmt: skip
             kernel = cache.install(_finished(workplace / "finished", built, record), identity)
     if source.path.parent == cache_root() / "sources":
-        source.path.unlink(missing_ok=True)  # it was fetched for this
+        source.path.unlink(missing_ok=True)  # downloaded for this build
     return kernel
 
 
 def _unpack(path: Path, tree: Path) -> str:
-    """Fill `tree` from a source, and returns the SHA-256 of its content."""
+    """Fill `tree` from a source, and return the SHA-256 of its content."""
     if path.is_dir():
         unpack.tree(path, tree)
         return unpack.tree_sha256(tree)

@@ -1,6 +1,6 @@
-"""What goes into a laboratory kernel beside its source: patches, configuration, and the settings of its build.
+"""The recipe of a laboratory kernel: patches, configuration, added sources, and settings of its build.
 
-Reads the folder `kernel/` of the repository, runs nothing.
+It reads the folder `kernel/` of the repository and runs nothing.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ LABORATORY = Path(__file__).parent / "laboratory"
 """The patches and the configuration; a link to `kernel/` of the repository."""
 
 PATCH_FOLDERS = ("patches", "schedulers/patches")
-"""Folders of the laboratory with patches, applied in this order; each has a folder for each series of kernels."""
+"""Folders of the laboratory with patches, in their order; each has a folder for each series of kernels."""
 
 ADDITIONS: tuple[str, ...] = ("include", "congestion", "schedulers", "queues")
-"""Folders of the laboratory whose sources and headers are copied to `ADDED`; those with a Makefile are built in."""
+"""Folders whose sources and headers plait copies to `ADDED`; the kernel builds those with a Makefile in."""
 
 ADDED = "net/plait"
-"""Where additions go in the source tree."""
+"""The folder of added sources in the source tree."""
 
 DEFAULT_SERIES = "6.12"
-"""The kernel that is built when no source is given."""
+"""The series that plait builds by default."""
 
-# Whoever builds, wherever and whenever: the kernel names the same builder and date. All of it is part of the identity.
+# Every build has the same builder, host and date, on any machine at any time. All settings are part of the identity.
 PINNED = {
     "ARCH": "um",
     "KBUILD_BUILD_USER": "plait",
@@ -49,7 +49,7 @@ _OPTION = re.compile(
 
 @dataclass(frozen=True)
 class Option:
-    """One line of the configuration that was asked for. `value` is None for an option that must be off."""
+    """One line of the requested configuration. `value` is None for an option that must be off."""
 
     name: str
     value: str | None
@@ -62,7 +62,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything beside the source, for one series of kernels."""
+    """Everything except the source, for one series of kernels."""
 
     series: str
     patches: tuple[Path, ...]
@@ -73,24 +73,24 @@ class Recipe:
 
     @property
     def fragment(self) -> str:
-        """The configuration to start from, as Kconfig reads it."""
+        """The requested configuration, as Kconfig reads it."""
         return "".join(f"{option.line}\n" for option in self.options)
 
     @property
     def hz(self) -> int:
-        """Timer ticks per second that the configuration asks for."""
+        """Timer ticks per second in the configuration."""
         return next(int(option.value or 0) for option in self.options if option.name == "CONFIG_HZ")
 
     def identity(self, source_sha256: str) -> str:
-        """Return the identity of the kernel that this recipe makes of the source with that content."""
+        """Return the identity of the kernel built from this recipe and the source with that hash."""
         return hashlib.sha256(f"plait kernel 1\n{source_sha256}\n{self.sha256}\n".encode()).hexdigest()
 
 
 def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug: bool = False) -> Recipe:
-    """Return the recipe for a kernel of `version` (`6.12` or `6.12.117`); with `debug`, for one that watches itself.
+    """Return the recipe for a kernel of `version` (`6.12` or `6.12.117`); `debug`: for a debug kernel.
 
     Raises:
-        KernelBuildError: there are no patches for that version, or a line of the configuration cannot be read.
+        KernelBuildError: there are no patches for that version, or a line of the configuration is invalid.
     """
     laboratory = laboratory or LABORATORY
     major, minor = _numbers(version)
@@ -112,7 +112,7 @@ def load(version: str = DEFAULT_SERIES, laboratory: Path | None = None, *, debug
 
 
 def rejected_options(options: tuple[Option, ...], config: str) -> list[Option]:
-    """Return the options that `config`, the text of a complete `.config`, does not have as they were asked for."""
+    """Return the requested options that have another value in `config`, the text of a complete `.config`."""
     values = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
     return [option for option in options if values.get(option.name) != option.value]
 
@@ -120,7 +120,7 @@ def rejected_options(options: tuple[Option, ...], config: str) -> list[Option]:
 def _numbers(version: str) -> tuple[int, int]:
     match = re.match(r"(\d+)\.(\d+)(?:\D|$)", version)
     if match is None:
-        raise KernelBuildError(f"cannot tell which Linux {version!r} is; expected something like 6.12.64")
+        raise KernelBuildError(f"reading the version of Linux: {version!r} is not of the form 6.12.64")
     return int(match[1]), int(match[2])
 
 
@@ -130,13 +130,13 @@ def _patches(folder: Path, major: int, minor: int) -> Path:
             return folder / name
     supported = ", ".join(sorted(path.name for path in folder.iterdir()))
     raise KernelBuildError(
-        f"there are no patches for Linux {major}.{minor}; there are for {supported}. "
-        "Give a source tree of one of these with `plait kernel build --source`."
+        f"patching Linux {major}.{minor}: plait has no patches for it, but for {supported}; "
+        "give a source of one of these versions (`plait kernel build --source PATH`)"
     )
 
 
 def _change(patch: Path) -> bytes:
-    """What a patch does, without its name and the words above it: better words make no other kernel."""
+    """Return the change in a patch without its header, so that a new description does not change the identity."""
     header, separator, change = patch.read_bytes().partition(b"\n---\n")
     return change if separator else header
 
@@ -154,7 +154,7 @@ def _options(path: Path, version: tuple[int, int]) -> tuple[Option, ...]:
         match = _OPTION.match(line.rstrip())
         if match is None:
             if line.startswith("CONFIG_") or line.rstrip().endswith("is not set"):
-                raise KernelBuildError(f"{path.name}:{number}: cannot read {line!r}")
+                raise KernelBuildError(f"{path.name}:{number}: {line!r} is not a valid option")
             continue
         if _applies(match["condition"], match["version"], version):
             options.append(Option(match["name"] or match["unset"], match["value"]))

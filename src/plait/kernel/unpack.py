@@ -1,4 +1,4 @@
-"""Putting the part of a Linux source tree that User-Mode Linux needs into a folder, and naming what is in it."""
+"""Unpacks the part of a Linux source tree that User-Mode Linux needs, and hashes its content."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DRIVERS = (
     "usb",
 )  # fmt: skip
 
-# Never compiled for ARCH=um, and three quarters of the tree. Kconfig files and Makefiles stay: they are read.
+# Never compiled for ARCH=um, and three quarters of the tree. Kconfig files and Makefiles stay, because make reads them.
 LEFT_OUT = (
     "*/Documentation/*/*",
     "*/tools/perf/*",
@@ -33,7 +33,7 @@ LEFT_OUT = (
     *(f"*/arch/{name}/*{end}" for name in _OTHER_ARCHITECTURES for end in (".[chS]", ".dts*", "defconfig")),
 )
 
-# What a source tree may hold beside its sources: history, and what building in it has left behind.
+# Files of a source tree that are no sources: its history, and the products of a build in it.
 _PRODUCTS = (
     "./.git", "./.config", "./.config.old", "./linux", "./vmlinux", "./Module.symvers", "./System.map",
     "./include/config", "./include/generated", "./arch/*/include/generated",
@@ -47,7 +47,7 @@ def archive(path: Path, target: Path) -> None:
     """Unpack the source archive `path` (tar, compressed or not) into the existing folder `target`.
 
     Raises:
-        KernelBuildError: it cannot be read, or the disk is full.
+        KernelBuildError: the archive cannot be read, or the disk is full.
     """
     extract(path, target, "--strip-components=1", *_patterns(LEFT_OUT))
 
@@ -55,7 +55,7 @@ def archive(path: Path, target: Path) -> None:
 def extract(path: Path, target: Path, *options: str) -> None:
     """Extract the archive `path` (tar, compressed or not) into the existing folder `target`, and nowhere else.
 
-    GNU tar does it: `TarFile.extractall` is only safe with `filter`, which Debian 12's Python 3.11.2 does not have.
+    It uses GNU tar: `TarFile.extractall` is safe only with `filter`, which Python 3.11.2 of Debian 12 does not have.
 
     Raises:
         KernelBuildError: the archive cannot be read, or the disk is full.
@@ -64,29 +64,35 @@ def extract(path: Path, target: Path, *options: str) -> None:
 
 
 def tree(path: Path, target: Path) -> None:
-    """Copy the source tree `path` into the existing folder `target`, without what was built in it."""
+    """Copy the source tree `path` into the existing folder `target`, without the products of a build in it."""
     packed = ["tar", "--create", "--file=-", *_patterns((*LEFT_OUT, *_PRODUCTS)), f"--directory={path}", "."]
     with subprocess.Popen(packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as reader:
         _tar(["--extract", "--file=-"], target, path, reader)
     if reader.returncode != 0:
-        raise KernelBuildError(f"reading the source tree {path}: tar failed; are all files readable?")
+        raise KernelBuildError(
+            f"reading the source tree {path}: tar failed; check that you can read all its files"
+        )
 
 
 def version(folder: Path) -> str:
-    """Return the version that the source tree in `folder` names (`6.12.117`, `7.3.0-rc7`).
+    """Return the version of the source tree in `folder` (`6.12.117`, `7.3.0-rc7`).
 
     Raises:
-        KernelBuildError: it is not a Linux source tree.
+        KernelBuildError: the folder is no Linux source tree.
     """
     try:
         text = (folder / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise KernelBuildError("the source is not a Linux source tree: it has no Makefile") from error
+        raise KernelBuildError(
+            "the source is not a Linux source tree: it has no Makefile; give another with --source"
+        ) from error
     fields = dict(
         re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text, re.MULTILINE)
     )
     if not fields.get("VERSION") or not fields.get("PATCHLEVEL"):
-        raise KernelBuildError("the source is not a Linux source tree: its Makefile names no version")
+        raise KernelBuildError(
+            "the source is not a Linux source tree: its Makefile has no version; give another with --source"
+        )
     return f"{fields['VERSION']}.{fields['PATCHLEVEL']}.{fields.get('SUBLEVEL') or '0'}{fields.get('EXTRAVERSION', '')}"
 
 

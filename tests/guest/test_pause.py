@@ -214,7 +214,7 @@ def test_a_link_that_went_down_at_the_prompt_and_came_up_carries_again(scenario:
     words = "link h1-h2 up\nlink h1-h2 down\nlink h1-h2 up\nlink h1 h2 down\nlink h2 h1 up\nlink h1-h3 down\nskip\n"
     done = run(scenario, words, "--repeat", "1")
     assert done.returncode == 0, done.stderr
-    assert "there is no link h1-h3; `links` lists them" in done.stdout + done.stderr
+    assert "there is no link h1-h3; list the links with `links`" in done.stdout + done.stderr
     assert "did not go" not in done.stdout + done.stderr, "what is up already needs nothing"
     assert subflow_addresses(scenario, "000") == 4
 

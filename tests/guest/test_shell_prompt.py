@@ -56,7 +56,7 @@ def test_commands_of_mininets_prompt_are_understood(scenario: Path) -> None:
     assert found
     assert float(found[1]) >= 10  # the way there and back takes 2 * (3 + 2) ms
     assert "0% lost (2/2 answered)" in lines
-    assert "there is no command or node nonsense; `help` and `nodes` list them" in lines
+    assert "there is no command or node nonsense; list them with `help` and `nodes`" in lines
     assert "state DOWN" in lines[-1]
 
 

@@ -1,4 +1,4 @@
-"""The Python interface: what `import plait` offers. `plait.load`, `plait.run`, `plait.open`, `plait.Scenario`."""
+"""The Python interface behind `import plait`: `plait.load`, `plait.run`, `plait.open`, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds a scheduler or a congestion control from one C file: built, loaded, tried, and kept under its name."""
+"""Adds a scheduler or congestion control from one C file: builds, loads, tries and stores it."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ _LIMITS = TrialLimits(total_s=120, stall_s=30)
 
 @dataclass(frozen=True)
 class Addition:
-    """What was added, and how it did."""
+    """An addition, and the result of its trial."""
 
     record: AdditionRecord
     warnings: str
-    """The compiler's; empty when there were none."""
+    """The warnings of the compiler, or an empty string."""
     replaced: tuple[AdditionRecord, ...]
-    """Earlier additions of the same names, which are gone."""
+    """Earlier additions with the same names, which plait has removed."""
     tried: dict[str, str]
-    """For each name, how a transfer of 1 MB over two paths went with it, in a sentence."""
+    """For each name, a sentence on a transfer of 1 MB over two paths with it."""
 
 
 def add(path: Path, kernel: Kernel, agent: Path) -> Addition:
-    """Add the algorithms in the C file at `path`, after loading them into `kernel` to see what they are called.
+    """Add the algorithms in the C file at `path`; load them into `kernel` to learn their names.
 
     Raises:
-        RequestError: the file does not compile, does not load, or brings nothing.
+        RequestError: the file does not compile, does not load, or registers no algorithm.
         MachineError: this machine or this kernel cannot build modules.
     """
     source = additions.read(path)
@@ -79,11 +79,11 @@ def _plan() -> Plan:
 
 
 def _record(engine: VirtualEngine, plan: Plan, source: AlgorithmSource, folder: Path) -> AdditionRecord:
-    """Load the module and learns what it brings."""
+    """Load the module and return its record, with the algorithms that it registers."""
     try:
         status = _run(engine, _loading(plan, source), folder / "load")
     except TrialError as error:
-        raise RequestError(f"{source.path} compiles, but cannot be used: {error}") from error
+        raise RequestError(f"{source.path} compiles, but loading it failed: {error}") from error
     brought = status["brought"]
     record = additions.record_of(source, tuple(brought["schedulers"]), tuple(brought["congestion_controls"]))
     if not record.names:
@@ -99,7 +99,7 @@ def _loading(plan: Plan, source: AlgorithmSource) -> Plan:
 
 
 def _using(plan: Plan, source: AlgorithmSource, name: str, record: AdditionRecord) -> Plan:
-    """The plan with the algorithm in use."""
+    """Return the plan with the algorithm in use."""
     text = json.loads(_loading(plan, source).model_dump_json(by_alias=True))
     setting = "net/mptcp/scheduler" if name in record.schedulers else "net/ipv4/tcp_congestion_control"
     allowed = "net/ipv4/tcp_allowed_congestion_control"
@@ -113,7 +113,7 @@ def _using(plan: Plan, source: AlgorithmSource, name: str, record: AdditionRecor
 
 
 def _sentence(engine: VirtualEngine, plan: Plan, folder: Path) -> str:
-    """How the transfer went, in a sentence; a crash is told with its trace."""
+    """Return a sentence on the transfer; it has the trace of a crash."""
     work = Path(tempfile.mkdtemp(dir=folder))
     try:
         _run(engine, plan, work / "job")

@@ -1,4 +1,4 @@
-"""`plait.load`, `plait.run`, `plait.open`: what people call from a notebook."""
+"""`plait.load`, `plait.run` and `plait.open`: the functions for notebooks and scripts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 
 def load(reference: str | Path, **fields: object) -> Scenario:
-    """Return the scenario in a file, or the shipped one of that name; see docs/reference/scenario.md for its fields.
+    """Return the scenario in a file, or the shipped one of that name (docs/reference/scenario.md lists the fields).
 
-    `fields` replace single fields of the top level (`repeat=3`); `set` is a mapping from dotted paths to values
+    `fields` replace single top-level fields (`repeat=3`); `set` maps dotted paths to values
     (`set={"network.links.*.rate": "10mbit"}`). Raises plait.errors.ScenarioError with every mistake.
     """
     paths = fields.pop("set", {})
     if not isinstance(paths, dict):
-        raise RequestError("plait.load(.., set=): write a mapping from paths to values, {'repeat': 3}")
+        raise RequestError(
+            "plait.load(.., set=): the value is no mapping; write a mapping from paths to values, {'repeat': 3}"
+        )
     return scenarios.load(reference, tuple(_options({**paths, **fields})))
 
 
@@ -50,22 +52,24 @@ def run(
     calibrate: bool = True,
     progress: bool = True,
 ) -> Study:
-    """Run a scenario (one that was loaded, a file, or the name of a shipped one) and returns its study.
+    """Run a scenario (a loaded one, a file, or the name of a shipped one) and return its study.
 
-    `out` is the result folder (results/NAME); `seed` and `repeat` replace the scenario's; `jobs` trials run at once;
-    `set` maps dotted paths to values; `fresh` runs even trials that are in the store; `kernel` names a built one;
-    `yes` confirms more than 10 000 trials; without `calibrate` links are not measured first. Trials that fail are in
-    the study's `failed`; the others are kept.
+    `out` is the result folder (default: results/NAME); `seed` and `repeat` replace those of the scenario; `jobs` trials
+    run at once; `set` maps dotted paths to values; `fresh` also runs trials that the store has; `kernel` names a built
+    kernel; `yes` confirms a study of more than 10 000 trials; `calibrate=False` skips the measurement of links. The
+    study lists failed trials in `failed`, and keeps the others.
 
-    Raises plait.errors.RequestError (nothing was run), MachineError, and KeyboardInterrupt when it was stopped: what
-    had finished is kept, and the same call goes on from there.
+    Raises plait.errors.RequestError (plait ran nothing), MachineError, and KeyboardInterrupt if the user stops the run:
+    finished trials stay, and the same call continues from there.
     """
     if isinstance(scenario, str | Path):
         name, command = Path(scenario).stem, f"plait run {scenario}"
         loaded = load(scenario, set=dict(set or {}))
     else:
         if set:
-            raise RequestError("plait.run(.., set=): a scenario that is loaded already is set by plait.load")
+            raise RequestError(
+                "plait.run(.., set=): the scenario is already loaded; pass `set` to plait.load instead"
+            )
         loaded = scenario
         source = loaded.source.name if loaded.source is not None else ""
         name = (
@@ -91,10 +95,10 @@ def run(
 
 
 def open_study(folder: str | Path) -> Study:
-    """Return the study in a result folder that was made before (plait.errors.DataError when it is none)."""
+    """Return the study in an existing result folder (plait.errors.DataError if the folder is none)."""
     return Study(Path(folder))
 
 
 def _options(fields: Mapping[str, object]) -> list[str]:
-    """Return the fields as the command line would set them."""
+    """Return the fields in the form of the option --set."""
     return [f"{path}={json.dumps(value, default=str)}" for path, value in fields.items()]

@@ -1,4 +1,4 @@
-"""A finished study in Python: its numbers, its tables as polars frames, its figures; shown richly in notebooks."""
+"""A finished study in Python: its numbers, its tables as polars frames, and its figures; notebooks display them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Figure:
-    """One figure. A notebook shows it; `svg`, `png` and `spec` (Vega-Lite; None for a drawing) are its forms."""
+    """One figure, which a notebook displays: `svg`, `png`, `pdf`, and `spec` (Vega-Lite; None for a drawing)."""
 
     def __init__(self, name: str, source: dict[str, Any] | str, width_mm: float = PAGE_MM) -> None:
         self.name = name
@@ -68,15 +68,15 @@ class Figure:
         return self._drawn.pdf
 
     def save(self, path: Path | str) -> None:
-        """Write the figure to a file; its ending (.svg, .png, .pdf) says as what (RequestError for another).
+        """Write the figure to a file; its suffix (.svg, .png, .pdf) selects the format (RequestError for another one).
 
-        It is 175 mm wide, or as its scenario says.
+        It is 175 mm wide, unless its scenario sets another width.
         """
         from pathlib import Path
 
         target = Path(path)
         if target.suffix not in {".svg", ".png", ".pdf"}:
-            raise RequestError(f"saving a figure as {target.name}: there is .svg, .png and .pdf")
+            raise RequestError(f"saving a figure as {target.name}: unknown suffix; use .svg, .png or .pdf")
         if target.suffix == ".svg":
             target.write_text(self.svg, encoding="utf-8")
         else:
@@ -90,7 +90,7 @@ class Figure:
 
 
 class Study:
-    """A study in its result folder. Everything is read when it is first asked for (DataError when damaged)."""
+    """A study in its result folder. It reads tables and draws figures on first use (DataError for damaged files)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -98,7 +98,7 @@ class Study:
 
     @cached_property
     def summary(self) -> Summary:
-        """What was found, as summary.json holds it: cases with their metrics, and comparisons."""
+        """The content of summary.json: cases with their metrics, and comparisons."""
         return summary_of(self._data)
 
     @property
@@ -118,7 +118,7 @@ class Study:
 
     @property
     def failed(self) -> dict[str, tuple[FailedTrial, ...]]:
-        """The trials that failed, and why, by case; cases without any are not in it."""
+        """The failed trials with their errors, by case; cases without failed trials are absent."""
         return {case.name: case.failed for case in self._data.cases if case.failed}
 
     @property
@@ -128,7 +128,7 @@ class Study:
 
     @property
     def report(self) -> Path:
-        """The page."""
+        """The path of the report page."""
         return self.folder / "report.html"
 
     @cached_property
@@ -165,11 +165,11 @@ class Study:
         return self._with_factors(pl.DataFrame(records, schema_overrides=kinds, infer_schema_length=None))
 
     def table(self, name: str, *, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
-        """Return one table of all completed trials, or those of a `case` or `trial` (number), with these two in front.
+        """Return one table of all completed trials, or of one `case` or `trial` (number); these two columns come first.
 
-        The tables are flows, connections, subflows, links, events and counters, and those of monitors (of trials that
-        have them); docs/reference/results.md tells their columns. RequestError when there is no such table, case or
-        trial.
+        The tables are flows, connections, subflows, links, events and counters, and those of monitors (for trials that
+        have them); docs/reference/results.md lists their columns. Raises RequestError if there is no such table, case
+        or trial.
         """
         if name not in ALL_TABLES:
             hint = nearest(name, ALL_TABLES) or "there is: " + ", ".join(ALL_TABLES)
@@ -184,13 +184,13 @@ class Study:
             if case in (None, case_name) and trial in (None, number) and name in completed.tables
         ]
         if not frames and trial is not None:
-            raise RequestError(f"trial {trial}: there is no such completed trial")
+            raise RequestError(f"trial {trial}: there is no such completed trial; see .trials")
         kinds: dict[str, Any] = {"case": pl.String, "trial": pl.Int64, **ALL_TABLES[name]}
         return self._with_factors(pl.concat(frames) if frames else pl.DataFrame(schema=kinds))
 
     @cached_property
     def figures(self) -> dict[str, Figure]:
-        """The figures by name, as in the folder's `figures/`; each is drawn when it is shown."""
+        """The figures by name, as in the folder's `figures/`; plait draws each figure when it is displayed."""
         shown = representatives(self._data, self.summary)
         sources = static_figures(self._data, self.summary, shown)
         narrow = {figure.name for figure in wanted(self._data, self.summary) if figure.column}
@@ -235,7 +235,7 @@ class Study:
         return f"<study {self._data.about.heading!r}: {len(self.cases)} cases in {self.folder}>"
 
     def _repr_html_(self) -> str:
-        """The headline, the table of cases and the first figure of cases: what a notebook shows."""
+        """Return the headline, the table of cases and the first figure of cases, for a notebook."""
         sentence = "".join(
             f"<b>{escape(text)}</b>" if strong else escape(text)
             for text, strong in headline(self.summary, path_counts(self.summary))

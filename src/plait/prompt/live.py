@@ -1,7 +1,8 @@
-"""A running network that any number of prompts use at once, over a Unix socket: one thread between them and the guest.
+"""Serves a running network to any number of prompts over a Unix socket, with one thread between them and the guest.
 
-A client sends lines: first what is to be run, then orders for it (input, size, signal). It gets the frames of its run
-(`plait.engine.uml.session`), and the connection ends with the run. When a client goes away, what it ran is hung up on.
+A client sends one JSON record per line: first the program to run, then orders for it (input, size, signal). It receives
+the frames of its program (`plait.engine.uml.session`), and the connection ends with the program. If a client
+disconnects, its program gets SIGHUP.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ class _Client:
     connection: socket.socket
     run: int | None = None
     behind: bool = False
-    """Nobody waits for the end of what it runs."""
+    """The program runs in the background: no prompt waits for its end."""
     rest: bytes = b""
 
 
 @dataclass
 class PromptServer:
-    """Serves `session` at the Unix socket `path`, until the `with` block ends."""
+    """Serves `session` at the Unix socket `path` until the `with` block ends."""
 
     session: PromptedGuest
     path: Path
     _clients: dict[int, _Client] = field(default_factory=dict)
     failure: TrialError | None = None
-    """Why the guest was ended, if it was."""
+    """Why plait ended the guest, if it did."""
     _over: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
-        """Start to serve."""
+        """Start the server."""
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(self.path))
         self._server.listen()
@@ -69,7 +70,9 @@ class PromptServer:
     def _serve(self) -> None:
         try:
             self._until_over()
-        except TrialError as error:  # the guest did what no guest of plait does
+        except (
+            TrialError
+        ) as error:  # the guest wrote something that no intact guest writes, or exceeded its disk limit
             self.failure = error
             self.session.end()
         for client in list(self._clients.values()):
@@ -119,7 +122,7 @@ class PromptServer:
     def _pass_on(self, run: int, kind: int, content: bytes) -> None:
         for client in list(self._clients.values()):
             if client.run == run:
-                with contextlib.suppress(OSError):  # it has gone; the next read tells
+                with contextlib.suppress(OSError):  # the client has disconnected; the next read detects it
                     client.connection.sendall(_HEADER.pack(run, kind, len(content)) + content)
                 if kind == END:
                     self._drop(client)
@@ -130,49 +133,53 @@ class PromptServer:
 
 
 class Run:
-    """One program in a node of a running network, from a client's side."""
+    """One program in a node of a running network, as its client sees it."""
 
     def __init__(self, path: Path, start: ProgramStart, *, behind: bool = False) -> None:
-        """Start it (TrialError when the network has gone). `behind`: nobody waits for its end."""
+        """Start the program (TrialError if the network has ended). `behind`: run it in the background."""
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(str(path))
         except OSError as error:
-            raise TrialError(f"joining the network at {path}: {error.strerror}") from error
+            raise TrialError(
+                f"joining the network at {path}: {error.strerror}; start it again with `plait shell`"
+            ) from error
         self._rest = b""
         record = {**start.record(), "behind": behind}
         del record["run"]
         self._send(record)
 
     def fileno(self) -> int:
-        """The descriptor that can be read when there is something new."""
+        """Return the descriptor that is readable when new frames arrive."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Leave the program alone; it is hung up on."""
+        """Disconnect from the program; it gets SIGHUP."""
         self._socket.close()
 
     def _send(self, record: dict[str, object]) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it has ended; reading tells how
+        with contextlib.suppress(BrokenPipeError):  # the program has ended; reading reports how
             self._socket.sendall(json.dumps(record).encode() + b"\n")
 
     def feed(self, data: bytes) -> None:
-        """Give it input; none says that there is no more."""
+        """Pass input to the program; empty `data` ends it."""
         self._send({"do": "input", "data": data.decode("latin-1") if data else None})
 
     def resize(self, size: TerminalSize) -> None:
-        """Tell it of its terminal's new size."""
+        """Report the new size of the terminal to the program."""
         self._send({"do": "size", "size": size._asdict()})
 
     def signal(self, number: int) -> None:
-        """Send it a signal."""
+        """Send a signal to the program."""
         self._send({"do": "signal", "number": number})
 
     def frames(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what came since: pieces of output, and last the end (TrialError when the network has gone)."""
+        """Yield the new frames: pieces of output, and last the end (TrialError if the network has ended)."""
         data = self._socket.recv(1 << 20)
         if not data:
-            raise TrialError("the guest has ended, and the network with it")
+            raise TrialError(
+                "the guest has ended, and the network with it; start it again with `plait shell`"
+            )
         data = self._rest + data
         at = 0
         while len(data) - at >= _HEADER.size:
@@ -184,7 +191,7 @@ class Run:
         self._rest = data[at:]
 
     def finish(self, output: int | None = None) -> dict[str, object]:
-        """Wait for its end, which is returned; what it writes goes to the descriptor `output`."""
+        """Wait for the end of the program and return its record; copy its output to the descriptor `output`."""
         while True:
             select.select([self], [], [])
             for kind, content in self.frames():

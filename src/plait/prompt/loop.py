@@ -1,4 +1,4 @@
-"""The prompt itself: commands as people know them from Mininet's, in nodes of a running network."""
+"""The prompt: runs commands in the nodes of a running network, with the command names of Mininet."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ class Prompt(cmd.Cmd):
 
     prompt = "plait> "
     intro = (
-        "Commands: NODE COMMAND, NODE (a shell in it), nodes, links, net, dump, pingall,\n"
+        "Commands: NODE COMMAND, NODE (a shell in the node), nodes, links, net, dump, pingall,\n"
         "iperf, link, help, exit."
     )
     doc_header = "Commands (NODE COMMAND runs COMMAND in NODE; names of nodes stand for their addresses):"
 
     def __init__(self, view: NetworkView, path: Path, environment: Sequence[tuple[str, str]]) -> None:
-        """A prompt of the network at `path`, whose plan looks like `view`."""
+        """`path`: the socket of the network; `view`: the view of its plan."""
         super().__init__()
         self._view = view
         self._path = path
         self._environment = environment
         self._background: list[Run] = []
         self.directory = str(Path.cwd())
-        """Where commands begin."""
+        """The working directory of commands."""
         self._at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         if not self._at_terminal:
             self.use_rawinput = False
             self.prompt = self.intro = ""
 
-    # --- what is run in nodes -----------------------------------------------------------------------------
+    # --- programs in nodes -----------------------------------------------------------------------------
 
     def run_in(self, node: str | None, argv: Sequence[str]) -> dict[str, object]:
-        """Run a program in `node` (None: beside them) in this terminal, and returns its end."""
+        """Run a program in `node` (None: outside the nodes) in this terminal, and return the record of its end."""
         size = terminal_size(sys.stdin.fileno()) if self._at_terminal else None
         run = Run(self._path, self._start(node, argv, size))
         sys.stdout.flush()
@@ -82,7 +82,7 @@ class Prompt(cmd.Cmd):
                     os.write(1, content)
 
     def shell(self, node: str) -> int:
-        """Open a shell in `node`, and returns its exit code when it has ended."""
+        """Run a shell in `node`, and return its exit code."""
         end = self.run_in(node, _BASH)
         return int(str(end["code"])) if end["code"] is not None else 1
 
@@ -93,16 +93,16 @@ class Prompt(cmd.Cmd):
         return ProgramStart(0, argv, environment, directory=self.directory, netns=node, terminal=terminal)
 
     def _exit_code(self, node: str, argv: Sequence[str]) -> int:
-        """Run a program in `node`, and returns its exit code."""
+        """Run a program in `node` without output, and return its exit code."""
         return int(str(Run(self._path, self._start(node, argv)).finish()["code"]))
 
     def default(self, line: str) -> None:
-        """NODE COMMAND."""
+        """Run NODE COMMAND."""
         node, _, command = line.partition(" ")
         if line == "EOF":
             return
         if node not in self._view.roles:
-            self._print(f"there is no command or node {node}; `help` and `nodes` list them")
+            self._print(f"there is no command or node {node}; list them with `help` and `nodes`")
             return
         self._in_node(node, command.strip())
 
@@ -128,15 +128,15 @@ class Prompt(cmd.Cmd):
         self._print(" ".join(self._view.roles))
 
     def do_links(self, _: str) -> None:
-        """List the links, their ends and conditions."""
+        """List the links with their ends and conditions."""
         self._print("\n".join(self._view.links))
 
     def do_net(self, _: str) -> None:
-        """List for each node what its interfaces are joined to."""
+        """List the neighbour of each interface, for each node."""
         self._print("\n".join(self._view.net()))
 
     def do_dump(self, _: str) -> None:
-        """List for each node its role, interfaces and addresses."""
+        """List the role, interfaces and addresses of each node."""
         self._print("\n".join(self._view.dump()))
 
     def do_intfs(self, _: str) -> None:
@@ -145,7 +145,7 @@ class Prompt(cmd.Cmd):
             self._print(f"{node}: {','.join(interface.name for interface in interfaces)}")
 
     def do_sh(self, line: str) -> None:
-        """Run a command in the guest, beside the nodes: sh COMMAND."""
+        """Run a command in the guest, outside the nodes: sh COMMAND."""
         self._in_node(None, line)
 
     def do_pingall(self, _: str) -> None:
@@ -167,10 +167,10 @@ class Prompt(cmd.Cmd):
             self._print(f"{100 * lost / pairs:.0f}% lost ({pairs - lost}/{pairs} answered)")
 
     def do_iperf(self, line: str) -> None:
-        """Measure TCP from one host to another for some seconds: iperf [H1 H2 [SECONDS]] (first and last, 5)."""
+        """Measure TCP between two hosts: iperf [H1 H2 [SECONDS]] (default: first and last host, 5 s)."""
         arguments = line.split() or [self._view.hosts()[0], self._view.hosts()[-1]]
         if len(arguments) < 2 or any(node not in self._view.roles for node in arguments[:2]):
-            self._print("write iperf H1 H2 with the names of two hosts")
+            self._print("write the names of two hosts: iperf H1 H2")
             return
         seconds = arguments[2] if len(arguments) > 2 else str(_IPERF_S)
         server = Run(self._path, self._start(arguments[1], ["iperf", "-s"]), behind=True)
@@ -181,10 +181,10 @@ class Prompt(cmd.Cmd):
         server.finish()
 
     def do_link(self, line: str) -> None:
-        """Take a link down, or up again, by its nodes or its name: link N1 N2 down|up, link NAME down|up."""
+        """Take a link down or up: link N1 N2 down|up, or link NAME down|up."""
         arguments = line.split()
         if len(arguments) not in {2, 3} or arguments[-1] not in {"down", "up"}:
-            self._print("write link N1 N2 down, or up; or the name of one of several links in place of N1 N2")
+            self._print("write link N1 N2 down|up, or link NAME down|up for one of several links")
             return
         *names, state = arguments
         nodes = set(names)
@@ -192,22 +192,22 @@ class Prompt(cmd.Cmd):
             end for pair in self._view.ends.values() if {node for node, _ in pair} == nodes for end in pair
         ]  # fmt: skip
         if not ends:
-            self._print(f"there is no link {'-'.join(names)}; `links` lists them")
+            self._print(f"there is no link {'-'.join(names)}; list the links with `links`")
         for node, name in ends:
             interface = next(entry for entry in self._view.interfaces[node] if entry.name == name)
             commands = f"ip link set {name} down"
-            if state == "up":  # what is up has all that it needs
+            if state == "up":  # an interface that is up keeps its configuration
                 commands = f'[ -n "$(ip link show up dev {name})" ] || {{ {" && ".join(interface.up)}; }}'
             if self._exit_code(node, [*SHELL, commands]) != 0:
-                self._print(f"{name} of {node} did not go {state}")
+                self._print(f"taking {name} of {node} {state} failed")
 
     def do_exit(self, _: str) -> bool:
-        """End the prompt, and the network with it."""
+        """End the prompt and the network."""
         return True
 
     do_quit = do_exit
 
-    def do_EOF(self, _: str) -> bool:  # noqa: N802 - the name that cmd gives it
+    def do_EOF(self, _: str) -> bool:  # noqa: N802 - the name in cmd
         """End the prompt."""
         if self._at_terminal:
             self._print("")
@@ -216,23 +216,23 @@ class Prompt(cmd.Cmd):
     # --- the terminal -------------------------------------------------------------------------------------
 
     def emptyline(self) -> bool:
-        """Do nothing."""
+        """Ignore an empty line."""
         return False
 
     def completenames(self, text: str, *ignored: object) -> list[str]:
-        """Names of commands and nodes."""
+        """Return names of commands and nodes."""
         return super().completenames(text, *ignored) + [
             node for node in self._view.roles if node.startswith(text)
         ]
 
     def completedefault(self, text: str, *_: object) -> list[str]:
-        """Names of nodes, further on in a line."""
+        """Return names of nodes, for later words of a line."""
         return [node for node in self._view.roles if node.startswith(text)]
 
     def read(self) -> None:
-        """Read and does commands to the end; Ctrl-C clears the line."""
+        """Read and run commands to the end; Ctrl-C clears the line."""
         history = cache_root() / "shell-history"
-        with contextlib.suppress(OSError):  # the first time there is none
+        with contextlib.suppress(OSError):  # there is none at first
             readline.read_history_file(history)
         readline.set_history_length(_HISTORY)
         while True:
@@ -242,11 +242,11 @@ class Prompt(cmd.Cmd):
             except KeyboardInterrupt:
                 self.intro = ""
                 self._print("^C")
-        with contextlib.suppress(OSError):  # a history is a comfort, not a result
+        with contextlib.suppress(OSError):  # the history is a convenience, not a result
             readline.write_history_file(history)
 
     def hang_up(self) -> None:
-        """End what was left behind."""
+        """Hang up on the programs in the background."""
         for run in self._background:
             run.close()
 

@@ -1,4 +1,4 @@
-"""The prompt of a trial that is halted: as that of `plait shell`, in virtual time, and with ways to go on."""
+"""The prompt of a halted trial: that of `plait shell` in virtual time, with commands to continue or abort."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
 
 class PausePrompt(Prompt):
-    """Read commands until the trial shall go on."""
+    """Reads commands until the trial continues."""
 
     intro = (
-        f"{Prompt.intro}\nTime stands while nothing is run. "
-        "exit: go on; skip: halt no more; abort: end the study."
+        f"{Prompt.intro}\nTime stops while no command runs. "
+        "exit: continue; skip: continue without further halts; abort: end the study."
     )
     pause_again = True
     """Whether to halt again."""
     aborted = False
 
     def do_exit(self, _: str) -> bool:
-        """Go on with the trial. What was left behind (&) runs on with it."""
+        """Continue the trial. Programs in the background (&) keep running."""
         return True
 
     do_quit = do_exit
 
     def do_skip(self, _: str) -> bool:
-        """Go on with the trial, and halt neither it nor any other again."""
+        """Continue the trial without further halts, also in later trials."""
         self.pause_again = False
         return True
 
     def do_abort(self, _: str) -> bool:
-        """End the study; trials that have finished are kept."""
+        """End the study; finished trials stay."""
         self.aborted = True
         return True
 
 
 def ask(trial: PausedTrial, environment: Sequence[tuple[str, str]]) -> bool:
-    """Give a prompt in the trial's network, and return whether to halt again.
+    """Run a prompt in the trial's network, and return whether to halt again.
 
-    Raises KeyboardInterrupt when the study is to end, TrialError when the guest has ended.
+    Raises KeyboardInterrupt if the user aborts the study, TrialError if the guest has ended.
     """
     sys.stdout.flush()
     sys.stderr.write(f"plait: {trial.sentence}\n")

@@ -1,4 +1,4 @@
-"""A plan as a person at a prompt asks about it: nodes, links, addresses. Pure."""
+"""The view of a plan at a prompt: its nodes, links and addresses. It runs nothing."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import LinkDirection, Plan
 
 WIRE = "wire"
-"""The hidden namespace of all links."""
+"""The namespace of all links, which the view hides."""
 
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface of a node, and what is at the other end of its link."""
+    """An interface of a node, and the other end of its link."""
 
     name: str
     mac: str
     addresses: tuple[str, ...]
-    """Without prefix lengths."""
+    """The addresses without prefix lengths."""
     peer: tuple[str, str] | None
     """(node, interface)."""
     up: tuple[str, ...] = ()
-    """The commands that bring it up again after it was taken down."""
+    """The commands that take it up again."""
 
 
 @dataclass(frozen=True)
 class NetworkView:
-    """The nodes of a plan in their order, each with its role and its interfaces; and the links."""
+    """The links of a plan, and its nodes in their order, with roles and interfaces."""
 
     roles: dict[str, str]
     interfaces: dict[str, tuple[Interface, ...]]
     links: tuple[str, ...]
-    """A line each."""
+    """One line per link."""
     ends: dict[str, tuple[tuple[str, str], tuple[str, str]]]
-    """Of each link by its name in the scenario: (node, interface) at both ends."""
+    """(node, interface) at both ends of each link, by its name in the scenario."""
 
     def address(self, node: str) -> str | None:
-        """Return the first address of `node`; None when it has none."""
+        """Return the first address of `node`; None if it has none."""
         addresses = (address for interface in self.interfaces[node] for address in interface.addresses)
         return next(addresses, None)
 
     def hosts(self) -> list[str]:
-        """Return the nodes at which applications run."""
+        """Return the nodes that run applications."""
         return [node for node, role in self.roles.items() if role == "host"]
 
     def with_addresses(self, command_line: str) -> str:
-        """Return a command line in which the names of nodes are replaced by their addresses."""
+        """Return a command line with addresses instead of the names of nodes."""
         return " ".join(
             (self.address(word) or word) if word in self.roles else word for word in command_line.split(" ")
         )
 
     def net(self) -> list[str]:
-        """Return a line for each node: its interfaces and what they are joined to."""
+        """Return a line for each node: its interfaces with their neighbours."""
         return [
             " ".join(
                 [node, *(f"{i.name}:{'-'.join(i.peer) if i.peer else '?'}" for i in self.interfaces[node])]
@@ -75,7 +75,7 @@ class NetworkView:
 
 
 def view(plan: Plan) -> NetworkView:
-    """Return what `plan` looks like from a prompt."""
+    """Return the view of `plan`."""
     at_wire = {}
     for veth in plan.network.veths:
         for end, other in ((veth.a, veth.b), (veth.b, veth.a)):
@@ -86,7 +86,7 @@ def view(plan: Plan) -> NetworkView:
     by_name = {}
     for link in plan.links:
         forward, backward = link.directions
-        # What goes to a node leaves `wire` through the interface that the node's own is paired with.
+        # A packet to a node leaves `wire` through the peer of the node's interface.
         ends = ((at_wire.get(backward.ifname), forward.source), (at_wire.get(forward.ifname), forward.target))
         names = [(end.netns, end.ifname) if end else (node, "?") for end, node in ends]
         peers[names[0]], peers[names[1]] = names[1], names[0]

@@ -1,4 +1,4 @@
-"""A flow of a finished trial in the shape of another tool's results."""
+"""Exports a flow of a finished trial in the format of another tool."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ if TYPE_CHECKING:
 def export_flow(
     folder: Path, *, case: str | None = None, trial: int = 0, flow: str | None = None
 ) -> dict[str, Any]:
-    """Return the flow `flow` of trial `trial` of `case` as `iperf3 -J` would print it.
+    """Return the flow `flow` of trial `trial` of `case` in the format of `iperf3 -J`.
 
-    Without `case` or `flow` the only one is meant. RequestError when there is no such case, trial or flow, or several;
-    DataError when the trial's files are damaged.
+    Without `case` or `flow`, there must be only one. Raises RequestError if there is no such case, trial or flow, or
+    several; DataError if the trial's files are damaged.
     """
     try:
         cases = (Folder(folder) / TRIALS).folders()
     except OSError as error:
-        raise DataError(f"exporting from {folder}: {error.filename}: {error.strerror}") from error
+        raise DataError(
+            f"exporting from {folder}: {error.filename}: {error.strerror}; check the path of the result folder"
+        ) from error
     if not cases:
         raise RequestError(
-            f"exporting from {folder}: it is no result folder; give one that `plait run` has written"
+            f"exporting from {folder}: this is no result folder; give one that `plait run` wrote"
         )
     case = _require_single("case", case, cases)
     if trial not in trial_numbers(folder, case):
-        raise RequestError(f"exporting trial {trial} of {case}: there is no such trial in {folder}")
+        raise RequestError(
+            f"exporting trial {trial} of {case}: {folder} has no such trial; choose another with --trial"
+        )
     record = read_trial(trial_folder(folder, case, trial))
     if record.provenance.status == "failed":
         raise RequestError(
@@ -48,7 +52,7 @@ def export_flow(
 
 
 def _require_single(kind: str, requested: str | None, names: list[str]) -> str:
-    """The one that is asked for, or the only one."""
+    """Return the requested name, or the only one (RequestError)."""
     option = kind.split(" ", maxsplit=1)[0]
     if requested is None and len(names) == 1:
         return names[0]

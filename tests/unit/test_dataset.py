@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fake_plans import fake_plan
 from fake_tables import fake_tables, make_tables
 from plait.dataset import Provenance, convert, read_trial, study_digest, trial_digest
+from plait.dataset.arrow_stream import has_compression
 from plait.dataset.model import ALL_TABLES, TABLES
 from plait.errors import DataError
 from result_folders import write_arrow, write_trial
@@ -53,6 +58,37 @@ def test_a_stream_that_was_cut_short_is_named(arrow: Path, tmp_path: Path, kept:
     stream.write_bytes(data[:kept])
     with pytest.raises(DataError, match=r"subflows\.arrow: .* truncated"):
         convert(arrow, tmp_path / "out")
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_compressed_stream_is_refused_before_it_expands(
+    arrow: Path, tmp_path: Path, compression: Literal["zstd", "lz4"]
+) -> None:
+    stream = arrow / "links.arrow"
+    rows = pl.concat([DATA["links"]] * 1000)
+    rows.write_ipc_stream(stream, compression=compression)
+    assert stream.stat().st_size < rows.estimated_size() / 10
+    with pytest.raises(DataError, match=r"links\.arrow: the stream of table `links` is compressed"):
+        convert(arrow, tmp_path / "out")
+
+
+def test_compression_of_dictionaries_is_seen(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"name": ["a" * 1000, "b" * 1000] * 50}).cast(pl.Categorical)
+    for compression in ("uncompressed", "zstd"):
+        path = tmp_path / compression
+        frame.write_ipc_stream(path, compression=compression)  # type: ignore[arg-type]
+        assert has_compression(path.read_bytes()) == (compression == "zstd")
+
+
+@given(st.data())
+def test_damage_of_the_framing_is_an_error_or_seen_by_the_library(data: st.DataObject) -> None:
+    stream = io.BytesIO()
+    DATA["flows"].write_ipc_stream(stream, compression="uncompressed")
+    damaged = bytearray(stream.getvalue())
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, min(400, len(damaged) - 1)))] = data.draw(st.integers(0, 255))
+    with suppress(ValueError):
+        has_compression(bytes(damaged))
 
 
 def test_a_damaged_stream_is_named(arrow: Path, tmp_path: Path) -> None:

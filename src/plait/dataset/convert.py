@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.dataset.arrow_stream import has_compression
 from plait.dataset.files import READ_ERRORS, check_columns, write_table
 from plait.dataset.model import MONITOR_TABLES, TABLES
 from plait.errors import DataError
@@ -56,6 +57,10 @@ def read_stream(path: Path, table: str) -> pl.DataFrame:
     if not data.endswith(END_OF_STREAM):
         raise DataError(f"{path}: the stream of table `{table}` is truncated; {CUT_SHORT}")
     try:
+        if has_compression(data):
+            raise DataError(
+                f"{path}: the stream of table `{table}` is compressed, which the agent never does"
+            )
         frame = pl.read_ipc_stream(data)
     except READ_ERRORS as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -66,7 +66,7 @@ def test_a_second_prompt_joins_the_network_and_both_are_terminals_with_completio
     first.type("h1 tty\n")
     assert "/dev/pts/" in first.until("plait> ")
     second = Terminal("shell", str(scenario), "h2")
-    second.until("joined the network")
+    second.until("joined the running network")
     second.type("ip -o -4 addr show dev h2-eth0 | tr -s ' ' | cut -d' ' -f4; echo do''ne\n")
     assert "10.0.0.2/24" in second.until("done")
     first.type("no\t\n")

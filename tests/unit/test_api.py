@@ -111,7 +111,7 @@ def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) ->
         plait.load("two-paths", repeat=0)
     with pytest.raises(RequestError, match="only with --yes"):
         plait.run("two-paths", repeat=9000, engine=engine)
-    with pytest.raises(RequestError, match=r"set by plait\.load"):
+    with pytest.raises(RequestError, match=r"pass `set` to plait\.load"):
         plait.run(plait.load("two-paths"), set={"repeat": 3}, engine=engine)
     assert engine.calls == 0
     with pytest.raises(DataError, match="give the folder"):

@@ -131,6 +131,16 @@ def test_a_folder_holds_few_files(folder: Path) -> None:
     assert len(files) <= MOST_FILES, f"{len(files)} files: which of them belong together?"
 
 
+def test_no_two_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in PYTHON:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(relative(path))
+    twice = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    assert not twice, twice
+
+
 @pytest.mark.parametrize(
     "path",
     [path for path in PYTHON if relative(path).startswith(tuple(f"src/plait/{pure}" for pure in PURE))],

@@ -7,13 +7,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Finding(BaseModel):
+class ClosedRecord(BaseModel):
     """A closed, immutable record."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
-class Statistics(Finding):
+class Statistics(ClosedRecord):
     """One metric over the trials of a case. Everything but `n` is null when nothing was measured."""
 
     n: int
@@ -34,7 +34,7 @@ class Statistics(Finding):
     """95 % bootstrap interval of the mean (BCa); made only where it fits better than `ci95`, Student's t interval."""
 
 
-class PublishedGoodput(Finding):
+class PublishedGoodput(ClosedRecord):
     """What others have published of a case, in bit/s."""
 
     goodput_bps: float | None = None
@@ -43,7 +43,7 @@ class PublishedGoodput(Finding):
     """Of each flow of a group, by the group's name."""
 
 
-class CaseSummary(Finding):
+class CaseSummary(ClosedRecord):
     """One case: its settings, its number of trials, and their metrics."""
 
     name: str
@@ -56,14 +56,14 @@ class CaseSummary(Finding):
     """Null where the scenario has no published figures of this case."""
 
 
-class Estimate(Finding):
+class Estimate(ClosedRecord):
     """A number and its 95 % interval; the interval is null where it says nothing (see Statistics.ci95)."""
 
     value: float
     ci95: tuple[float, float] | None = None
 
 
-class Comparison(Finding):
+class Comparison(ClosedRecord):
     """One metric of one case against its baseline case, over the trials that share a seed."""
 
     case: str
@@ -90,7 +90,7 @@ class Comparison(Finding):
     """Cohen's d for pairs: the mean of their differences in standard deviations of the differences."""
 
 
-class Summary(Finding):
+class Summary(ClosedRecord):
     """summary.json."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
@@ -107,7 +107,7 @@ Verdict = Literal[
 ]
 
 
-class Side(Finding):
+class CaseTrials(ClosedRecord):
     """One study's trials of a case."""
 
     trials: int
@@ -116,13 +116,13 @@ class Side(Finding):
     mean: float | None
 
 
-class CaseComparison(Finding):
+class CaseComparison(ClosedRecord):
     """One metric of one case in the second study against the first."""
 
     case: str
     metric: str
-    before: Side
-    after: Side
+    before: CaseTrials
+    after: CaseTrials
     pairs: int | None
     """Trials of the same seed that were compared pair by pair; null when the sides were compared as a whole."""
     difference: Estimate | None
@@ -138,7 +138,7 @@ class CaseComparison(Finding):
     sentence: str = ""
 
 
-class StudiesComparison(Finding):
+class StudiesComparison(ClosedRecord):
     """What `plait compare --json` prints."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")

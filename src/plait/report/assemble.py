@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.analysis.model import Summary
-    from plait.report.figures.kind import Wanted
+    from plait.report.figures.kind import FigureRequest
     from plait.report.render.render import Drawing
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
@@ -77,7 +77,7 @@ def _remove_others(figures: Folder, drawn: set[str]) -> None:
 
 
 def _empty(
-    asked: Sequence[Wanted], study: StudyData, summary: Summary, shown: Sequence[Representative]
+    asked: Sequence[FigureRequest], study: StudyData, summary: Summary, shown: Sequence[Representative]
 ) -> list[Caution]:
     """Return the figures that the scenario asks for and for which there are no data."""
     drawn = case_figures(study, summary, shown)

@@ -51,7 +51,7 @@ JOIN_REFUSALS = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class MptcpFinding:
     """One thing that went wrong in a trial."""
 
     code: str
@@ -65,13 +65,13 @@ class Finding:
     """The counters that tell why, client first: `h1 MPCapableFallbackSYNACK`."""
 
 
-def findings(plan: Plan, tables: Tables) -> list[Finding]:
+def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
     """Return what went wrong with the MPTCP flows of one trial, flow by flow."""
     counted = _counted(tables["counters"])
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     multipath = [flow for flow in plan.flows if flow.transport == "mptcp" and flow.connection is None]
     plain = {frozenset((peers.source, peers.target)) for peers in plan.peers if peers.transport == "tcp"}
-    results: list[Finding] = []
+    results: list[MptcpFinding] = []
     for flow in multipath:
         row = rows.get(flow.id)
         if row is None:
@@ -116,7 +116,7 @@ def _named(flow: Flow, counted: Counters, meanings: Mapping[str, str]) -> tuple[
     return names, f" ({meanings[increases[0][1]]})" if increases else ""
 
 
-def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> Finding:
+def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, counted: Counters) -> MptcpFinding:
     """In the handshake when the client's kernel never told of an MPTCP connection, else when a sample showed it."""
     here = (pl.col("node") == flow.client.netns) & (pl.col("remote_port") == flow.server.port)
     created = events.filter((pl.col("event") == "created") & here)
@@ -129,10 +129,10 @@ def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, count
         ].drop_nulls()
         t_us = int(times.to_list()[0]) if len(times) else None
     reasons, why = _named(flow, counted, FALLBACK_REASONS)
-    return Finding("FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{why}", t_us, reasons)
+    return MptcpFinding("FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{why}", t_us, reasons)
 
 
-def _joins(flow: Flow, events: pl.DataFrame, counted: Counters) -> Iterator[Finding]:
+def _joins(flow: Flow, events: pl.DataFrame, counted: Counters) -> Iterator[MptcpFinding]:
     """Subflows that the client tried and that were refused, and those that an error closed later."""
     mine = events.filter((pl.col("flow") == flow.id) & (pl.col("node") == flow.client.netns))
     came: set[tuple[object, ...]] = set()
@@ -144,11 +144,11 @@ def _joins(flow: Flow, events: pl.DataFrame, counted: Counters) -> Iterator[Find
         elif event["event"] == "join_failed" or (event["event"] == "sub_closed" and ends not in came):
             reasons, why = _named(flow, counted, JOIN_REFUSALS)
             what = f"flow {flow.name}: the subflow from {between} was refused{why}"
-            yield Finding("JOIN_REFUSED", flow.name, what, event["t_us"], reasons)
+            yield MptcpFinding("JOIN_REFUSED", flow.name, what, event["t_us"], reasons)
         elif event["event"] == "sub_closed" and (event["error"] or event["reset_reason"]):
             reset = _RESETS.get(event["reset_reason"] or 0, "")
             what = f"flow {flow.name}: the subflow from {between} was reset{reset}"
-            yield Finding("SUBFLOW_CLOSED", flow.name, what, event["t_us"])
+            yield MptcpFinding("SUBFLOW_CLOSED", flow.name, what, event["t_us"])
 
 
 _RESETS = {
@@ -162,7 +162,7 @@ _RESETS = {
 """RFC 8684, section 3.6."""
 
 
-def _announcements(flow: Flow, events: pl.DataFrame) -> Iterator[Finding]:
+def _announcements(flow: Flow, events: pl.DataFrame) -> Iterator[MptcpFinding]:
     """Addresses that the client was told of, and to which no subflow was tried."""
     mine = events.filter((pl.col("flow") == flow.id) & (pl.col("node") == flow.client.netns))
     tried = mine.filter(pl.col("event").is_in(["sub_established", "sub_closed"]))
@@ -172,4 +172,4 @@ def _announcements(flow: Flow, events: pl.DataFrame) -> Iterator[Finding]:
             what = (
                 f"flow {flow.name}: {event['remote_address']} was announced, and no subflow was opened to it"
             )
-            yield Finding("ADD_ADDR_UNUSED", flow.name, what, event["t_us"])
+            yield MptcpFinding("ADD_ADDR_UNUSED", flow.name, what, event["t_us"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.studies_wording import sentence, summing_up
 from plait.analysis.metrics.catalogue import CATALOGUE
-from plait.analysis.model import CaseComparison, Estimate, Side, StudiesComparison
+from plait.analysis.model import CaseComparison, CaseTrials, Estimate, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio, t_quantile
 from plait.analysis.statistics.tests import ALPHA, TestResult, holm, paired_test, welch_spread, welch_test
 
@@ -87,9 +87,9 @@ def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
     )
 
 
-def _side(case: CaseRows, values: dict[int, float]) -> Side:
+def _side(case: CaseRows, values: dict[int, float]) -> CaseTrials:
     mean = statistics.fmean(values.values()) if values else None
-    return Side(trials=len(case.rows) + len(case.failed), measured=len(values), mean=mean)
+    return CaseTrials(trials=len(case.rows) + len(case.failed), measured=len(values), mean=mean)
 
 
 def _apart(
@@ -131,6 +131,6 @@ def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Ver
     return "better" if (value > 0) == more_is_better else "worse"
 
 
-def _lost(side: Side) -> float:
+def _lost(side: CaseTrials) -> float:
     """Return the share of trials without a value."""
     return 1 - side.measured / side.trials if side.trials else 1.0

@@ -14,7 +14,7 @@ from plait.analysis.published import is_of_goodput
 from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import labels
 from plait.report.figures.case_values import trials_table
-from plait.report.figures.kind import FigureKind, Wanted
+from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -55,26 +55,26 @@ class _Look:
         return case_token(self.picks[case])
 
 
-class Cases(FigureKind):
+class CasesFigure(FigureKind):
     """A row for each case; every study has it, of each metric."""
 
     name = "cases"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return one figure of each metric."""
-        return [Wanted(file, self.name, metric) for file, metric in content.measured()]
+        return [FigureRequest(file, self.name, metric) for file, metric in content.measured()]
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel; diamonds mark what was published."""
         published = content.published if is_of_goodput(wanted.metric) else None
         spec = cases_spec(content.rows, content.cases, wanted.metric, published)
         return [spec] if spec is not None else []
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return every trial's value, and the means."""
         return trials_table(content, wanted.metric, MOST_CASES)
 
-    def note(self, wanted: Wanted, content: Content) -> str:
+    def note(self, wanted: FigureRequest, content: Content) -> str:
         """Return what the marks mean that the figure has."""
         metrics = [case.metrics.get(wanted.metric) for case in content.cases]
         note = "Each dot is a trial, the vertical mark the mean"
@@ -92,7 +92,7 @@ class Cases(FigureKind):
         return f"{note}."
 
 
-CASES = Cases()
+CASES = CasesFigure()
 
 
 def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
 from plait.report.figures.ecdf import steps_spec
-from plait.report.figures.kind import FigureKind, Wanted, number
+from plait.report.figures.kind import FigureKind, FigureRequest, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,25 +27,25 @@ MOST = 6
 """As many cases as there are distinguishable colours."""
 
 
-class Delays(FigureKind):
+class DelayFigure(FigureKind):
     """A line for each case; a study has it whose messages were recorded."""
 
     name = "delays"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each kind of delay that was measured."""
         return [
-            Wanted(f"{delay.replace('_', '-')}-distribution", self.name, delay)
+            FigureRequest(f"{delay.replace('_', '-')}-distribution", self.name, delay)
             for delay in TITLES
             if _having(delay, content)
         ]
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel."""
         having = _having(wanted.metric, content)
         return [_spec(wanted.metric, having)] if having else []
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
         rows: TableRows = [["case", "trial", f"{wanted.metric}_us", "share"]]
         for one in _having(wanted.metric, content):
@@ -53,7 +53,7 @@ class Delays(FigureKind):
             rows += [[one.case, one.index, number(us), number(share)] for us, share in points]
         return rows
 
-    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - one note serves all delays
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - one note serves all delays
         """Return what a line means."""
         note = (
             "For each delay, the share of messages with at most that delay, in the median trial of each case."
@@ -61,7 +61,7 @@ class Delays(FigureKind):
         return note + (f" The first {MOST} cases." if len(content.shown) > MOST else "")
 
 
-DELAYS = Delays()
+DELAYS = DelayFigure()
 
 
 def _having(delay: str, content: Content) -> list[Representative]:

@@ -8,7 +8,7 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import labels, percent
 from plait.report.figures.cases import SCHEMA
-from plait.report.figures.kind import FigureKind, Wanted, number
+from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -27,37 +27,37 @@ MOST_CASES = 6
 MOST_POINTS = 400
 
 
-class Distribution(FigureKind):
+class EcdfFigure(FigureKind):
     """A line for each case; a study has it whose times to complete were repeated often enough."""
 
     name = "distribution"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each time that was measured often enough."""
         return [
-            Wanted(f"{file}-distribution", self.name, metric)
+            FigureRequest(f"{file}-distribution", self.name, metric)
             for file, metric in content.measured()
             if metric in DISTRIBUTED and distributed(content.rows, metric)
         ]
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel."""
         spec = ecdf_spec(content.rows, wanted.metric)
         return [spec] if spec is not None else []
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
         rows: TableRows = [["case", wanted.metric, "share"]]
         for case, points in distributed(content.rows, wanted.metric).items():
             rows += [[case, number(value), number(share)] for value, share in points]
         return rows
 
-    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it is always the same
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
         """Return what a line means."""
         return "For each value, the share of trials with at most that value."
 
 
-DISTRIBUTION = Distribution()
+DISTRIBUTION = EcdfFigure()
 
 
 def distributed(cases: Sequence[CaseRows], metric: str) -> dict[str, Points]:

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.figures.kind import Content, Spec, TableRows, Wanted
+    from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
 
 @dataclass(frozen=True)
-class Figure:
+class DrawnFigure:
     """One figure: what was wanted, its panels, left to right, and the words above it."""
 
-    wanted: Wanted
+    wanted: FigureRequest
     panels: tuple[Spec, ...]
     heading: str
     """The metric to name above it; nothing where panels have titles."""
@@ -43,7 +43,7 @@ class Figure:
 
 def case_figures(
     study: StudyData, summary: Summary, shown: Sequence[Representative] = ()
-) -> dict[str, Figure]:
+) -> dict[str, DrawnFigure]:
     """Return every figure of cases by name; those for which nothing was measured are left out.
 
     `shown` are drawn in figures over time that the scenario asks for.
@@ -51,7 +51,9 @@ def case_figures(
     return _figures(wanted(study, summary), content_of(study, summary, shown))
 
 
-def delay_figures(study: StudyData, summary: Summary, shown: Sequence[Representative]) -> dict[str, Figure]:
+def delay_figures(
+    study: StudyData, summary: Summary, shown: Sequence[Representative]
+) -> dict[str, DrawnFigure]:
     """Return every figure of delays by name."""
     content = content_of(study, summary, shown)
     return _figures(DELAYS.selected(content), content)
@@ -90,7 +92,7 @@ def figure_data(
     return {name: text for name, text in texts.items() if text is not None}
 
 
-def _figures(figures: Sequence[Wanted], content: Content) -> dict[str, Figure]:
+def _figures(figures: Sequence[FigureRequest], content: Content) -> dict[str, DrawnFigure]:
     made = {
         figure.name: part(f"figure {figure.name}", partial(_figure, figure, content.part(figure)), None)
         for figure in figures
@@ -98,7 +100,7 @@ def _figures(figures: Sequence[Wanted], content: Content) -> dict[str, Figure]:
     return {name: figure for name, figure in made.items() if figure is not None}
 
 
-def _figure(wanted: Wanted, content: Content) -> Figure | None:
+def _figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     """Return one figure; None when nothing was measured for it."""
     kind = KINDS[wanted.kind]
     panels = kind.panels(wanted, content)
@@ -106,10 +108,10 @@ def _figure(wanted: Wanted, content: Content) -> Figure | None:
         return None
     # Screen readers read the caption, and vector files carry it.
     described = [{**panel, "description": wanted.caption} if wanted.caption else panel for panel in panels]
-    return Figure(wanted, tuple(described), kind.heading(wanted), kind.note(wanted, content))
+    return DrawnFigure(wanted, tuple(described), kind.heading(wanted), kind.note(wanted, content))
 
 
-def _laid_out(figure: Figure, width_mm: float) -> Spec:
+def _laid_out(figure: DrawnFigure, width_mm: float) -> Spec:
     """Return a figure as one specification for a file."""
     width = min(width_mm, COLUMN_MM) if figure.wanted.column else width_mm
     if len(figure.panels) == 1:
@@ -122,7 +124,7 @@ def _network(drawn: Representative) -> str:
     return draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
 
 
-def _data(figure: Wanted, content: Content) -> str:
+def _data(figure: FigureRequest, content: Content) -> str:
     return _csv(KINDS[figure.kind].table(figure, content.part(figure)))
 
 

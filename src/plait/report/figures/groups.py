@@ -11,7 +11,7 @@ from plait.analysis.metrics.groups import group_names
 from plait.analysis.values import scale_of, show
 from plait.analysis.wording import labels
 from plait.report.figures.cases import MOST_CASES, SCHEMA, case_axis, height_of
-from plait.report.figures.kind import FigureKind, Wanted, number
+from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.render.theme import path_token
 
 if TYPE_CHECKING:
@@ -29,21 +29,21 @@ APART = 0.36
 """Distance of the first and the last group from the middle of their row, in rows."""
 
 
-class Groups(FigureKind):
+class GroupsFigure(FigureKind):
     """A row for each case with each group of flows; a study has it whose flows form groups."""
 
     name = "groups"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return the one figure of all groups."""
-        return [Wanted(FIGURE, self.name, "goodput_bps")] if groups_of(content.cases) else []
+        return [FigureRequest(FIGURE, self.name, "goodput_bps")] if groups_of(content.cases) else []
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:  # noqa: ARG002 - it has one metric
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:  # noqa: ARG002 - it has one metric
         """Return one panel."""
         spec = group_spec(content.rows, content.cases, content.published)
         return [spec] if spec is not None else []
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:  # noqa: ARG002 - it has one metric
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:  # noqa: ARG002 - it has one metric
         """Return every trial's value of each group, their mean with the 95 % interval, and what was published."""
         settings = list(dict.fromkeys(name for case in content.cases for name in case.settings))
         head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
@@ -55,14 +55,14 @@ class Groups(FigureKind):
             rows.append([one["case"], *given[one["case"]], one["group"], one["what"], *trial, *value])
         return rows
 
-    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it has one metric
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it has one metric
         """Return what the marks mean."""
         source = content.published.source
         diamonds = f"; diamonds are the published figures ({source})" if source else ""
         return f"Each dot is a trial, the vertical mark the mean over the flows of a group{diamonds}."
 
 
-GROUPS = Groups()
+GROUPS = GroupsFigure()
 
 
 def group_spec(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plait.report.figures.axes import factor_of, factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.cases import SCHEMA
-from plait.report.figures.kind import FigureKind, Wanted
+from plait.report.figures.kind import FigureKind, FigureRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,21 +27,21 @@ EVEN = 1.02
 """A ratio nearer to 1 than this is drawn in the middle colour."""
 
 
-class HeatMap(FigureKind):
+class HeatMapFigure(FigureKind):
     """A cell for each case; a study has it in which two things vary in steps."""
 
     name = "heat-map"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each metric that was measured at the points of a grid."""
         grids = [(file, metric, crossed(content, metric)) for file, metric in content.measured()]
         return [
-            Wanted(f"{file}-heat-map", self.name, metric, grid[0].setting, grid[1].setting)
+            FigureRequest(f"{file}-heat-map", self.name, metric, grid[0].setting, grid[1].setting)
             for file, metric, grid in grids
             if grid is not None
         ]
 
-    def completed(self, wanted: Wanted, content: Content) -> Wanted:
+    def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:
         """Return the figure with both axes."""
         grid = grid_of(factors(content.rows))
         if grid is None:
@@ -51,7 +51,7 @@ class HeatMap(FigureKind):
         y = wanted.y or next((setting for setting in settings if setting != x), None)
         return replace(wanted, x=x, y=y)
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return a panel for each further setting."""
         x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
         cells = _cells(wanted, content)
@@ -59,12 +59,12 @@ class HeatMap(FigureKind):
             return []
         return heat_map(content.summary, cells, x, y)
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the value of each case."""
         cells = _cells(wanted, content)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
-    def note(self, wanted: Wanted, content: Content) -> str:
+    def note(self, wanted: FigureRequest, content: Content) -> str:
         """Return what a cell means."""
         cells = _cells(wanted, content)
         if cells is not None and cells.compared:
@@ -72,10 +72,10 @@ class HeatMap(FigureKind):
         return "Each cell is the mean over its trials."
 
 
-HEAT_MAP = HeatMap()
+HEAT_MAP = HeatMapFigure()
 
 
-def _cells(wanted: Wanted, content: Content) -> Cells | None:
+def _cells(wanted: FigureRequest, content: Content) -> Cells | None:
     x, y = factor_of(content.rows, wanted.x), factor_of(content.rows, wanted.y)
     if x is None or y is None:
         return None

@@ -26,7 +26,7 @@ KindName = Literal["line", "heat-map", "scatter", "cases", "distribution", "over
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FigureRequest:
     """One figure: the name of its files, and what it shows."""
 
     name: str
@@ -73,7 +73,7 @@ class Content:
         """Return whether any trial has the metric."""
         return any(row.metrics.get(metric) is not None for case in self.rows for row in case.rows)
 
-    def part(self, wanted: Wanted) -> Content:
+    def part(self, wanted: FigureRequest) -> Content:
         """Return the cases that a figure shows."""
         rows = tuple(case for case in self.rows if wanted.shows(case.settings))
         names = {case.name for case in rows}
@@ -90,28 +90,28 @@ class FigureKind(ABC):
     has_own_colours = False
     """Each panel has its own key of colours."""
 
-    def selected(self, content: Content) -> list[Wanted]:  # noqa: ARG002 - of a kind that only scenarios ask for
+    def selected(self, content: Content) -> list[FigureRequest]:  # noqa: ARG002 - of a kind that only scenarios ask for
         """Return the figures of this kind that follow from what varies."""
         return []
 
-    def completed(self, wanted: Wanted, content: Content) -> Wanted:  # noqa: ARG002 - nothing is left open
+    def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:  # noqa: ARG002 - nothing is left open
         """Return a figure that a scenario asks for, with what it leaves open filled in from what varies."""
         return wanted
 
-    def heading(self, wanted: Wanted) -> str:
+    def heading(self, wanted: FigureRequest) -> str:
         """Return the metric to name above the figure; nothing where its panels have titles."""
         return wanted.metric
 
     @abstractmethod
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return the panels, left to right; none when nothing was measured."""
 
     @abstractmethod
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the data behind the figure in base units, one observation a row, below a row of names."""
 
     @abstractmethod
-    def note(self, wanted: Wanted, content: Content) -> str:
+    def note(self, wanted: FigureRequest, content: Content) -> str:
         """Return what the marks of the figure mean."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.report.figures.cases import SCHEMA
-from plait.report.figures.kind import FigureKind, Wanted, number
+from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.over_time_chart import KINDS, Frame, Panel, chart, frame_of, lines
 
 if TYPE_CHECKING:
@@ -27,21 +27,23 @@ _COLUMNS = {
 """By kind of chart: the column of its data, and what its unit is in the chart's."""
 
 
-class OverTime(FigureKind):
+class OverTimeFigure(FigureKind):
     """A panel for each case; every study has one of each kind of chart (the metric of these figures)."""
 
     name = "over-time"
     has_own_colours = True
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each kind of chart."""
-        return [Wanted(f"{kind}-over-time", self.name, kind) for kind in KINDS] if content.shown else []
+        return (
+            [FigureRequest(f"{kind}-over-time", self.name, kind) for kind in KINDS] if content.shown else []
+        )
 
-    def heading(self, wanted: Wanted) -> str:  # noqa: ARG002 - panels have titles
+    def heading(self, wanted: FigureRequest) -> str:  # noqa: ARG002 - panels have titles
         """Return nothing: panels have titles."""
         return ""
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return a panel for each of the first cases."""
         panels = []
         frames = frames_of(content.shown)
@@ -52,7 +54,7 @@ class OverTime(FigureKind):
                 panels.append({"$schema": SCHEMA, **spec, "title": title})
         return panels
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
         column, factor = _COLUMNS[wanted.metric]
         rows: TableRows = [["case", "trial", "t_s", "series", column]]
@@ -62,12 +64,12 @@ class OverTime(FigureKind):
                 rows += [[one.case, one.index, number(t), series, number(v * factor)] for t, v in line.points]
         return rows
 
-    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - panels have titles
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - panels have titles
         """Return nothing: panels have titles."""
         return ""
 
 
-OVER_TIME = OverTime()
+OVER_TIME = OverTimeFigure()
 
 
 def panel_of(one: Representative) -> Panel:

@@ -11,7 +11,7 @@ from plait.report.figures.axes import factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.cases import SCHEMA
 from plait.report.figures.heat_map import crossed
-from plait.report.figures.kind import FigureKind, Wanted
+from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.sweep import LOGARITHMIC, sweep_of
 from plait.report.render.theme import case_token
 
@@ -30,32 +30,32 @@ MOST_KINDS = 6
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
 
 
-class Scatter(FigureKind):
+class ScatterFigure(FigureKind):
     """Points in a panel for each thing that varies; a study has it whose cases fill a space without forming a grid."""
 
     name = "scatter"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each metric that neither a heat map nor lines show."""
         if sweep_of(content.rows) is not None or len(axes_of(content.rows)) < 2:
             return []
         return [
-            Wanted(f"{file}-scatter", self.name, metric)
+            FigureRequest(f"{file}-scatter", self.name, metric)
             for file, metric in content.measured()
             if crossed(content, metric) is None and points_of(content.summary, metric) is not None
         ]
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return a panel for each thing that varies."""
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         return scatter(content.summary, cells, axes_of(content.cases, wanted.x)) if cells is not None else []
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the value of each case."""
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
-    def note(self, wanted: Wanted, content: Content) -> str:
+    def note(self, wanted: FigureRequest, content: Content) -> str:
         """Return what a point means."""
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         if cells is not None and cells.compared:
@@ -66,7 +66,7 @@ class Scatter(FigureKind):
         return "Each point is a case, the mean over its trials; the panel of each varied setting shows it."
 
 
-SCATTER = Scatter()
+SCATTER = ScatterFigure()
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:

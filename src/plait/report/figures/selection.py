@@ -21,7 +21,7 @@ from plait.report.figures.delay import DELAYS
 from plait.report.figures.ecdf import DISTRIBUTION
 from plait.report.figures.groups import GROUPS
 from plait.report.figures.heat_map import HEAT_MAP
-from plait.report.figures.kind import Content, FigureKind, KindName, Wanted
+from plait.report.figures.kind import Content, FigureKind, FigureRequest, KindName
 from plait.report.figures.over_time import OVER_TIME
 from plait.report.figures.scatter import SCATTER
 from plait.report.figures.sweep import LINES, sweep_of
@@ -40,7 +40,7 @@ OF_TRIALS: tuple[FigureKind, ...] = (DELAYS, OVER_TIME)
 KINDS = {kind.name: kind for kind in (*BY_CASE, *OF_TRIALS)}
 
 
-class Asked(BaseModel):
+class FigureFields(BaseModel):
     """One entry of `figures` in study.json's scenario, as plait.scenario.fields.figures wrote it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -61,7 +61,7 @@ def content_of(study: StudyData, summary: Summary, shown: Sequence[Representativ
     return Content(study.cases, summary, tuple(shown), study.published)
 
 
-def wanted(study: StudyData, summary: Summary) -> list[Wanted]:
+def wanted(study: StudyData, summary: Summary) -> list[FigureRequest]:
     """Return the figures of cases in the order in which they are shown."""
     content = content_of(study, summary)
     asked = asked_for(study)
@@ -73,22 +73,22 @@ def wanted(study: StudyData, summary: Summary) -> list[Wanted]:
     return [*groups, *sorted(others, key=lambda figure: ranks[figure.metric])]
 
 
-def of_trials(content: Content) -> list[Wanted]:
+def of_trials(content: Content) -> list[FigureRequest]:
     """Return the figures that show single trials."""
     return [figure for kind in OF_TRIALS for figure in kind.selected(content)]
 
 
-def asked_for(study: StudyData) -> list[Asked]:
+def asked_for(study: StudyData) -> list[FigureFields]:
     """Return what the scenario asks for; nothing for a study whose scenario has no figures."""
     scenario = study.about.scenario
     given = scenario.get("figures") if isinstance(scenario, dict) else None
     try:
-        return TypeAdapter(list[Asked]).validate_python(given or [])
+        return TypeAdapter(list[FigureFields]).validate_python(given or [])
     except ValidationError:
         return []  # a later version's figures: those that follow from what varies are right, too
 
 
-def _resolved(asked: Asked, content: Content) -> Wanted:
+def _resolved(asked: FigureFields, content: Content) -> FigureRequest:
     """Return what was asked for with full names, and what it leaves open filled in from what varies."""
     names = list(dict.fromkeys(key for case in content.rows for key in case.settings))
 
@@ -96,7 +96,7 @@ def _resolved(asked: Asked, content: Content) -> Wanted:
         ends = [key for key in names if key == name or key.endswith(f".{name}")]
         return name if name in names else ends[0] if len(ends) == 1 else None
 
-    figure = Wanted(
+    figure = FigureRequest(
         asked.name,
         asked.kind or "cases",
         asked.metric or ("goodput" if asked.kind == "over-time" else primary_metric(content.summary)),

@@ -11,7 +11,7 @@ from plait.report.figures.axes import Factor, factor_of, factors, label_without,
 from plait.report.figures.case_values import trials_table
 from plait.report.figures.cases import SCHEMA
 from plait.report.figures.heat_map import crossed
-from plait.report.figures.kind import FigureKind, Wanted
+from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ class Scale:
     """The least value, where values are so far apart that equal ratios, not equal differences, should look alike."""
 
 
-class Lines(FigureKind):
+class SweepFigure(FigureKind):
     """Lines over one thing; a study has it in which one thing varies in steps, or two in a grid."""
 
     name = "line"
 
-    def selected(self, content: Content) -> list[Wanted]:
+    def selected(self, content: Content) -> list[FigureRequest]:
         """Return a figure of each metric; of a grid with a panel for each step of its shorter side, if they are few."""
         sweep = sweep_of(content.rows)
         wanted = []
@@ -64,12 +64,12 @@ class Lines(FigureKind):
             grid = crossed(content, metric)
             name = f"{file}-sweep"
             if grid is not None and grid[1].steps <= MOST_FACETS:
-                wanted.append(Wanted(name, self.name, metric, grid[0].setting, facets=grid[1].setting))
+                wanted.append(FigureRequest(name, self.name, metric, grid[0].setting, facets=grid[1].setting))
             elif grid is None and sweep is not None:
-                wanted.append(Wanted(name, self.name, metric, sweep.setting))
+                wanted.append(FigureRequest(name, self.name, metric, sweep.setting))
         return wanted
 
-    def completed(self, wanted: Wanted, content: Content) -> Wanted:
+    def completed(self, wanted: FigureRequest, content: Content) -> FigureRequest:
         """Return the figure with its horizontal axis."""
         if wanted.x is not None:
             return wanted
@@ -79,7 +79,7 @@ class Lines(FigureKind):
         left = [factor.setting for factor in steps(content.rows) if factor.setting != wanted.facets]
         return replace(wanted, x=next(iter(left), None))
 
-    def panels(self, wanted: Wanted, content: Content) -> list[Spec]:
+    def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
         """Return one panel; with facets, one for each value of another setting, on the same scales."""
         facets = factor_of(content.rows, wanted.facets)
         if facets is None:
@@ -107,16 +107,16 @@ class Lines(FigureKind):
                 panels.append({**spec, "title": f"{facets.name} {value} {facets.unit}".rstrip()})
         return panels
 
-    def table(self, wanted: Wanted, content: Content) -> TableRows:
+    def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return every trial's value, and the means."""
         return trials_table(content, wanted.metric)
 
-    def note(self, wanted: Wanted, content: Content) -> str:  # noqa: ARG002 - it is always the same
+    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
         """Return what the marks mean."""
         return "Each dot is a trial; lines join the means; vertical bars are 95 % intervals."
 
 
-LINES = Lines()
+LINES = SweepFigure()
 
 
 def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:

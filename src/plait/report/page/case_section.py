@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from plait.report.figures.files import Figure
+    from plait.report.figures.files import DrawnFigure
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CaseSection:
     figures: tuple[FigureView, ...]
 
 
-def by_case(figures: Sequence[Figure]) -> Markup | str:
+def by_case(figures: Sequence[DrawnFigure]) -> Markup | str:
     """Return the section; nothing without figures."""
     if not figures:
         return ""
@@ -49,7 +49,7 @@ def panel_name(name: str, number: int) -> str:
     return name if number == 0 else f"{name}.{number}"
 
 
-def _view(figure: Figure, *, titled: bool) -> FigureView:
+def _view(figure: DrawnFigure, *, titled: bool) -> FigureView:
     return FigureView(
         heading=title_of(figure.heading) if titled and figure.heading else "",
         note=figure.note,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import heading_of
 from plait.analysis.wording import MISSING, capital
-from plait.report.page.tables import Cell, Column, Segment, Table
+from plait.report.page.tables import BarSegment, Cell, Column, Table
 from plait.report.page.template import fill
 from plait.report.render.theme import PATHS
 
@@ -122,7 +122,7 @@ def _shares(rows: Sequence[Row]) -> Callable[[Row], Cell]:
 
     def cell(row: Row) -> Cell:
         segments = tuple(
-            Segment(f"{share * 100:.2f}", places.get(name, number) % PATHS, name)
+            BarSegment(f"{share * 100:.2f}", places.get(name, number) % PATHS, name)
             for number, (name, share) in enumerate(row.shares)
         )
         return Cell(row.share_text, bar=segments)

@@ -30,7 +30,7 @@ MOST_INTERFACES = 12
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkSection:
     """The drawing of the network, and the key to its colours."""
 
     case: str
@@ -70,7 +70,7 @@ def network(shown: Sequence[Representative]) -> Markup | str:
         return ""
     colours = {name: f"var(--{name})" for name in LIGHT}
     paths = coloured_paths(drawn, colours)
-    view = Network(
+    view = NetworkSection(
         drawn.label if links_differ(shown) else "",
         Markup(draw(drawn.plan, paths, colours, legend=False)),  # noqa: S704 - drawing.svg escapes its texts
         () if is_crowded(drawn.plan) else tuple(paths),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.figures.files import Figure
+    from plait.report.figures.files import DrawnFigure
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
@@ -37,7 +37,7 @@ Spec = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """The whole page."""
 
     title: str
@@ -81,7 +81,7 @@ def page(study: StudyData, summary: Summary, shown: Sequence[Representative], sc
     made["cautions"] = makers["cautions"]()  # with the gaps of the other sections
     figures = {name: _fluid(spec) for name, spec in (_specs({**cases, **delays}) | over_time_figures).items()}
     assets = files("plait.report") / "assets"
-    view = Page(
+    view = ReportPage(
         title=about.heading,
         header=sections.header(about),
         sections=tuple(section for section in made.values() if section),
@@ -106,7 +106,7 @@ def _fluid(spec: Spec) -> Spec:
 
 
 def _side_by_side(
-    network: Markup | str, by_case: Markup | str, figures: Mapping[str, Figure]
+    network: Markup | str, by_case: Markup | str, figures: Mapping[str, DrawnFigure]
 ) -> Markup | str:
     """Return the network and the figures of cases beside each other, or above where those need the whole width."""
     wide = len(figures) > 2 or any(len(figure.panels) > 1 for figure in figures.values())
@@ -115,7 +115,7 @@ def _side_by_side(
     return Markup('<div class="pair">{}{}</div>').format(network, by_case)
 
 
-def _specs(figures: Mapping[str, Figure]) -> dict[str, Spec]:
+def _specs(figures: Mapping[str, DrawnFigure]) -> dict[str, Spec]:
     """Return the panels of figures by the names of the places into which they are drawn."""
     return {
         panel_name(name, number): panel

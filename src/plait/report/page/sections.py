@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
     from plait.cautions import Caution
     from plait.dataset.study_file import StudyFile
-    from plait.report.figures.files import Figure
+    from plait.report.figures.files import DrawnFigure
     from plait.report.headline import Phrase
     from plait.results.read import StudyData
 
@@ -46,7 +46,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Delays:
+class DelaysSection:
     """The figures of delays by name, and what they show."""
 
     note: str
@@ -124,11 +124,11 @@ def result(phrases: Sequence[Phrase], sentences: Sequence[str]) -> Markup:
     return fill("result", Result(tuple(phrases), tuple(sentences)))
 
 
-def delays(figures: Sequence[Figure]) -> Markup | str:
+def delays(figures: Sequence[DrawnFigure]) -> Markup | str:
     """Return the section with the distributions of delays, when messages were recorded."""
     if not figures:
         return ""
-    return fill("delays", Delays(figures[0].note, tuple(figure.wanted.name for figure in figures)))
+    return fill("delays", DelaysSection(figures[0].note, tuple(figure.wanted.name for figure in figures)))
 
 
 def cautions(noted: Sequence[Caution]) -> Markup | str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Segment:
+class BarSegment:
     """One part of a bar."""
 
     percent: str
@@ -23,7 +23,7 @@ class Cell:
     text: str
     small: tuple[str, ...] = ()
     """Lines of small print below the text."""
-    bar: tuple[Segment, ...] = ()
+    bar: tuple[BarSegment, ...] = ()
     """A bar above the text."""
 
 

@@ -238,7 +238,10 @@ def test_what_cannot_be_is_refused_before_anything_runs(scenario: Path) -> None:
     done = run(scenario, "", "--json")
     assert (done.returncode, "the prompt needs standard output" in done.stderr) == (2, True)
     done = run(scenario, "", "--pause", "never")
-    assert (done.returncode, "'never' is not possible; there is: after, before" in done.stderr) == (2, True)
+    assert (done.returncode, "'never' is not a valid value; use one of: after, before" in done.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_at_a_terminal_time_passes_as_fast_as_a_persons(scenario: Path) -> None:

@@ -164,7 +164,7 @@ def test_two_buckets_cannot_hold_the_same_direction() -> None:
         (
             "{delay: 5ms, jitter: {deviation: 1ms, distribution: gauss}}",
             "jitter.distribution",
-            "there is: normal",
+            "use one of: normal",
         ),
         ("{delay: 5ms, jitter: {deviaton: 1ms}}", "jitter.deviaton", "deviation"),
         ("{loss: {burst: 3pkt}}", "loss", "either a ratio or a gemodel"),

@@ -42,7 +42,7 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("{down: a-b}", "t.yaml:11:5: events.0.at: this is missing; say when, such as at: 5s"),
+        ("{down: a-b}", "t.yaml:11:5: events.0.at: this field is missing; write for example at: 5s"),
         (
             "{at: 5s}",
             "events.0: the event changes nothing; add one of down, cut, up, set, handover, endpoints, limits, sysctls",
@@ -52,7 +52,7 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
         ("{at: 2h, down: a-b}", "events.0.at: '2h' is out of range"),
         ("{at: 5s, donw: a-b}", "events.0.donw: there is no such field here; did you mean 'down'?"),
         ("{at: 5s, down: a-c}", "t.yaml:11:14: events.0.down: there is no link 'a-c'; did you mean 'a-s'?"),
-        ("{at: 5s, down: []}", "events.0.down: there are 0 here; at least 1"),
+        ("{at: 5s, down: []}", "events.0.down: there are 0 entries; write at least 1"),
         (
             "{at: 5s, down: a->b}",
             "'a->b' is one direction of a-b, but this event takes a link; write cut: a->b",
@@ -61,7 +61,7 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
         ("{at: 5s, up: a-b}", "a-b is neither down nor cut at 5s; remove this event"),
         ("{at: 5s, set: {a->b: {rate: 1mbit}}}", "write a-b: {forward: {..}}"),
         ("{at: 5s, set: {b->a: {rate: 1mbit}}}", "write a-b: {backward: {..}}"),
-        ("{at: 5s, set: {}}", "events.0.set: there are 0 here; at least 1"),
+        ("{at: 5s, set: {}}", "events.0.set: there are 0 entries; write at least 1"),
         (
             "{at: 5s, set: {a-b: {}}}",
             "events.0.set.a-b: the event sets nothing; add a condition, such as rate: 2mbit",
@@ -79,13 +79,16 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
             "events.0.set.a-b.jitter: the jitter is greater than the delay",
         ),
         ("{at: 5s, set: {a-b: {queue: 1000B}}}", "1KB is less than one frame (1514 bytes)"),
-        ("{at: 5s, handover: {from: a-b}}", "events.0.handover.to: this is missing"),
+        ("{at: 5s, handover: {from: a-b}}", "events.0.handover.to: this field is missing"),
         ("{at: 5s, handover: {from: a-b, to: a-x}}", "events.0.handover.to: there is no link 'a-x'"),
         (
             "{at: 5s, handover: {from: a-b, to: a-s, gap: 1s, overlap: 1s}}",
             "either a gap or an overlap; remove one of them",
         ),
-        ("{at: 5s, handover: {from: a-b, to: a-s, how: die}}", "'die' is not possible; there is: cut, down"),
+        (
+            "{at: 5s, handover: {from: a-b, to: a-s, how: die}}",
+            "'die' is not a valid value; use one of: cut, down",
+        ),
     ],
 )
 def test_a_mistake_in_an_event_is_located_and_says_what_would_be_right(line: str, expected: str) -> None:

@@ -32,18 +32,18 @@ def text(*lines: str, head: str = HEAD) -> str:
             "{at: 5s, endpoint: {c: {}}}",
             "events.0.endpoint: there is no such field here; did you mean 'endpoints'?",
         ),
-        ("{at: 5s, endpoints: {}}", "events.0.endpoints: there are 0 here; at least 1"),
+        ("{at: 5s, endpoints: {}}", "events.0.endpoints: there are 0 entries; write at least 1"),
         (
             "{at: 5s, endpoints: {c: {}}}",
             "events.0.endpoints.c: the event changes nothing; write add: {link: .., flags: [..]}",
         ),
         (
             "{at: 5s, endpoints: {x: {remove: c-r}}}",
-            "events.0.endpoints.x: no host is called 'x'; there is: c, s",
+            "events.0.endpoints.x: no host is called 'x'; use one of: c, s",
         ),
         (
             "{at: 5s, endpoints: {r: {remove: c-r}}}",
-            "events.0.endpoints.r: no host is called 'r'; there is: c, s",
+            "events.0.endpoints.r: no host is called 'r'; use one of: c, s",
         ),
         (
             "{at: 5s, endpoints: {c: {remove: r-s}}}",
@@ -59,11 +59,11 @@ def text(*lines: str, head: str = HEAD) -> str:
         ),
         (
             "{at: 5s, endpoints: {c: {add: {link: c-r}}}}",
-            "add.0.flags: this is missing; write for example flags: [subflow]",
+            "add.0.flags: this field is missing; write for example flags: [subflow]",
         ),
         (
             "{at: 5s, endpoints: {c: {add: {link: c-r, flags: [subflow, laminar]}}}}",
-            "add.0.flags.1: 'laminar' is not possible",
+            "add.0.flags.1: 'laminar' is not a valid value",
         ),
         (
             "{at: 5s, endpoints: {c: {add: {link: c-r, flags: [signal, fullmesh]}}}}",
@@ -96,19 +96,22 @@ def text(*lines: str, head: str = HEAD) -> str:
         ),
         (
             "{at: 5s, limits: {c: {subflows: 9}}}",
-            "events.0.limits.c.subflows: 9 is out of range; it must be at most 8",
+            "events.0.limits.c.subflows: 9 is out of range; write at most 8",
         ),
         (
             "{at: 5s, limits: {c: {subflow: 1}}}",
             "events.0.limits.c.subflow: there is no such field here; did you mean",
         ),
-        ("{at: 5s, limits: {d: {subflows: 1}}}", "events.0.limits.d: no host is called 'd'; there is: c, s"),
+        (
+            "{at: 5s, limits: {d: {subflows: 1}}}",
+            "events.0.limits.d: no host is called 'd'; use one of: c, s",
+        ),
         (
             "{at: 5s, sysctls: {q: {net.ipv4.tcp_sack: 0}}}",
             "events.0.sysctls.q: no host or router is called 'q'",
         ),
         ("{at: 5s, sysctls: {c: {kernel.panic: 0}}}", "events.0.sysctls.c.kernel.panic: "),
-        ("{at: 5s, sysctls: {c: {}}}", "events.0.sysctls.c: there are 0 here; at least 1"),
+        ("{at: 5s, sysctls: {c: {}}}", "events.0.sysctls.c: there are 0 entries; write at least 1"),
         (
             "{at: 5s, limits: {c: {subflows: 1}}, down: c-r}",
             "the event has down and limits; write an event for each",

@@ -85,7 +85,7 @@ def test_mistakes_end_with_code_2_and_a_line_each(call, verb: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("option", "value", "choices"),
-    [("--case", "nothing", "there is: transport=mptcp"), ("--format", "xml", "write json or shell")],
+    [("--case", "nothing", "use one of: transport=mptcp"), ("--format", "xml", "write json or shell")],
 )
 def test_an_unknown_case_or_format_is_refused_with_the_choices(  # type: ignore[no-untyped-def]
     call, option: str, value: str, choices: str

@@ -95,7 +95,7 @@ def test_too_many_cases_are_refused_before_they_are_made() -> None:
     limits = "mptcp.limits.h1.subflows: [1, 2, 3, 4, 5, 6, 7, 8]"
     losses = "network.links.*.loss: [1%, 2%, 3%]"
     varied = f"{{traffic.0.bulk.count: {counts}, {limits}, transport: [tcp, mptcp], {losses}}}"
-    assert "these are 12000 cases; a study has at most 10000" in said(TWO + f"vary: {varied}\n")
+    assert "vary leads to 12000 cases, and a study has at most 10000" in said(TWO + f"vary: {varied}\n")
 
 
 def test_a_scenario_made_in_python_is_refused_without_a_place() -> None:

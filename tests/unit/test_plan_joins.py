@@ -55,8 +55,8 @@ def test_tcp_flows_have_no_joins() -> None:
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        (("mptcp.subflows_per_path=0",), "out of range; it must be at least 1"),
-        (("mptcp.subflows_per_path=33",), "out of range; it must be at most 32"),
+        (("mptcp.subflows_per_path=0",), "out of range; write at least 1"),
+        (("mptcp.subflows_per_path=33",), "out of range; write at most 32"),
         (("mptcp.subflows_per_path=17",), "17 subflows over each of the 2 pairs"),
         (("mptcp.subflows_per_path=two",), "is not a whole number"),
         (

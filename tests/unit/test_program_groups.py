@@ -61,9 +61,9 @@ def test_a_group_is_given_back_as_it_was_asked() -> None:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ("{node: 'pear*', until: exit, run: b}", "programs.0.node: no host or router fits 'pear*'"),
-        ("{node: [peer1, s1], until: exit, run: b}", "no host or router fits 's1'"),
-        ("{node: [], until: exit, run: b}", "programs.0.node: this is an empty list"),
+        ("{node: 'pear*', until: exit, run: b}", "programs.0.node: no host or router matches 'pear*'"),
+        ("{node: [peer1, s1], until: exit, run: b}", "no host or router matches 's1'"),
+        ("{node: [], until: exit, run: b}", "programs.0.node: the list is empty"),
         ("{node: 'peer*', until: exit, rum: b}", "programs.0.rum: there is no such field here"),
         ("{node: 'peer*', until: exit, run: b, transport: [quic]}", "programs.0.transport"),
         ("{node: 'peer*', until: exit, run: b, transport: []}", "programs.0.transport"),
@@ -84,7 +84,7 @@ def test_mistakes_of_a_group_are_told_once_where_it_was_asked(entry: str, expect
 def test_what_varies_of_a_group_with_a_mistake_is_not_judged() -> None:
     vary = "vary: {programs.1.transport: [[tcp], [mptcp, tcp]], programs.0.name: [a, b]}\n"
     told = said(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
-    assert "no host or router fits 'pear*'" in told
+    assert "no host or router matches 'pear*'" in told
     assert len(told.splitlines()) == 1
 
 

@@ -49,11 +49,14 @@ def test_a_case_keeps_what_it_was_repeated_by() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("until", "'until' is not understood; write a number, or for example until 2%"),
-        ("until 2", "is not understood"),
+        ("until", "'until' is not a number of trials; write a number, or until 2%"),
+        ("until 2", "is not a number of trials"),
         ("until 0%", "'0%' is out of range; write something above 0%"),
         ("until 90%", "'90%' is out of range"),
-        ("until 2%, at least 1", "at least 1, at most 100 is not possible; an interval takes 2 trials"),
+        (
+            "until 2%, at least 1",
+            "at least 1, at most 100 is not possible; write 2 (which an interval needs)",
+        ),
         ("until 2%, at least 50, at most 20", "at least 50, at most 20 is not possible"),
         ("often", "'often' is not a whole number"),
     ],

@@ -17,26 +17,32 @@ def changed(old: str, new: str) -> str:
     ("text", "expected"),
     [
         # not a scenario at all
-        ("", "t.yaml:1:1: the file is empty; it begins with title:"),
+        ("", "t.yaml:1:1: the file is empty; start with title:"),
         ("\n\n# only a comment\n", "t.yaml:1:1: the file is empty"),
         ("hello", "t.yaml:1:1: this is 'hello', not a scenario"),
         ("- a\n- b\n", "not a scenario"),
-        ("\x00\x01\x7fELF", "t.yaml:1:1: this character is not text"),
-        ("title: a\x07b", "t.yaml:1:9: this character is not text"),
+        ("\x00\x01\x7fELF", "t.yaml:1:1: this character is not allowed"),
+        ("title: a\x07b", "t.yaml:1:9: this character is not allowed"),
         ("title: [a\nb: c", "t.yaml:2:2: this is not YAML: "),
-        ("title: x\nnetwork:\n\thosts: [a]\n", "t.yaml:3:1: there is a tab; YAML is indented with spaces"),
+        (
+            "title: x\nnetwork:\n\thosts: [a]\n",
+            "t.yaml:3:1: YAML does not allow tabs here; indent with spaces",
+        ),
         (TWO + "---\na: b\n", "t.yaml:12:1: a second document begins here"),
         ("title: *x\n", "t.yaml:1:8: title: *x has no &x before it"),
         ("title: &a [*a]\n", "title.0: *a has no &a before it"),
-        ("title: !!python/object:os.system x\n", "t.yaml:1:8: title: tags such as"),
-        ("? [a]\n: b\n", "a mapping's key must be plain text"),
-        (changed("h1-s1: {", "h1-s1: {<<: {}, "), "network.links.h1-s1.<<: merge keys (<<) are not read"),
+        ("title: !!python/object:os.system x\n", "t.yaml:1:8: title: plait does not read tags such as"),
+        ("? [a]\n: b\n", "the key of this mapping is not plain text"),
+        (
+            changed("h1-s1: {", "h1-s1: {<<: {}, "),
+            "network.links.h1-s1.<<: plait does not read merge keys (<<)",
+        ),
         # fields
         (
             changed("title:", "titel:"),
             "t.yaml:1:1: titel: there is no such field here; did you mean 'title'?",
         ),
-        (changed("title:", "titel:"), "title: this is missing; say in a line what the scenario is"),
+        (changed("title:", "titel:"), "title: this field is missing; describe the scenario in a line"),
         (
             changed("h1-s1: {rate", "h1-s1: {rat"),
             "t.yaml:6:13: network.links.h1-s1.rat: there is no such field here; did you mean 'rate'?",
@@ -52,12 +58,15 @@ def changed(old: str, new: str) -> str:
             "an entry of the traffic has exactly one kind; write bulk: {..}, transfer: {..}, ",
         ),
         (TWO + "repeat: 1.5\n", "t.yaml:12:1: repeat: 1.5 is not a whole number"),
-        (TWO + "repeat: 0\n", "repeat: 0 is out of range; it must be at least 1"),
+        (TWO + "repeat: 0\n", "repeat: 0 is out of range; write at least 1"),
         (TWO + "repeat: true\n", "repeat: true is not a whole number"),
-        (TWO + "pause: during\n", "t.yaml:12:1: pause.0: 'during' is not possible; there is: after, before"),
-        (TWO + "vary: {pause: [before]}\n", "'pause' belongs to the study as a whole and cannot vary"),
-        (TWO + "transport: mtcp\n", "transport: 'mtcp' is not possible; did you mean 'mptcp'?"),
-        (TWO + "title: again\n", "t.yaml:12:1: title: this stands here twice, first in line 1"),
+        (
+            TWO + "pause: during\n",
+            "t.yaml:12:1: pause.0: 'during' is not a valid value; use one of: after, before",
+        ),
+        (TWO + "vary: {pause: [before]}\n", "'pause' belongs to the whole study and cannot vary"),
+        (TWO + "transport: mtcp\n", "transport: 'mtcp' is not a valid value; did you mean 'mptcp'?"),
+        (TWO + "title: again\n", "t.yaml:12:1: title: this key occurs twice, first in line 1"),
         (TWO + "tcp: {congestion_control: not a name}\n", "cannot be a kernel name"),
         (TWO + "sysctls: {kernel.panic: 1}\n", "sysctls.kernel.panic: "),
         # units and bounds
@@ -97,7 +106,7 @@ def changed(old: str, new: str) -> str:
         ),
         (
             changed("h1-s2", "h1-s1"),
-            "t.yaml:8:5: network.links.h1-s1: this stands here twice, first in line 6",
+            "t.yaml:8:5: network.links.h1-s1: this key occurs twice, first in line 6",
         ),
         (changed("h1-s2", "s1-h1"), "joins the same nodes as h1-s1; call a second link s1-h1#2"),
         (TWO.replace("h1", "h" * 33), "has 33 characters; a name has at most 32"),
@@ -108,13 +117,13 @@ def changed(old: str, new: str) -> str:
         # references
         (
             changed("h1-s1", "h1-s9"),
-            "t.yaml:6:5: network.links.h1-s9: no node is called 's9'; there is: h1, h2, s1, s2",
+            "t.yaml:6:5: network.links.h1-s9: no node is called 's9'; use one of: h1, h2, s1, s2",
         ),
         (changed("h1-s1", "h1s1"), "'h1s1' does not name a link; write NODE-NODE, such as h1-s1"),
         (changed("h1-s1", "h1-h1"), "joins h1 to itself"),
         (
             changed("to: h2", "to: h3"),
-            "t.yaml:11:22: traffic.0.bulk.to: no host is called 'h3'; there is: h1, h2",
+            "t.yaml:11:22: traffic.0.bulk.to: no host is called 'h3'; use one of: h1, h2",
         ),
         (changed("to: h2", "to: s1"), "no host is called 's1'"),
         (changed("to: h2", "to: h1"), "'h1' sends to itself"),
@@ -124,7 +133,7 @@ def changed(old: str, new: str) -> str:
             "traffic.0.bulk.via: no path from h1 to h2 goes via 10.9.9.9",
         ),
         (TWO + "mptcp: {limits: {h3: {subflows: 1}}}\n", "mptcp.limits.h3: no host is called 'h3'"),
-        (TWO + "mptcp: {limits: {h1: {subflows: 9}}}\n", "9 is out of range; it must be at most 8"),
+        (TWO + "mptcp: {limits: {h1: {subflows: 9}}}\n", "9 is out of range; write at most 8"),
         (TWO + "mptcp: {endpoints: {h1: [{link: s1-h2, flags: [subflow]}]}}\n", "h1 has no link 's1-h2'"),
         (
             TWO + "mptcp: {endpoints: {h1: [{address: 10.9.9.9, flags: [subflow]}]}}\n",
@@ -273,7 +282,7 @@ def test_mistakes_in_options_name_the_option() -> None:
         "network.links.x-y.rate=1mbit",
     )
     assert "--set repeat=0: repeat: 0 is out of range" in found
-    assert "--set foo: write PATH=VALUE" in found
+    assert "--set foo: the option has no '='; write PATH=VALUE" in found
     assert "--set =: '' is not a path of fields" in found
     assert "--set network.links.*.rate=7: network.links.h1-s1.rate: 7 has no unit" in found
     assert "--set a.b=3: a: there is no such field here" in found
@@ -296,9 +305,9 @@ vary:
 """
     )
     found = said(text)
-    assert "t.yaml:19:3: vary.scheduler: there are 0 here; at least 1" in found
+    assert "t.yaml:19:3: vary.scheduler: there are 0 values; write at least 1" in found
     found = said(text.replace("  scheduler: []\n", ""))
-    assert "t.yaml:13:20: vary.transport.1: transport: 'udp' is not possible" in found
+    assert "t.yaml:13:20: vary.transport.1: transport: 'udp' is not a valid value" in found
     assert (
         "t.yaml:14:28: vary.network.links.h1-*.rat.0: network.links.h1-s1.rat: there is no such field"
         in found
@@ -309,10 +318,10 @@ vary:
         in found
     )
     assert (
-        "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; name one of its entries, 0 to 0"
+        "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; write the number of an entry, 0 to 0"
         in found
     )
-    assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the study as a whole" in found
+    assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the whole study" in found
 
 
 def test_mistakes_under_vary_are_told_together_with_all_others() -> None:
@@ -322,13 +331,13 @@ def test_mistakes_under_vary_are_told_together_with_all_others() -> None:
     )
     found = said(text)
     assert "sampel: there is no such field" in found
-    assert "vary.scheduler: there are 0 here" in found
-    assert "vary.transport.1: transport: 'udp' is not possible" in found
+    assert "vary.scheduler: there are 0 values" in found
+    assert "vary.transport.1: transport: 'udp' is not a valid value" in found
     assert "vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in found
 
 
 def test_values_for_a_field_that_is_wrong_itself_are_not_called_wrong() -> None:
     text = TWO.replace("repeat: 1\n", "") + "transport: udp\nvary:\n  transport: [tcp, mptcp]\n"
     found = said(text)
-    assert "transport: 'udp' is not possible" in found
+    assert "transport: 'udp' is not a valid value" in found
     assert "vary" not in found.replace("t.yaml", "")

@@ -105,7 +105,11 @@ def test_a_file_is_sent_with_its_size_and_checksum(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("none.bin", "cannot be read"), ("empty.bin", "not a file with content"), (".", "not a file")],
+    [
+        ("none.bin", "cannot be read"),
+        ("empty.bin", "empty or not a regular file"),
+        (".", "not a regular file"),
+    ],
 )
 def test_a_file_that_cannot_be_sent_is_a_located_mistake(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "empty.bin").touch()

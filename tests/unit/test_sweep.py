@@ -49,15 +49,15 @@ def test_ranges_are_the_values_that_they_say(text: str, expected: list[object]) 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("1mbit..10mbit", "it is not said how many values there are; write for example 1mbit..1gbit log 10"),
-        ("10mbit..1mbit 3", "goes nowhere; write the smaller end first"),
-        ("0ms..10ms log 3", "a logarithmic range begins above zero"),
+        ("1mbit..10mbit", "the range has no number of values; write for example 1mbit..1gbit log 10"),
+        ("10mbit..1mbit 3", "does not ascend; write the smaller end first"),
+        ("0ms..10ms log 3", "a logarithmic range cannot start at zero"),
         ("1mbit..10ms 3", "mixes units"),
         ("1..10mbit 3", "mixes units"),
-        ("1mbit..10mbit 1", "these are 1 values; a range has 2 to 1000"),
-        ("1..1000000", "these are 1000000 values"),
-        ("1ms..1s step 0ms", "a step of zero leads nowhere"),
-        ("1..3 9", "there are not 9 whole numbers between 1 and 3"),
+        ("1mbit..10mbit 1", "the range has 1 values; write 2 to 1000"),
+        ("1..1000000", "the range has 1000000 values"),
+        ("1ms..1s step 0ms", "a step of zero never ends"),
+        ("1..3 9", "between 1 and 3 are fewer than 9 whole numbers"),
         ("1mbit..10mbit about 3", "is not a range; write for example 1mbit..1gbit log 10"),
     ],
 )
@@ -159,42 +159,42 @@ def test_a_hypercube_is_its_seeds() -> None:
     [
         (
             "  zip: {transport: [tcp, mptcp], scheduler: [default]}",
-            "vary.zip: fields that change together need as many",
+            "vary.zip: fields of a zip need equal numbers of values",
         ),
         ("  zip: [1]", "vary.zip: this list is not a mapping"),
         ("  cases: {transport: tcp}", "vary.cases: a mapping is not a list"),
         (
             "  cases: [{transport: udp}]",
-            "t.yaml:13:12: vary.cases.0.transport: transport: 'udp' is not possible",
+            "t.yaml:13:12: vary.cases.0.transport: transport: 'udp' is not a valid value",
         ),
-        ("  zip: {transport: [udp]}", "vary.zip.transport.0: transport: 'udp' is not possible"),
+        ("  zip: {transport: [udp]}", "vary.zip.transport.0: transport: 'udp' is not a valid value"),
         ("  transport: tcp", "vary.transport: 'tcp' is not a list; write [a, b], or a range"),
         ("  transport: [tcp]\n  zip: {transport: [tcp]}", "'transport' varies under vary itself already"),
         (
             "  transport: [tcp]\n  exclude: [{transport: mptcp}]",
             "vary.exclude.0: no case has transport=mptcp",
         ),
-        ("  transport: [tcp]\n  exclude: [{transport: tcp}]", "vary.exclude: this excludes every case"),
+        ("  transport: [tcp]\n  exclude: [{transport: tcp}]", "vary.exclude: exclude removes every case"),
         (
             "  transport: [tcp]\n  exclude: [{scheduler: burst}]",
             "'scheduler' does not vary, so it excludes nothing",
         ),
         (
             "  latin_hypercube: {points: 1, fields: {transport: [tcp]}}",
-            "points: the number of points is a whole",
+            "points: this is not a number of points",
         ),
         ("  latin_hypercube: {points: 4}", "vary.latin_hypercube.fields: nothing is not a mapping"),
         ("  latin_hypercube: {points: 4, fields: {network.links.*.rate: 1..2mbit}}", "mixes units"),
         (
             "  latin_hypercube: {points: 4, fields: {network.links.*.rate: 1mbit..9mbit 3}}",
-            "its number of values is",
+            "points sets the number of values",
         ),
         (
             "  latin_hypercube: {points: 4, fields: {network.links.*.rate: 1ms..9ms}}",
             "'ms' is not a unit of a rate",
         ),
         ("  latin_hypercube: {point: 4}", "vary.latin_hypercube.point: there is no such field here"),
-        ("  zip: {cases: [1]}", "'cases' is no field; it belongs directly under vary"),
+        ("  zip: {cases: [1]}", "'cases' is not a field; write it directly under vary"),
         (
             "  network.links.*.rate: 1bit..1mbit 3",
             "vary.network.links.*.rate.0: network.links.h1-s1.rate: '1bit'",

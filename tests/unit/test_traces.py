@@ -44,12 +44,12 @@ def refused(tmp_path: Path, link: str, more: str = "") -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "there is nothing in it"),
-        ("\n\n", "there is nothing in it"),
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
         ("1\n2x\n", "line 2: '2x' is not a time in ms"),
         ("1\n-2\n", "line 2: '-2' is not a time in ms"),
         ("1.5\n", "line 1: '1.5' is not a time in ms"),
-        ("5\n4\n", "line 2: 4 ms comes after 5 ms; times rise"),
+        ("5\n4\n", "line 2: 4 ms comes after 5 ms; write times in ascending order"),
         ("99999999999\n", "line 1: '99999999999' is not a time in ms"),
         ("0\n0\n", "all opportunities are at 0 ms"),
     ],
@@ -63,19 +63,22 @@ def test_a_mistake_in_a_mahimahi_trace_is_told_with_its_line(text: str, expected
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "there are no rows in it"),
-        ("time [s],rate [mbit]\n", "there are no rows in it"),
-        ("time,speed\n0s,5mbit\n", "line 1: 'speed' is not a column; there are time, rate, delay, loss"),
-        ("rate [mbit]\n5\n", "line 1: a trace has the column time and at least one of"),
+        ("", "the file has no rows"),
+        ("time [s],rate [mbit]\n", "the file has no rows"),
+        ("time,speed\n0s,5mbit\n", "line 1: 'speed' is not a column; write time, rate, delay or loss"),
+        ("rate [mbit]\n5\n", "line 1: a trace needs the column time and one of"),
         ("time,rate,rate\n", "line 1: there are two columns rate"),
         ("time [s],rate\n0,5\n1,5\n", "line 2: rate: '5' has no unit"),
         ("time [s],rate [mbps]\n0,5\n1,5\n", "line 2: rate: 'mbps' is not a unit of a rate"),
-        ("time [s],rate [mbit]\n1,5\n2,6\n", "line 2: the first row is for time 1s; it must be for time 0"),
-        ("time [s],rate [mbit]\n0,5\n0,6\n", "line 3: the time 0s is not after 0s; times rise"),
-        ("time [s],rate [mbit]\n0,5,7\n", "line 2: there are 3 values; the header has 2 columns"),
+        ("time [s],rate [mbit]\n1,5\n2,6\n", "line 2: the first row is for time 1s; write a row for time 0"),
+        (
+            "time [s],rate [mbit]\n0,5\n0,6\n",
+            "line 3: the time 0s is not after 0s; write times in ascending order",
+        ),
+        ("time [s],rate [mbit]\n0,5,7\n", "line 2: there are 3 values for 2 columns"),
         ("time [s],rate [mbit]\n0,\n1,5\n", "line 2: rate: "),
         ("time [s],loss [%]\n0,101\n1,5\n", "line 2: loss: "),
-        ("time [s],rate [mbit]\n0,5\n", "it has one row"),
+        ("time [s],rate [mbit]\n0,5\n", "the trace has one row"),
     ],
 )
 def test_a_mistake_in_a_csv_trace_is_told_with_its_line(text: str, expected: str) -> None:
@@ -167,7 +170,7 @@ def test_traces_can_be_swept(tmp_path: Path) -> None:
     ("link", "more", "expected"),
     [
         ("trace: {file: none.trace}", "", "network.links.a-b.trace.file: 'none.trace' cannot be read"),
-        ("trace: {file: .}", "", "'.': this is not a file with content"),
+        ("trace: {file: .}", "", "'.': this is empty or not a regular file"),
         ("trace: {file: bad.trace}", "", "'bad.trace': line 2: 'x' is not a time in ms"),
         ("trace: {file: bytes.trace}", "", "'bytes.trace': this is not text"),
         ("trace: {file: x.trace}, rate: 5mbit", "", "rate: the link has both a rate and a mahimahi trace"),
@@ -179,7 +182,7 @@ def test_traces_can_be_swept(tmp_path: Path) -> None:
             "a link without a rate has no queue, and 'd.csv' has no rates",
         ),
         ("trace: {fiel: x.csv}", "", "trace.fiel: there is no such field here; did you mean 'file'?"),
-        ("trace: {file: x.csv, format: pcap}", "", "'pcap' is not possible; there is: csv, mahimahi"),
+        ("trace: {file: x.csv, format: pcap}", "", "'pcap' is not a valid value; use one of: csv, mahimahi"),
         (
             "trace: {file: x.trace}",
             "events: [{at: 1s, set: {a-b: {rate: 1mbit}}}]\n",

@@ -143,7 +143,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
             "stream: {from: a, to: b, message: 1KB, duration: 1s}",
             "the flow needs either a rate or an interval",
         ),
-        ("stream: {from: a, to: b, rate: 1mbit, duration: 1s}", "stream.message: this is missing"),
+        ("stream: {from: a, to: b, rate: 1mbit, duration: 1s}", "stream.message: this field is missing"),
         (
             "udp: {from: a, to: b, packet: 4B, interval: 1ms, duration: 1s}",
             "udp.packet: '4B' is out of range",
@@ -170,7 +170,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
             "request: {from: a, to: b, response: 1KB, requests: 1, think: 1s, every: 1s}",
             "every does not; remove one of them",
         ),
-        ("page: {from: a, to: b, objects: []}", "page.objects: there are 0 here; at least 1"),
+        ("page: {from: a, to: b, objects: []}", "page.objects: there are 0 entries; write at least 1"),
         ("page: {from: a, to: b, objects: [10x]}", "page.objects.0"),
         ("bulk: {from: a, to: b, duration: 1s, stop: 2s}", "write exactly one of them"),
         ("bulk: {from: a, to: b, start: 3s, stop: 2s}", "the flow would stop before its start"),

@@ -1,11 +1,11 @@
-"""Networks and traffic from a few parameters: each generator is a pure function from them to what a file would say.
+"""Generators: networks, traffic and programs from a few parameters, as plain fields of a scenario.
 
     network: {generator: fat-tree, k: 4}        see `kinds` for all of them
     traffic: [{permutation: {each: ..}}]        see `traffic`
     programs: [{node: "peer*", ..}]             see `programs`
 
-A generator writes plain fields, exactly as a person would in the file, so that nothing behind the scenario's model
-knows that there are generators. `write_out` puts a person's own nodes, links and conditions on top.
+A generator writes the same plain fields that a file holds, so only the scenario's model knows generators. `write_out`
+adds the nodes, links and conditions of the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two access networks of one device: a phone, a home with two lines, hosts behind a gateway."""
+"""Networks of multihomed devices: a phone, a home with two lines, hosts behind a NAT gateway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class WifiCellular(Generator):
-    """A `phone` with Wi-Fi (router `wifi`) and a mobile line (router `cell`), and a `server` behind both."""
+    """A `phone` with Wi-Fi (router `wifi`) and a cellular link (router `cell`), and a `server` behind both."""
 
     SIZE: ClassVar[str] = "generator"
     TRAFFIC: ClassVar[list[Options]] = [
@@ -24,26 +24,30 @@ class WifiCellular(Generator):
 
     generator: Literal["wifi-cellular"] = "wifi-cellular"
     wifi_rate: Rate = Rate.parse("30mbit")
+    """Rate of the Wi-Fi link, in each direction."""
     wifi_delay: Delay = Delay.parse("10ms")
-    """One way."""
+    """One-way delay of the Wi-Fi link."""
     wifi_jitter: Delay | None = None
+    """Jitter of the Wi-Fi link."""
     wifi_loss: Ratio | None = None
+    """Loss ratio of the Wi-Fi link."""
     cellular_rate: Rate = Rate.parse("20mbit")
-    """Down, to the phone."""
+    """Downlink rate of the cellular link, to the phone."""
     cellular_up_rate: Rate = Rate.parse("8mbit")
+    """Uplink rate of the cellular link."""
     cellular_delay: Delay = Delay.parse("35ms")
-    """One way."""
+    """One-way delay of the cellular link."""
     cellular_queue: Queue = Queue.parse("1MB")
-    """Down: mobile networks keep long queues."""
+    """Downlink queue of the cellular link; cellular networks have long queues."""
     core_delay: Delay = Delay.parse("5ms")
-    """One way, between the access networks and the server."""
+    """One-way delay between the access networks and the server."""
 
     def count_links(self) -> int:
-        """Two of the phone, two of the access networks, one of the server."""
+        """Return 5: two links of the phone, two of the access networks, one of the server."""
         return 5
 
     def describe(self) -> Description:
-        """Wi-Fi is the initial path."""
+        """Return the network, with Wi-Fi as the initial path."""
         out = Description()
         out.add_hosts("phone", "server")
         out.add_routers("wifi", "cell", "core")
@@ -70,33 +74,33 @@ class WifiCellular(Generator):
 
 
 class TwoWans(Generator):
-    """A `home` with two lines (routers `fibre` and `vdsl`) and a machine in the `cloud`, which has one address."""
+    """A `home` with two lines (routers `fibre` and `vdsl`), and a host `cloud` with one address."""
 
     SIZE: ClassVar[str] = "generator"
     TRAFFIC: ClassVar[list[Options]] = [{"bulk": {"from": "home", "to": "cloud", "duration": "20s"}}]
 
     generator: Literal["two-wans"] = "two-wans"
     fibre_rate: Rate = Rate.parse("230mbit")
-    """Down, to the home."""
+    """Downlink rate of the fibre line, to the home."""
     fibre_up_rate: Rate | None = None
-    """Without, as down."""
+    """Uplink rate of the fibre line. Default: as downlink."""
     fibre_delay: Delay = Delay.parse("5ms")
-    """One way."""
+    """One-way delay of the fibre line."""
     vdsl_rate: Rate = Rate.parse("80mbit")
-    """Down, to the home."""
+    """Downlink rate of the VDSL line, to the home."""
     vdsl_up_rate: Rate | None = None
-    """Without, as down."""
+    """Uplink rate of the VDSL line. Default: as downlink."""
     vdsl_delay: Delay = Delay.parse("12ms")
-    """One way."""
+    """One-way delay of the VDSL line."""
     cloud_delay: Delay = Delay.parse("1ms")
-    """One way, between the lines and the cloud."""
+    """One-way delay between the lines and the cloud."""
 
     def count_links(self) -> int:
-        """Two lines, what joins them, and the cloud."""
+        """Return 5: two lines, two links that join them, and the link of the cloud."""
         return 5
 
     def describe(self) -> Description:
-        """The faster line is the initial path."""
+        """Return the network, with the fibre line as the initial path."""
         out = Description()
         out.add_hosts("home", "cloud")
         out.add_routers("fibre", "vdsl", "internet")
@@ -118,9 +122,9 @@ class TwoWans(Generator):
 class BehindNat(Generator):
     """Hosts `ns1` and `ns2`: local paths through routers `r1`, `r2`, .., and one through their default gateway `nat`.
 
-    The gateway stands for the global Internet, of a low rate and a long delay, and translates addresses: `tracker` is
-    a host outside, which sees both hosts under the gateway's address and cannot connect to them. Between `ns1` and
-    `ns2`, both inside, the gateway only forwards.
+    The gateway represents the global Internet, with a low rate and a long delay, and a NAT: `tracker` is a host
+    outside, which sees both hosts under the gateway's address and cannot connect to them. Between `ns1` and `ns2`,
+    both inside, the gateway only forwards.
     """
 
     SIZE: ClassVar[str] = "local_paths"
@@ -128,33 +132,36 @@ class BehindNat(Generator):
 
     generator: Literal["behind-nat"] = "behind-nat"
     local_paths: Annotated[Whole, Field(ge=1, le=7)] = 2
+    """Number of local paths."""
     local_rate: Rate = Rate.parse("50mbit")
+    """Rate of each local path."""
     local_delays: Annotated[
         list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])
     ] = [Delay.parse("2ms")]
-    """One way, of each local path, or one for all; each of its two links has half of it."""
+    """One-way delay of each local path, or one for all; each of its two links has half of it."""
     global_rate: Rate = Rate.parse("5mbit")
+    """Rate of the path through the gateway."""
     global_delay: Delay = Delay.parse("50ms")
-    """One way, from host to host; each of the gateway's two links has half of it."""
+    """One-way delay of the path through the gateway; each of its two links has half of it."""
     tracker_delay: Delay = Delay.parse("10ms")
-    """One way, between the gateway and the host outside."""
+    """One-way delay between the gateway and the host outside."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """A list of delays has one value, or one for each local path."""
+        """Return a mistake unless there is one delay, or one for each local path."""
         if len(self.local_delays) in (1, self.local_paths):
             return []
         message = (
-            f"there are {len(self.local_delays)} values for {self.local_paths} local paths; give one for each, "
+            f"there are {len(self.local_delays)} values for {self.local_paths} local paths; write one for each, "
             "or a single one"
         )
         return [(("local_delays",), message)]
 
     def count_links(self) -> int:
-        """Two for each path, and the one outside."""
+        """Return two links for each path, and one for the host outside."""
         return 2 * self.local_paths + 3
 
     def describe(self) -> Description:
-        """The first local path is the initial one; `via: ns1-nat` chooses the global one."""
+        """Return the network, with the first local path as the initial one; `via: ns1-nat` selects the global one."""
         out = Description()
         out.add_hosts("ns1", "ns2", "tracker")
         out.add_routers(*(f"r{i + 1}" for i in range(self.local_paths)))

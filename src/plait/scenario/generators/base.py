@@ -1,4 +1,4 @@
-"""What a generator of networks is: typed parameters, and the network that follows from them as plain fields."""
+"""The base class of network generators: typed parameters, and the network as plain fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Options = dict[str, Any]
 MAX_PATHS = 9
-"""Between two hosts: the kernel opens 8 subflows in addition to the initial one."""
+"""Most paths between two hosts: the kernel opens 8 subflows in addition to the initial one."""
 
 
 def one_for_all(value: object) -> object:
@@ -23,7 +23,7 @@ def one_for_all(value: object) -> object:
 
 @dataclass
 class Description:
-    """A network as the fields of a scenario's `network` (nodes and links by name, with their options)."""
+    """A network as fields of a scenario's `network`: nodes and links by name, with their options."""
 
     hosts: dict[str, Options] = field(default_factory=dict)
     switches: dict[str, Options] = field(default_factory=dict)
@@ -33,19 +33,19 @@ class Description:
     """Further fields of the network, such as `routing`."""
 
     def add_hosts(self, *names: str) -> None:
-        """Declares hosts without options."""
+        """Add hosts without options."""
         self.hosts |= {name: {} for name in names}
 
     def add_switches(self, *names: str, **options: object) -> None:
-        """Declares switches, all with these options."""
+        """Add switches, all with these options."""
         self.switches |= {name: dict(options) for name in names}
 
     def add_routers(self, *names: str, **options: object) -> None:
-        """Declares routers, all with these options."""
+        """Add routers, all with these options."""
         self.routers |= {name: dict(options) for name in names}
 
     def join(self, a: str, b: str, **conditions: object) -> str:
-        """A link from a to b, a further one where they are joined already; conditions of None are left out."""
+        """Add a link from a to b, or a further one, without conditions that are None; return its name."""
         number, name = 1, f"{a}-{b}"
         while name in self.links:
             number += 1
@@ -55,28 +55,28 @@ class Description:
 
 
 def _text(value: object) -> object:
-    """A quantity as it is written in a file."""
+    """Return a quantity as a file holds it."""
     if isinstance(value, dict):
         return {key: _text(inner) for key, inner in value.items() if inner is not None}
     return value if value is None or type(value) in (str, bool, int) else str(value)
 
 
 class Generator(Part):
-    """The parameters of one kind of network. Every one has a default, so that a name alone gives a network."""
+    """The parameters of one kind of network. Each has a default, so the name alone defines a network."""
 
     SIZE: ClassVar[str]
-    """The parameter on which the size depends most; it is named when the network would be too large."""
+    """The parameter that determines the size; messages name it if the network is too large."""
     TRAFFIC: ClassVar[list[Options]] = []
-    """What crosses it where the scenario has no `traffic`; empty when nothing is usual."""
+    """The default traffic of a scenario without `traffic`; empty for none."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """What is wrong between parameters: (path within the parameters, what is wrong; what would be right)."""
+        """Return the mistakes of parameters against each other, by the path of a parameter."""
         return []
 
     @abstractmethod
     def count_links(self) -> int:
-        """How many links there will be; asked before anything is made."""
+        """Return the number of links, before `describe` builds any."""
 
     @abstractmethod
     def describe(self) -> Description:
-        """The network. Called only without mistakes, and within the bound on links."""
+        """Return the network. Only for parameters without mistakes, and within the bound on links."""

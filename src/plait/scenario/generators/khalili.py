@@ -1,13 +1,13 @@
 """The test beds of Khalili et al. ("MPTCP is not Pareto-optimal", CoNEXT 2012; draft-khalili-mptcp-performance-issues).
 
-Users download; `multi*` (or `blue*`) are those with two paths. Capacities are written as in the paper: n users times c
-for each of them. The bottlenecks' round-trip time without queues is twice `delay` (80 ms); with the random early
-detection of the test bed, which holds a queue of 50 to 60 packets at 10 Mbit/s, it is the paper's 150 ms.
+Users download; `multi*` (or `blue*`) have two paths. Capacities are as in the paper: n users times c per user. The
+bottlenecks' baseline RTT is twice `delay` (80 ms); with the random early detection of the test bed, which holds a queue
+of 50 to 60 packets at 10 Mbit/s, the RTT is the paper's 150 ms.
 
-Random early detection as the draft describes it (draft-khalili-mptcp-performance-issues-06): at 10 Mbit/s nothing is
-dropped up to 25 packets, then linearly up to 10 % at 50 packets, and linearly up to everything at 100; thresholds are
-proportional to the rate. It acts on the queue as it is: the draft has no average, and with the usual one (512 packets)
-shares were measured that are not the published ones.
+Random early detection follows draft-khalili-mptcp-performance-issues-06: at 10 Mbit/s the drop probability is 0 up to
+25 packets, rises linearly to 10 % at 50 packets, and linearly to 100 % at 100 packets; thresholds are proportional to
+the rate. It uses the current queue: the draft has no average, and with the usual average (512 packets) the measured
+shares differ from the published ones.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
 Users = Annotated[Whole, Field(ge=1)]
 _DOWNLOAD: dict[str, Any] = {"duration": "120s", "reverse": True}
 _RED = ((25, "0%"), (50, "10%"), (100, "100%"))
-"""Packets at 10 Mbit/s, and the probability with which one that arrives then is dropped."""
+"""Queue in packets at 10 Mbit/s, and the drop probability of a packet that arrives at that queue."""
 
 
 def _flows(group: str, sender: str, receivers: str, **options: Any) -> Options:
-    """Downloads of a group of users from one server."""
+    """Return the downloads of a group of users from one server."""
     return {
         "pairs": {"from": sender, "to": receivers, "each": {"bulk": {**_DOWNLOAD, **options, "group": group}}}
     }
 
 
 class _Khalili(Generator):
-    """What the three test beds have in common."""
+    """The parameters of the three test beds."""
 
     SIZE: ClassVar[str] = "n1"
 
     n1: Users = 10
-    """Users of type 1."""
+    """Number of users of type 1."""
     n2: Users = 10
-    """Users of type 2."""
+    """Number of users of type 2."""
     c1: Rate = Rate.parse("1mbit")
-    """Capacity of the first bottleneck for each user of type 1."""
+    """Capacity of the first bottleneck per user of type 1."""
     c2: Rate = Rate.parse("1mbit")
-    """Capacity of the second bottleneck for each user of type 2."""
+    """Capacity of the second bottleneck per user of type 2."""
     delay: Delay = Delay.parse("40ms")
-    """One way, of every path."""
+    """One-way delay of every path."""
     aqm: Literal["red", "droptail"] = "red"
-    """Of both bottlenecks: random early detection as in the test bed, or none."""
+    """Queue management of both bottlenecks: random early detection as in the test bed, or none."""
     queue: Queue | None = None
-    """Of both bottlenecks, with `droptail`; without, 100 packets for every 10 Mbit/s."""
+    """Queue length of both bottlenecks with `droptail`. Default: 100 packets per 10 Mbit/s."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """A capacity is a rate that a link can have."""
+        """Return a mistake for a queue with red, or for a capacity that no link can have."""
         if self.queue is not None and self.aqm == "red":
-            return [(("queue",), "red has thresholds of its own; leave queue out, or write aqm: droptail")]
+            return [(("queue",), "red sets the queue length itself; remove queue, or write aqm: droptail")]
         for count, rate in (("n1", "c1"), ("n2", "c2")):
             try:
                 self._capacity(getattr(self, count), getattr(self, rate))
@@ -71,7 +71,7 @@ class _Khalili(Generator):
         return Rate.parse(f"{users * int(each)}bit")
 
     def _bottleneck(self, users: int, each: Rate) -> Options:
-        """Rate and queue of a bottleneck, the same in both directions."""
+        """Return rate and queue of a bottleneck, which are equal in both directions."""
         rate = self._capacity(users, each)
         scale = int(rate) / 10_000_000
         points: dict[int, str] = {}
@@ -87,8 +87,8 @@ class _Khalili(Generator):
 class KhaliliA(_Khalili):
     """Scenario A: `multi*` have a private path and one through the access point `ap`, which `single*` share.
 
-    Both paths of `multi*` cross their server's link (`server1-core`, n1 * c1), so that the access point brings them
-    nothing; what they send through it takes from `single*` (`core-ap`, n2 * c2).
+    Both paths of `multi*` cross their server's link (`server1-core`, n1 * c1), so they gain nothing from the access
+    point; their traffic through it takes capacity from `single*` (`core-ap`, n2 * c2).
     """
 
     TRAFFIC: ClassVar[list[Options]] = [
@@ -99,11 +99,11 @@ class KhaliliA(_Khalili):
     generator: Literal["khalili-a"] = "khalili-a"
 
     def count_links(self) -> int:
-        """Two servers, the access point, and the users' paths."""
+        """Return the links of two servers, of the access point, and of the users."""
         return 3 + 2 * self.n1 + self.n2
 
     def describe(self) -> Description:
-        """The users' private links come first: their initial path."""
+        """Return the network, with the users' private links first, which makes them the initial path."""
         out = self._common()
         out.add_switches("ap")
         for user in _numbered("multi", self.n1):
@@ -112,7 +112,7 @@ class KhaliliA(_Khalili):
         return out
 
     def _common(self) -> Description:
-        """Servers, users and what is between the servers and the access points."""
+        """Return the servers, the users, and the links between servers and access points."""
         out = Description()
         out.add_hosts("server1", "server2", *_numbered("multi", self.n1), *_numbered("single", self.n2))
         out.add_routers("core")
@@ -122,7 +122,7 @@ class KhaliliA(_Khalili):
         return out
 
     def _shared(self, out: Description) -> None:
-        """Everybody's links to the shared access point."""
+        """Add the links of all users to the shared access point."""
         for user in (*_numbered("multi", self.n1), *_numbered("single", self.n2)):
             out.join("ap", user)
 
@@ -130,22 +130,22 @@ class KhaliliA(_Khalili):
 class TopologyA(KhaliliA):
     """Khalili's scenario A with more private paths: `multi*` have n subflows, one of them through the shared `ap`.
 
-    The access points are OpenFlow switches: `ap`, and `own1`, `own2`, .. of the MPTCP users alone.
+    The access points are OpenFlow switches: `ap`, and `own1`, `own2`, .., which only the MPTCP users have.
     """
 
     generator: Literal["topology-a"] = "topology-a"  # type: ignore[assignment]  # the same network, extended
     aqm: Literal["red", "droptail"] = "droptail"
     subflows: Annotated[Whole, Field(ge=2, le=MAX_PATHS)] = 3
-    """Of each user of type 1: all but one are private."""
+    """Number of subflows of each user of type 1; all but one are on private paths."""
     openflow: Literal["multipath", "learning"] = "multipath"
-    """How the access points forward: by flows of the plan, or by what they learn."""
+    """How the access points forward: by flow entries of the plan (`multipath`), or by MAC learning."""
 
     def count_links(self) -> int:
-        """Two servers, the access points, and the users' paths."""
+        """Return the links of two servers, of the access points, and of the users."""
         return 3 + (self.subflows - 1) + self.n1 * self.subflows + self.n2
 
     def describe(self) -> Description:
-        """The private access points come first: the initial path of `multi*` is through `own1`."""
+        """Return the network, with the private access points first: the initial path of `multi*` is through `own1`."""
         out = self._common()
         private = _numbered("own", self.subflows - 1)
         out.add_switches(*private, "ap", openflow=self.openflow)
@@ -161,9 +161,9 @@ class TopologyA(KhaliliA):
 class KhaliliB(_Khalili):
     """Scenario B: `blue*` and `red*` behind the providers X and T; `blue*` have two paths, `red*` may upgrade to two.
 
-    X carries n1 * c1, T n2 * c2. `blue*` cross X on one path and T on the other; `red*` cross T on their path, and T
-    *and* X on the one that MPTCP adds: it can bring nobody anything, and costs both. Which path crosses what is as the
-    paper's rates demand it (27 and 36 Mbit/s, 15 users of each kind).
+    X has a capacity of n1 * c1, T of n2 * c2. `blue*` cross X on one path and T on the other; `red*` cross T on their
+    path, and both T and X on the path that MPTCP adds: that path gains nothing for any user, and takes capacity from
+    both groups. The paths follow from the paper's rates (27 and 36 Mbit/s, 15 users of each kind).
     """
 
     TRAFFIC: ClassVar[list[Options]] = [
@@ -178,11 +178,11 @@ class KhaliliB(_Khalili):
     c2: Rate = Rate.parse("2400kbit")
 
     def count_links(self) -> int:
-        """The providers' network, and two links for each user."""
+        """Return 8 links of the providers' network, and two for each user."""
         return 8 + 2 * (self.n1 + self.n2)
 
     def describe(self) -> Description:
-        """What may be crossed in which direction is told by small delays, as routers take the shortest way.
+        """Return the network, in which small delays select the paths, because routers take the shortest one.
 
         Without them `blue*` would reach Y past T, and `red*` would reach X past T.
         """
@@ -207,7 +207,7 @@ class KhaliliB(_Khalili):
 
 
 class KhaliliC(_Khalili):
-    """Scenario C: `multi*` have access points `ap1` (n1 * c1, their own) and `ap2` (n2 * c2), `single*` only `ap2`."""
+    """Scenario C: `multi*` have access points `ap1` (n1 * c1, private) and `ap2` (n2 * c2), `single*` only `ap2`."""
 
     TRAFFIC: ClassVar[list[Options]] = [
         _flows("multipath", "server", "multi*"),
@@ -217,11 +217,11 @@ class KhaliliC(_Khalili):
     generator: Literal["khalili-c"] = "khalili-c"
 
     def count_links(self) -> int:
-        """The server, two access points, and the users' links."""
+        """Return the links of the server, of two access points, and of the users."""
         return 3 + 2 * self.n1 + self.n2
 
     def describe(self) -> Description:
-        """`ap1` comes first: the initial path of `multi*`."""
+        """Return the network, with `ap1` first, which makes it the initial path of `multi*`."""
         out = Description()
         out.add_hosts("server", *_numbered("multi", self.n1), *_numbered("single", self.n2))
         out.add_switches("ap1", "ap2")

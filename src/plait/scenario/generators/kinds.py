@@ -1,4 +1,4 @@
-"""All generators of networks by their names."""
+"""All network generators by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two ends and what lies between them: n disjoint paths, and a dumbbell with one bottleneck."""
+"""Networks between two sides: n disjoint paths, and a dumbbell with one bottleneck."""
 
 from __future__ import annotations
 
@@ -21,60 +21,62 @@ class Sigmoid(Part):
     """Delays that follow a sigmoid over the paths x = 1, 2, ..: min + max / (1 + exp((x - half) / slope))."""
 
     min: Delay = Delay.parse("10ms")
+    """Limit of the delay for a large x."""
     max: Delay = Delay.parse("200ms")
+    """Range of the delay above `min`."""
     half: float = 3.0
-    """The path that has min + max / 2."""
+    """The x with a delay of min + max / 2."""
     slope: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    """In paths: how gently the delay falls."""
+    """Scale of x; the delay falls slower for a larger slope."""
 
     def delay_of(self, x: int) -> Delay:
-        """The delay of path x, to the nanosecond."""
+        """Return the delay of path x, to the nanosecond."""
         power = min((x - self.half) / self.slope, 700.0)
         return Delay(round(int(self.min) + int(self.max) / (1 + exp(power))))
 
 
 class NPaths(Generator):
-    """Hosts `h1` and `h2` with n paths between them, a switch on each: links `h1-s1` and `s1-h2` are path 1."""
+    """Hosts `h1` and `h2` with n paths between them, each with a switch: links `h1-s1` and `s1-h2` are path 1."""
 
     SIZE: ClassVar[str] = "n"
     TRAFFIC: ClassVar[list[Options]] = [{"bulk": {"from": "h1", "to": "h2", "duration": "10s"}}]
 
     generator: Literal["n-paths"] = "n-paths"
     n: Annotated[Whole, Field(ge=1, le=MAX_PATHS)] = 2
-    """Paths; the kernel opens 8 subflows in addition to the initial one."""
+    """Number of paths; the kernel opens 8 subflows in addition to the initial one."""
     rates: Annotated[list[Rate], BeforeValidator(one_for_all, json_schema_input_type=Rate | list[Rate])] = [
         Rate.parse("10mbit")
     ]
-    """Of each path, or one for all."""
+    """Rate of each path, or one for all."""
     delays: Annotated[
         list[Delay] | Sigmoid,
         BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay] | Sigmoid),
     ] = [Delay.parse("10ms")]
-    """One way, of each path, or one for all, or a sigmoid; each of the path's two links has half of it."""
+    """One-way delay of each path, one for all, or a sigmoid; each of the path's two links has half of it."""
     jitters: (
         Annotated[list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])]
         | None
     ) = None
-    """Of each path, or one for all; on its first link, and on its last in the other direction."""
+    """Jitter of each path, or one for all, on the first link of each direction."""
     losses: (
         Annotated[list[Ratio], BeforeValidator(one_for_all, json_schema_input_type=Ratio | list[Ratio])]
         | None
     ) = None
-    """Of each path in each direction, or one for all."""
+    """Loss ratio of each path in each direction, or one for all."""
     queues: (
         Annotated[list[Queue], BeforeValidator(one_for_all, json_schema_input_type=Queue | list[Queue])]
         | None
     ) = None
-    """In front of the rate of each path, or one for all."""
+    """Queue length of each path, or one for all."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """Lists have one value, or one for each path."""
+        """Return mistakes of lists without one value, or one for each path, and of jitters above the delay."""
         mistakes: list[FieldMistake] = []
         for name in ("rates", "delays", "jitters", "losses", "queues"):
             values = getattr(self, name)
             if isinstance(values, list) and len(values) not in (1, self.n):
                 message = (
-                    f"there are {len(values)} values for {self.n} paths; give one for each, or a single one"
+                    f"there are {len(values)} values for {self.n} paths; write one for each, or a single one"
                 )
                 mistakes.append(((name,), message))
         if mistakes or self.jitters is None:
@@ -82,16 +84,16 @@ class NPaths(Generator):
         for i in range(self.n):
             most, jitter = self._halves(i)[0], _of_path(self.jitters, i)
             if jitter is not None and jitter > most:
-                message = f"a jitter of {jitter} is more than half of path {i + 1}'s delay ({most}); give at most that"
+                message = f"a jitter of {jitter} is more than half of path {i + 1}'s delay ({most}); lower it"
                 return [(("jitters",), message)]
         return []
 
     def count_links(self) -> int:
-        """Two for each path."""
+        """Return two links for each path."""
         return 2 * self.n
 
     def describe(self) -> Description:
-        """The first link of a path in each direction has its jitter, loss and queue; the second one only follows."""
+        """Return the network; the first link of a path in each direction has its jitter, loss and queue."""
         out = Description()
         out.add_hosts("h1", "h2")
         out.add_switches(*(f"s{i + 1}" for i in range(self.n)))
@@ -109,7 +111,7 @@ class NPaths(Generator):
         return out
 
     def _halves(self, i: int) -> tuple[Delay, Delay]:
-        """The path's delay on its two links."""
+        """Return the path's delay on its two links."""
         delay = self.delays.delay_of(i + 1) if isinstance(self.delays, Sigmoid) else _of_path(self.delays, i)
         half = int(delay or 0) // 2
         return Delay(half), Delay(int(delay or 0) - half)
@@ -119,7 +121,7 @@ T = TypeVar("T")
 
 
 def _of_path(values: Sequence[T] | None, i: int) -> T | None:
-    """The value of path i."""
+    """Return the value of path i."""
     if values is None:
         return None
     return values[0] if len(values) == 1 else values[i]
@@ -135,33 +137,33 @@ class Dumbbell(Generator):
 
     generator: Literal["dumbbell"] = "dumbbell"
     n: Annotated[Whole, Field(ge=1)] = 2
-    """Senders (`sender1`, ..), and as many receivers (`receiver1`, ..)."""
+    """Number of senders (`sender1`, ..) and of receivers (`receiver1`, ..)."""
     rate: Rate = Rate.parse("10mbit")
-    """Of the bottleneck `left-right`."""
+    """Rate of the bottleneck `left-right`."""
     delay: Delay = Delay.parse("10ms")
-    """Of the bottleneck, one way."""
+    """One-way delay of the bottleneck."""
     queue: Queue | None = None
-    """Of the bottleneck."""
+    """Queue length of the bottleneck."""
     access_rate: Rate | None = None
-    """Of the links between hosts and routers; without, they have no limit."""
+    """Rate of the links between hosts and routers. Default: unlimited."""
     access_delays: Annotated[
         list[Delay], BeforeValidator(one_for_all, json_schema_input_type=Delay | list[Delay])
     ] = [Delay.parse("1ms")]
-    """One way, of the senders' and the receivers' links; one for each pair, or one for all."""
+    """One-way delay of the senders' and the receivers' links; one for each pair, or one for all."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """A list of delays has one value, or one for each pair."""
+        """Return a mistake unless there is one delay, or one for each pair."""
         if len(self.access_delays) in (1, self.n):
             return []
-        message = f"there are {len(self.access_delays)} values for {self.n} pairs; give one for each, or a single one"
+        message = f"there are {len(self.access_delays)} values for {self.n} pairs; write one for each, or a single one"
         return [(("access_delays",), message)]
 
     def count_links(self) -> int:
-        """One for each host, and the bottleneck."""
+        """Return one link for each host, and the bottleneck."""
         return 2 * self.n + 1
 
     def describe(self) -> Description:
-        """Senders at the left, receivers at the right."""
+        """Return the network, with senders on the left and receivers on the right."""
         out = Description()
         out.add_hosts(
             *(f"sender{i + 1}" for i in range(self.n)), *(f"receiver{i + 1}" for i in range(self.n))

@@ -1,8 +1,8 @@
-"""Programs from a few words: an entry whose node is a pattern or a list stands for a program in each of these nodes.
+"""Program groups: an entry whose node is a pattern or a list stands for a program in each of these nodes.
 
     {name: download, node: "peer*", transport: [mptcp, tcp], run: ..}
 
-are `download-peer1` over MPTCP, `download-peer2` over TCP, and so on. What comes out are plain entries.
+are the plain entries `download-peer1` over MPTCP, `download-peer2` over TCP, and so on.
 """
 
 from __future__ import annotations
@@ -18,19 +18,24 @@ MAX_PROGRAMS = 256
 
 
 def is_group(entry: Any) -> bool:
-    """Whether an entry stands for several programs."""
+    """Return whether an entry stands for several programs."""
     node = entry.get("node") if isinstance(entry, dict) else None
     return isinstance(node, list) or (isinstance(node, str) and any(sign in node for sign in "*?["))
 
 
 def written_out(entry: dict[str, Any], nodes: Sequence[str]) -> list[dict[str, Any]]:
-    """The entries that one stands for; transports are taken in turn. ValueError says what is wrong."""
+    """Return the plain entries of a group, with its transports in turn.
+
+    Raises ValueError with the problem and the remedy.
+    """
     patterns = entry["node"] if isinstance(entry["node"], list) else [entry["node"]]
     if not patterns:
-        raise ValueError("this is an empty list; name nodes, or a pattern such as peer*")
+        raise ValueError("the list is empty; write nodes, or a pattern such as peer*")
     names = chosen([str(pattern) for pattern in patterns], nodes, "host or router")
     if len(names) > MAX_PROGRAMS:
-        raise ValueError(f"this is {len(names)} programs; there are at most {MAX_PROGRAMS}: name fewer nodes")
+        raise ValueError(
+            f"these are {len(names)} programs, and at most {MAX_PROGRAMS} are possible; name fewer nodes"
+        )
     out = []
     for i, node in enumerate(names):
         program = {**entry, "node": node}
@@ -43,18 +48,18 @@ def written_out(entry: dict[str, Any], nodes: Sequence[str]) -> list[dict[str, A
 
 
 class Groups:
-    """The programs that further entries mean by the name of a group."""
+    """The programs of each group, to which later entries refer by the group's name."""
 
     def __init__(self) -> None:
         self._members: dict[str, list[str]] = {}
 
     def add(self, entry: dict[str, Any], members: Sequence[dict[str, Any]]) -> None:
-        """Notes the programs of a group that has a name."""
+        """Record the programs of a group that has a name."""
         if isinstance(entry.get("name"), str):
             self._members[entry["name"]] = [program["name"] for program in members]
 
     def resolved(self, entry: Any) -> Any:
-        """An entry that waits for all of a group, where it names one."""
+        """Return the entry, with each name of a group under `after` replaced by its programs."""
         after = entry.get("after") if isinstance(entry, dict) else None
         listed = [after] if isinstance(after, str) else after
         if not isinstance(listed, list) or not any(str(name) in self._members for name in listed):

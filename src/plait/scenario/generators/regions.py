@@ -1,12 +1,11 @@
 """Instances of a cloud: a client and a server with two interfaces each, two Internet paths, and a burst allowance.
 
-Of the study (bulk transfers between instances, MPTCP on Linux 6.12) five mean goodputs are at hand. Everything else
-here is an assumption, and said to be one: rates are those with which TCP reaches the published goodput, delays half of
-usual round-trip times from Japan. Where MPTCP brought nothing, single transfers took far longer there, and the
-provider's burst allowance was suspected: a token bucket of the instance. Its size was not known; with a baseline of
-half of a path's rate and a bucket of 240 MB, ten transfers of 45 MB by TCP (471 MB with
-headers) just empty it, and ten by MPTCP, twice as
-fast at first, take as long as TCP in all: 2/3 of the bytes at twice the rate, 1/3 at half of it.
+The study (bulk transfers between instances, MPTCP on Linux 6.12) published five mean goodputs. Everything else here is
+an assumption: rates are those with which TCP reaches the published goodput, delays are half of usual RTTs from Japan.
+In the regions where MPTCP gained nothing, single transfers took much longer; its authors suspected the provider's burst
+allowance, a token bucket of the instance, of unknown size. With a baseline of half of a path's rate and a bucket of 240
+MB, ten transfers of 45 MB by TCP (471 MB with headers) just empty it, and ten by MPTCP, twice as fast at first, take
+as long as TCP in total: 2/3 of the bytes at twice the rate, 1/3 at half of it.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Region(NamedTuple):
-    """What joins a client with an instance of a region, and what was published of it."""
+    """The paths between a client and an instance in a region, and the published goodputs."""
 
     rate: str
-    """Of each of two paths."""
+    """Rate of each of two paths."""
     delay: str
-    """One way."""
+    """One-way delay."""
     published: tuple[float, float] | None
-    """Goodput in Mbit/s by TCP and by MPTCP, mean of ten transfers of 45 MB; None where none is at hand."""
+    """Mean goodput in Mbit/s of ten transfers of 45 MB by TCP and by MPTCP; None if not published."""
     spent: bool = False
-    """Whether the burst allowance is what keeps MPTCP from bringing anything."""
+    """Whether the burst allowance keeps MPTCP from a gain."""
 
 
 REGIONS: dict[str, Region] = {
@@ -46,7 +45,7 @@ REGIONS: dict[str, Region] = {
     "eu-central-1": Region("10mbit", "115ms", None),
     "eu-west-1": Region("10mbit", "105ms", None),
 }
-"""By the cloud's name, and the local network of the same study."""
+"""Regions by the cloud's name, and the local network of the same study."""
 RegionName = Literal[
     "fixed-10m", "ap-northeast-1", "us-west-2", "us-east-1", "sa-east-1", "ap-southeast-1", "ap-south-1",
     "ap-southeast-2", "eu-central-1", "eu-west-1",
@@ -56,7 +55,7 @@ RegionName = Literal[
 class Regions(Generator):
     """A `client` and a `server` in a region of a cloud, with two interfaces each and an Internet path between them.
 
-    What the server's interfaces carry may come out of one token bucket that they share.
+    The server's interfaces may share one token bucket.
     """
 
     SIZE: ClassVar[str] = "region"
@@ -64,30 +63,29 @@ class Regions(Generator):
 
     generator: Literal["regions"] = "regions"
     region: RegionName = "fixed-10m"
+    """Region of the server."""
     rate: Rate | None = None
-    """Of each path; without, the region's."""
+    """Rate of each path. Default: the region's."""
     delay: Delay | None = None
-    """One way; without, the region's."""
+    """One-way delay. Default: the region's."""
     burst: Size | None = None
-    """What the instance's bucket holds; without, 240 MB where MPTCP brought nothing, and no bucket elsewhere."""
+    """Capacity of the instance's bucket. Default: 240 MB in regions where MPTCP gained nothing, no bucket elsewhere."""
     baseline: Rate | None = None
-    """What flows into the bucket; without, half of a path's rate."""
+    """Fill rate of the bucket. Default: half of a path's rate."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """A baseline flows into a bucket."""
+        """Return a mistake for a baseline without a bucket."""
         if self.baseline is not None and self.burst is None and not REGIONS[self.region].spent:
-            message = (
-                f"{self.region} has no bucket into which it could flow; give burst as well, or leave it out"
-            )
+            message = f"{self.region} has no bucket, which baseline needs; add burst, or remove baseline"
             return [(("baseline",), message)]
         return []
 
     def count_links(self) -> int:
-        """Two paths of two links."""
+        """Return 4: two paths of two links."""
         return 4
 
     def describe(self) -> Description:
-        """The bucket holds what the server receives and sends, each direction on its own, at up to both paths' rate."""
+        """Return the network; the bucket limits the server in each direction, with both paths' rate as its peak."""
         region = REGIONS[self.region]
         rate, delay = self.rate or Rate.parse(region.rate), self.delay or Delay.parse(region.delay)
         out = Description()

@@ -15,7 +15,7 @@ from plait.scenario.generators.written import plain
 
 
 def with_generators(body: dict[str, Any]) -> dict[str, Any]:
-    """The schema of scenarios with all generators; changed in place."""
+    """Add all generators to the schema of scenarios, in place, and return it."""
     _, definitions = models_json_schema(
         [(kind, "validation") for kind in (*KINDS.values(), *TRAFFIC.values())], by_alias=True
     )
@@ -61,5 +61,5 @@ def _reference(name: str) -> dict[str, str]:
 
 
 def _optional(part: dict[str, Any]) -> dict[str, Any]:
-    """The same where a generator makes some already: none has to be there."""
+    """Return the schema of a field that a generator fills: the file may leave it empty."""
     return {key: value for key, value in part.items() if key not in ("minProperties", "default", "minItems")}

@@ -1,9 +1,9 @@
-"""Traffic from a few words: an entry that stands for several flows, each with its own ends.
+"""Traffic generators: an entry that stands for several flows, each with its own ends.
 
-    permutation: {seed: 1, hosts: "*", each: ENTRY}     every host sends to one other, and receives from one other
+    permutation: {seed: 1, hosts: "*", each: ENTRY}     every host sends to one other and receives from one other
     pairs: {from: "sender*", to: "receiver*", each: ENTRY}   the first to the first, the second to the second, ..
 
-ENTRY is an entry of the traffic without its ends: `{bulk: {duration: 10s}}`. What comes out are plain entries.
+ENTRY is an entry of the traffic without its ends: `{bulk: {duration: 10s}}`. The result are plain entries.
 """
 
 from __future__ import annotations
@@ -30,34 +30,36 @@ Names = Annotated[
 
 
 class Permutation(Part):
-    """Each of the hosts sends to exactly one other, and receives from exactly one other; none to itself."""
+    """Each host sends to exactly one other and receives from exactly one other, none to itself."""
 
     seed: Annotated[Whole, Field(ge=0, lt=2**53)] = 1
-    """Which permutation; the study's own seed has no part in it, so that all trials of a case have the same."""
+    """Seed of the permutation; it is independent of the study's seed, so all trials of a case have the same."""
     hosts: Names = ["*"]
     each: dict[str, Any]
-    """An entry of the traffic without `from` and `to`: `{bulk: {duration: 10s}}`."""
+    """Entry of the traffic without `from` and `to`: `{bulk: {duration: 10s}}`."""
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
-        """(from, to) of every flow. ValueError says what is wrong."""
+        """Return (from, to) of every flow. Raises ValueError with the problem and the remedy."""
         named = chosen(self.hosts, hosts)
         if len(named) < 2:
-            raise ValueError(f"a permutation needs two hosts, and here is {named[0]} alone; name more")
+            raise ValueError(
+                f"a permutation needs two hosts, but {named[0]} is the only one; name more hosts"
+            )
         return list(zip(named, derangement(named, self.seed), strict=True))
 
 
 class Pairs(Part):
-    """The hosts of one side and those of the other, in the order of their declaration; one alone is paired with all."""
+    """Pairs of a host of one side and a host of the other, in the order of the file; a single host pairs with all."""
 
     from_: Names = Field(alias="from")
-    """The hosts that send."""
+    """Sending hosts."""
     to: Names
-    """The hosts that receive."""
+    """Receiving hosts."""
     each: dict[str, Any]
-    """An entry of the traffic without `from` and `to`: `{bulk: {duration: 10s}}`."""
+    """Entry of the traffic without `from` and `to`: `{bulk: {duration: 10s}}`."""
 
     def ends(self, hosts: Sequence[str]) -> list[tuple[str, str]]:
-        """(from, to) of every flow. ValueError says what is wrong."""
+        """Return (from, to) of every flow. Raises ValueError with the problem and the remedy."""
         senders, receivers = chosen(self.from_, hosts), chosen(self.to, hosts)
         if len(senders) == 1:
             senders = senders * len(receivers)
@@ -65,8 +67,8 @@ class Pairs(Part):
             receivers = receivers * len(senders)
         if len(senders) != len(receivers):
             raise ValueError(
-                f"there are {len(senders)} hosts to send and {len(receivers)} to receive; "
-                "pairs need as many of both, or one alone on one side"
+                f"there are {len(senders)} sending hosts and {len(receivers)} receiving hosts; "
+                "write equal numbers, or a single host on one side"
             )
         return list(zip(senders, receivers, strict=True))
 
@@ -75,21 +77,24 @@ KINDS: dict[str, type[Permutation | Pairs]] = {"permutation": Permutation, "pair
 
 
 def chosen(patterns: Sequence[str], hosts: Sequence[str], kind: str = "host") -> list[str]:
-    """The hosts that fit, in the order of the patterns and then of their declaration, each once. ValueError: none."""
+    """Return the matching names, each once, in the order of patterns and then of `hosts`.
+
+    Raises ValueError for a pattern without a match.
+    """
     names: dict[str, None] = {}
     for pattern in patterns:
         fitting = [host for host in hosts if fnmatchcase(host, pattern)]
         if not fitting:
-            raise ValueError(f"no {kind} fits '{pattern[:40]}'; {nearest(pattern, hosts)}".rstrip("; "))
+            raise ValueError(f"no {kind} matches '{pattern[:40]}'; {nearest(pattern, hosts)}".rstrip("; "))
         names |= dict.fromkeys(fitting)
     return list(names)
 
 
 def derangement(names: Sequence[str], seed: int) -> list[str]:
-    """A permutation of the names that leaves none in its place, each such permutation equally likely.
+    """Return a random permutation of the names without fixed points, from a uniform distribution.
 
-    Fisher and Yates shuffles until none is left in place: 2.7 of them in the mean, since a share 1/e of all
-    permutations has no fixed point. The order depends on the seed alone (SHA-256), on every machine.
+    It repeats Fisher-Yates shuffles until there is no fixed point: 2.7 times on average, because a fraction 1/e of all
+    permutations has none. The order depends only on the seed (SHA-256), on every machine.
     """
     round_ = 0
     while True:
@@ -103,26 +108,26 @@ def derangement(names: Sequence[str], seed: int) -> list[str]:
 
 
 def _number(seed: int, round_: int, step: int) -> int:
-    """64 bits that the seed decides."""
+    """Return 64 pseudo-random bits that depend only on the arguments."""
     from hashlib import sha256
 
     return int.from_bytes(sha256(f"permutation {seed} {round_} {step}".encode()).digest()[:8], "big")
 
 
 def flows(kind: str, part: Permutation | Pairs, hosts: Sequence[str]) -> list[dict[str, Any]]:
-    """The entries that a generated one stands for. Raises ValueError."""
+    """Return the plain entries of a generated one. Raises ValueError with the problem and the remedy."""
     if len(part.each) != 1 or not isinstance(next(iter(part.each.values())), dict):
         raise ValueError(
-            f"each is one entry of the traffic without its ends, not {str(part.each)[:60]}; "
-            "write each: {bulk: {duration: 10s}}"
+            f"each must be one entry of the traffic without its ends, not {str(part.each)[:60]}; "
+            "write for example each: {bulk: {duration: 10s}}"
         )
     ((entry, options),) = part.each.items()
     ends = part.ends(hosts)
     if len(ends) > MAX_FLOWS:
         raise ValueError(
-            f"this {kind} has {len(ends)} flows; a plan has at most {MAX_FLOWS}: name fewer hosts"
+            f"this {kind} has {len(ends)} flows, and at most {MAX_FLOWS} are possible; name fewer hosts"
         )
     ends_given = [name for name in ("from", "to") if name in options]
     if ends_given:
-        raise ValueError(f"the {kind} itself decides '{ends_given[0]}'; leave it out of each")
+        raise ValueError(f"the {kind} sets '{ends_given[0]}' itself; remove it from each")
     return [{entry: {"name": f"{a}-{b}"[:_NAME_MAX], **options, "from": a, "to": b}} for a, b in ends]

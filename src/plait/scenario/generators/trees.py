@@ -1,4 +1,4 @@
-"""Data-centre networks: the fat-tree of k-port switches, and two layers with several parallel links."""
+"""Data-centre networks: the fat-tree of k-port switches, and a two-layer tree with parallel links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FatTree(Generator):
     """A fat-tree of k-port layer-3 switches with ECMP (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008).
 
     k pods of k/2 edge routers (`p0e0`) and k/2 aggregation routers (`p0a0`), (k/2)^2 core routers (`c0`); each edge
-    router has k/2 hosts (`p0e0h0`). All links are alike, so that every host could send at its full rate to any other:
+    router has k/2 hosts (`p0e0h0`). All links are equal, so every host can send at its full rate to any other:
     k^3/4 hosts, 5k^2/4 routers, 3k^3/4 links, and (k/2)^2 shortest paths between two pods.
     """
 
@@ -29,27 +29,27 @@ class FatTree(Generator):
 
     generator: Literal["fat-tree"] = "fat-tree"
     k: Annotated[Whole, Field(ge=2)] = 4
-    """Ports of each router; even."""
+    """Number of ports of each router; even."""
     rate: Rate = Rate.parse("100mbit")
-    """Of every link."""
+    """Rate of every link."""
     delay: Delay = Delay.parse("100us")
-    """Of every link, one way."""
+    """One-way delay of every link."""
     queue: Queue | None = None
-    """Of every link."""
+    """Queue length of every link."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """Half of the ports go up, half down."""
+        """Return a mistake for an odd k."""
         if self.k % 2:
-            message = f"{self.k} is odd, and half of a router's ports go up, half down; write for example {self.k + 1}"
-            return [(("k",), message)]
+            problem = f"{self.k} is odd, but half of a router's ports are uplinks, half downlinks"
+            return [(("k",), f"{problem}; write for example {self.k + 1}")]
         return []
 
     def count_links(self) -> int:
-        """k^3/4 on each of three layers."""
+        """Return k^3/4 links on each of three layers."""
         return 3 * self.k**3 // 4
 
     def describe(self) -> Description:
-        """Core router (i, j) joins the i-th aggregation router of every pod."""
+        """Return the network; core router (i, j) has a link to the i-th aggregation router of every pod."""
         half = self.k // 2
         alike: dict[str, Any] = {"rate": self.rate, "delay": self.delay, "queue": self.queue}
         out = Description()
@@ -78,7 +78,7 @@ class FatTree(Generator):
 class TwoLayerTree(Generator):
     """Two layers with several parallel links between each edge (`e1`) and core switch (`c1`); hosts `e1h1`, ..
 
-    The switches are OpenFlow switches with flows of the plan's own; or, on wish, routers with ECMP.
+    The switches are OpenFlow switches with flow entries of the plan, or routers with ECMP.
     """
 
     SIZE: ClassVar[str] = "edges"
@@ -86,32 +86,39 @@ class TwoLayerTree(Generator):
 
     generator: Literal["two-layer-tree"] = "two-layer-tree"
     cores: Annotated[Whole, Field(ge=1)] = 2
+    """Number of core switches."""
     edges: Annotated[Whole, Field(ge=1)] = 4
+    """Number of edge switches."""
     parallel: Annotated[Whole, Field(ge=1)] = 9
-    """Links between each edge and core switch."""
+    """Number of parallel links between each edge and core switch."""
     hosts_per_edge: Annotated[Whole, Field(ge=1)] = 18
-    """18 fill the 36 ports of the published example: 2 times 9 links up, 18 down."""
+    """Number of hosts per edge switch; 18 fill the 36 ports of the published example, with 2 times 9 uplinks."""
     forwarding: Literal["openflow", "ecmp"] = "openflow"
-    """OpenFlow switches, all hosts in one subnet; or routers with ECMP, each link a subnet of its own."""
+    """`openflow`: switches, with all hosts in one subnet. `ecmp`: routers, with a subnet for each link."""
     rate: Rate = Rate.parse("100mbit")
-    """Of every link."""
+    """Rate of every link."""
     delay: Delay = Delay.parse("100us")
-    """Of every link, one way."""
+    """One-way delay of every link."""
     queue: Queue | None = None
-    """Of every link."""
+    """Queue length of every link."""
 
     def mistakes(self) -> list[FieldMistake]:
-        """Traffic needs two hosts."""
+        """Return a mistake for a network with one host."""
         if self.edges * self.hosts_per_edge < 2:
-            return [(("hosts_per_edge",), "this network has one host; a network needs two")]
+            return [
+                (
+                    ("hosts_per_edge",),
+                    "the network has one host, but needs two; raise edges or hosts_per_edge",
+                )
+            ]
         return []
 
     def count_links(self) -> int:
-        """Parallel links between the layers, and one for each host."""
+        """Return the parallel links between the layers, and one for each host."""
         return self.cores * self.edges * self.parallel + self.edges * self.hosts_per_edge
 
     def describe(self) -> Description:
-        """Hosts first."""
+        """Return the network."""
         alike: dict[str, Any] = {"rate": self.rate, "delay": self.delay, "queue": self.queue}
         out = Description()
         edges = [f"e{i + 1}" for i in range(self.edges)]

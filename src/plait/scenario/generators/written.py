@@ -1,8 +1,7 @@
-"""A scenario's fields with every generator replaced by what it stands for, and a person's own fields on top. Pure.
+"""Replace every generator in a scenario's fields by plain fields, and apply the other fields of the file to them.
 
-The asked form is kept beside (a scenario varies `network.k`, not the links that follow from it), and so is the way
-back from a written-out entry of the traffic or the programs to the asked one, so that mistakes are told where a
-person can mend them.
+The request remains beside the result (a scenario varies `network.k`, not the generated links), and so does the origin
+of each written-out entry of traffic and programs, so that mistakes are reported at fields of the file.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake, Where
 
 PLACES = ("hosts", "switches", "routers", "links")
-"""Where a person adds nodes and links to a generated network, and changes those that are there."""
+"""Fields in which a file adds nodes and links to a generated network, or changes generated ones."""
 MAX_LINKS = 4096
 
 
-class GeneratorMistakes(Exception):  # noqa: N818  # it carries what is wrong, all of it
-    """What is wrong with generators, by the field as a person wrote it."""
+class GeneratorMistakes(Exception):  # noqa: N818  # it carries all mistakes
+    """The mistakes of generators, by the field in the file."""
 
     def __init__(self, mistakes: list[FieldMistake]) -> None:
         super().__init__(str(mistakes[0]))
@@ -41,24 +40,24 @@ class GeneratorMistakes(Exception):  # noqa: N818  # it carries what is wrong, a
 
 @dataclass
 class Written:
-    """What was asked, and the same with plain fields only."""
+    """A request to generators, and the plain fields that they write."""
 
     asked: dict[str, Any]
-    """`network`, `traffic` and `programs` as a person wrote them."""
+    """`network`, `traffic` and `programs` as in the file."""
     fields: dict[str, Any]
-    """All fields, with these written out."""
+    """All fields of the scenario, with these written out."""
     origins: dict[str, list[Where]] = field(default_factory=dict)
-    """Of each written-out entry of `traffic` and `programs`, the path of the asked one."""
+    """The path in the file of each written-out entry of `traffic` and `programs`."""
 
     def place(self, where: Sequence[str | int]) -> Where:
-        """The path of a field as a person knows it."""
+        """Return the path in the file of a written-out field."""
         origins = self.origins.get(str(where[0]), ()) if where else ()
         if len(where) > 1 and isinstance(where[1], int) and where[1] < len(origins):
             return (*origins[where[1]], *where[2:])
         return tuple(where)
 
     def relocated(self, mistakes: Sequence[FieldMistake]) -> list[FieldMistake]:
-        """Mistakes where a person can mend them; what several entries of one have wrong there, by the first of them."""
+        """Return the mistakes at fields of the file; only the first of several entries with one origin reports one."""
         first: dict[Where, Where] = {}
         placed = [(self.place(where), tuple(where[:2]), message) for where, message in mistakes]
         return [
@@ -67,7 +66,7 @@ class Written:
 
 
 def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
-    """The fields, with the generator's usual traffic where the scenario has none."""
+    """Return the fields, with the generator's default traffic if the scenario has none."""
     kind = KINDS.get(_kind(raw.get("network")) or "")
     if kind is None or raw.get("traffic") is not None or not kind.TRAFFIC:
         return raw
@@ -75,7 +74,7 @@ def with_traffic(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_out(raw: dict[str, Any]) -> Written | None:
-    """The scenario's fields without generators; None where there are none. Raises Mistakes."""
+    """Return the scenario's fields without generators; None if it has none. Raises GeneratorMistakes."""
     raw = with_traffic(raw)
     network, entries, run = raw.get("network"), raw.get("traffic"), raw.get("programs")
     generated = _kind(network) is not None or (isinstance(network, dict) and "generator" in network)
@@ -86,7 +85,7 @@ def write_out(raw: dict[str, Any]) -> Written | None:
         return None
     fields = dict(raw)
     if generated:
-        fields["network"] = _network(network)  # type: ignore[arg-type]  # a mapping, as seen above
+        fields["network"] = _network(network)  # type: ignore[arg-type]  # a mapping, if `generated`
     written = Written(
         {key: plain(raw[key]) for key in ("network", "traffic", "programs") if key in raw}, fields
     )
@@ -101,7 +100,7 @@ def write_out(raw: dict[str, Any]) -> Written | None:
 
 
 def plain(value: Any) -> Any:
-    """A copy as a file would say it: parts as mappings, quantities as text."""
+    """Return a copy in the form of a file: parts as mappings, quantities as text."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     if isinstance(value, dict):
@@ -113,7 +112,7 @@ def plain(value: Any) -> Any:
 
 
 def names(network: Any) -> dict[str, list[str]]:
-    """The names of generated nodes and links by their kind; empty for what is not generated, or cannot be."""
+    """Return the names of generated nodes and links by kind; empty without a valid generator."""
     if _kind(network) is None:
         return {}
     try:
@@ -129,7 +128,7 @@ def _kind(network: Any) -> str | None:
 
 
 def _network(asked: dict[str, Any]) -> dict[str, Any]:
-    """The generated network with the asked nodes, links and conditions put on top."""
+    """Return the generated network, with the nodes, links and conditions of the file applied."""
     made = _described(asked)
     out = {place: getattr(made, place) for place in PLACES}
     out |= {key: _over(made.more.get(key), asked.get(key)) for key in {**made.more, **_beside(asked)}}
@@ -142,17 +141,20 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
             entries = {str(name): {} for name in entries}
         if not isinstance(entries, dict):
             mistakes.append(
-                (("network", place), "this is no mapping from names to options; write {name: {field: value}}")
+                (
+                    ("network", place),
+                    "this is not a mapping from names to options; write {NAME: {field: value}}",
+                )
             )
             continue
         patterns = [key for key in entries if any(c in str(key) for c in "*?[")]
         for key in patterns:
             fitting = [name for name in out[place] if fnmatchcase(name, key)]
             if not fitting:
-                message = (
-                    f"nothing that {asked['generator']} makes fits '{key[:40]}'; {nearest(key, out[place])}"
+                problem = f"nothing that {asked['generator']} generates matches '{key[:40]}'"
+                mistakes.append(
+                    (("network", place, key), f"{problem}; {nearest(key, out[place])}".rstrip("; "))
                 )
-                mistakes.append((("network", place, key), message.rstrip("; ")))
             for name in fitting:
                 out[place][name] = _over(out[place][name], entries[key])
         for key, options in entries.items():
@@ -164,7 +166,7 @@ def _network(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _beside(asked: dict[str, Any]) -> dict[str, Any]:
-    """The asked fields that every network has, and that are no parameters of its generator."""
+    """Return the fields of the file that every network has, and that are not parameters of its generator."""
     kind = KINDS.get(_kind(asked) or "")
     parameters = kind.model_fields if kind is not None else {}
     return {
@@ -175,7 +177,7 @@ def _beside(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _over(below: Any, above: Any) -> Any:
-    """Options with others on top: mappings are joined field by field, all else is replaced."""
+    """Return options with others applied: mappings merge field by field, other values are replaced."""
     if isinstance(above, BaseModel):
         above = plain(above)
     if above is None:
@@ -186,7 +188,7 @@ def _over(below: Any, above: Any) -> Any:
 
 
 def _described(asked: dict[str, Any]) -> Description:
-    """What the generator makes of its parameters, before anything is put on top. Raises Mistakes."""
+    """Return the network of a generator, without other fields applied. Raises GeneratorMistakes."""
     name = asked.get("generator")
     if not isinstance(name, str) or name not in KINDS:
         guess = nearest(str(name), KINDS) or f"there is: {', '.join(KINDS)}"
@@ -203,7 +205,9 @@ def _described(asked: dict[str, Any]) -> Description:
     links = 0 if mistakes else part.count_links()
     if links > MAX_LINKS:
         value = getattr(part, part.SIZE)
-        message = f"{value} gives a network of {links} links; a network has at most {MAX_LINKS}: choose less"
+        message = (
+            f"{value} leads to {links} links, and a network has at most {MAX_LINKS}; write a smaller value"
+        )
         mistakes.append((("network", part.SIZE), message))
     if mistakes:
         raise GeneratorMistakes(mistakes)
@@ -211,24 +215,24 @@ def _described(asked: dict[str, Any]) -> Description:
 
 
 def _generated(entry: Any) -> str | None:
-    """The kind of a generated entry of the traffic; None for a plain one."""
+    """Return the kind of a generated entry of the traffic; None for a plain one."""
     if not isinstance(entry, dict):
         return None
     return next((kind for kind in traffic.KINDS if kind in entry), None)
 
 
 def _names(network: Any, place: str) -> list[str]:
-    """The names of hosts or routers, as far as they can be read."""
+    """Return the names of hosts or routers, as far as they are readable."""
     nodes = network.get(place) if isinstance(network, dict) else getattr(network, place, None)
     return [str(name) for name in nodes] if isinstance(nodes, (dict, list, tuple)) else []
 
 
 _HARMLESS = {"bulk": {"from": "h1", "to": "h2", "duration": "1s"}}
-"""In the place of traffic between hosts that are not known, because the network is wrong."""
+"""A substitute for traffic between unknown hosts, if the network is wrong."""
 
 
 def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list[Any]:
-    """The entries with the generated ones written out; fills `origins`. Raises Mistakes."""
+    """Return the entries with the generated ones written out, and fill `origins`. Raises GeneratorMistakes."""
     out: list[Any] = []
     mistakes: list[FieldMistake] = []
     for i, entry in enumerate(entries):
@@ -241,7 +245,10 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
         if len(entry) > 1:
             other = next(key for key in entry if key != kind)
             mistakes.append(
-                (("traffic", i, other), f"an entry of the traffic is one thing, and here is {kind} already")
+                (
+                    ("traffic", i, other),
+                    f"this entry of the traffic has {kind} already; write one entry for each",
+                )
             )
             continue
         try:
@@ -262,7 +269,7 @@ def _traffic(entries: list[Any], hosts: list[str], origins: list[Where]) -> list
 
 
 def _programs(entries: list[Any], nodes: list[str], origins: list[Where]) -> list[Any]:
-    """The entries with those of several nodes written out; fills `origins`. Raises Mistakes."""
+    """Return the entries with those of several nodes written out, and fill `origins`. Raises GeneratorMistakes."""
     out: list[Any] = []
     mistakes: list[FieldMistake] = []
     groups = programs.Groups()

@@ -1,7 +1,7 @@
-"""YAML text as plain values and the place of each, with bounds on everything. Knows nothing of scenarios.
+"""Parse YAML text to plain values and their places, with bounds; independent of scenarios.
 
-The text is read event by event, so that a huge or hostile one (a million entries, aliases of aliases) is refused
-when a bound is passed and not after it was built.
+The reader works event by event, so it refuses a huge or hostile text (a million entries, aliases of aliases) as soon as
+it exceeds a bound, and not after building the values.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class TextPlace:
-    """A place in the text; both count from 1."""
+    """A place in the text; line and column count from 1."""
 
     line: int
     column: int
 
 
-class Refused(Exception):  # noqa: N818  # not an error of the program: it carries the reader's verdict
-    """The text cannot be read any further."""
+class Refused(Exception):  # noqa: N818  # it carries a mistake of the text, not an error of the program
+    """plait refuses to read the text any further."""
 
     def __init__(self, reason: str, place: TextPlace | None = None, where: Where = ()) -> None:
         super().__init__(reason)
@@ -67,18 +67,18 @@ class Refused(Exception):  # noqa: N818  # not an error of the program: it carri
 
 @dataclass
 class Document:
-    """What the text says: plain values, where each stands, and what is wrong with single entries."""
+    """The content of a text: plain values, their places, and mistakes of single entries."""
 
     value: Any = None
     places: dict[Where, TextPlace] = field(default_factory=dict)
-    """Of each entry: its key in a mapping, itself in a list."""
+    """Place of each entry: of its key in a mapping, of the entry in a list."""
     mistakes: list[tuple[Where, TextPlace, str]] = field(default_factory=list)
 
 
 def read(text: str) -> Document:
-    """Reads one YAML document. Raises Refused when it is not YAML or passes a bound."""
+    """Read one YAML document. Raises Refused if it is not YAML or exceeds a bound."""
     if len(text) > MAX_CHARACTERS:
-        reason = f"the text goes on after {MAX_CHARACTERS} characters; no more are read"
+        reason = f"the text has more than {MAX_CHARACTERS} characters; shorten it"
         raise Refused(reason, _place_at(text, MAX_CHARACTERS))
     text = text.removeprefix("\ufeff")
     try:
@@ -88,7 +88,7 @@ def read(text: str) -> Document:
         place = TextPlace(mark.line + 1, mark.column + 1) if mark is not None else None
         raise Refused(_explained(error, text, place), place) from error
     except ReaderError as error:
-        reason = "this character is not text; save the file as UTF-8 text"
+        reason = "this character is not allowed; save the file as UTF-8 text"
         position = error.position if isinstance(error.position, int) else 0
         raise Refused(reason, _place_at(text, position)) from error
     except (YAMLError, ValueError, RecursionError) as error:
@@ -101,18 +101,18 @@ def _place_at(text: str, position: int) -> TextPlace:
 
 
 def _explained(error: MarkedYAMLError, text: str, place: TextPlace | None) -> str:
-    """The reader's complaint on one line, and what to do about the usual ones."""
+    """Return the YAML parser's message on one line, with the remedy of common mistakes."""
     lines = text.splitlines()
     line = lines[place.line - 1] if place is not None and place.line <= len(lines) else ""
     indent = line[: len(line) - len(line.lstrip())]
     if "\t" in indent or (place is not None and line[place.column - 1 : place.column] == "\t"):
-        return "there is a tab; YAML is indented with spaces"
-    problem = str(error.problem or error.context or "it cannot be read").splitlines()[0]
-    return f"this is not YAML: {problem}; see what stands before this place, too"
+        return "YAML does not allow tabs here; indent with spaces"
+    problem = str(error.problem or error.context or "unreadable text").splitlines()[0]
+    return f"this is not YAML: {problem}; check also the text before this place"
 
 
 class _Reader:
-    """Builds values from events. `_count` bounds the whole, aliases counted as often as they are used."""
+    """Build values from events; `_count` bounds their number, with aliases counted at each use."""
 
     def __init__(self, events: Iterator[Any]) -> None:
         self._events = events
@@ -126,7 +126,7 @@ class _Reader:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise Refused("a second document begins here; a file holds one", _place(event))
+                    raise Refused("a second document begins here; keep one document in a file", _place(event))
             elif isinstance(event, (ScalarEvent, MappingStartEvent, SequenceStartEvent, AliasEvent)):
                 self._out.places[()] = _place(event)
                 self._out.value = self._value(event, ())
@@ -139,7 +139,9 @@ class _Reader:
         if isinstance(event, AliasEvent):
             return self._alias(event, where)
         if len(where) > MAX_DEPTH:
-            raise Refused(f"this is nested more than {MAX_DEPTH} deep", _place(event), where)
+            raise Refused(
+                f"this is nested more than {MAX_DEPTH} levels deep; flatten it", _place(event), where
+            )
         before = self._count
         if isinstance(event, MappingStartEvent):
             value: Any = self._mapping(event, where)
@@ -154,7 +156,7 @@ class _Reader:
     def _alias(self, event: AliasEvent, where: Where) -> Any:
         if event.anchor not in self._anchors:
             self._report(
-                where, event, f"*{event.anchor} has no &{event.anchor} before it; give the value itself"
+                where, event, f"*{event.anchor} has no &{event.anchor} before it; write the value itself"
             )
             return None
         value, size = self._anchors[event.anchor]
@@ -181,20 +183,20 @@ class _Reader:
             else:
                 del self._out.mistakes[kept:]
                 earlier = self._out.places[here].line
-                self._report(
-                    here, event, f"this stands here twice, first in line {earlier}; keep one of them"
-                )
+                self._report(here, event, f"this key occurs twice, first in line {earlier}; remove one")
         return out
 
     def _key(self, event: Any, where: Where) -> str:
         if isinstance(event, AliasEvent) or not isinstance(event, ScalarEvent):
-            raise Refused("a mapping's key must be plain text", _place(event), where)
+            raise Refused("the key of this mapping is not plain text; write a name", _place(event), where)
         if len(event.value) > 200:
             raise Refused(
-                f"a key of {len(event.value)} characters; a key has at most 200", _place(event), where
+                f"this key has {len(event.value)} characters; write at most 200", _place(event), where
             )
         if event.value == "<<" and event.style is None:
-            message = "merge keys (<<) are not read; write the fields out, or use an alias as the whole value"
+            message = (
+                "plait does not read merge keys (<<); write the fields, or use an alias as the whole value"
+            )
             self._report((*where, "<<"), event, message)
         return str(event.value)
 
@@ -217,10 +219,12 @@ class _Reader:
             else None
         )
         if tag is not None and not tag.endswith(":str"):
-            self._report(where, event, f"tags such as {tag[:40]} are not read; leave it out")
+            self._report(where, event, f"plait does not read tags such as {tag[:40]}; remove it")
         if len(event.value) > MAX_SCALAR:
             raise Refused(
-                f"a text of {len(event.value)} characters; at most {MAX_SCALAR}", _place(event), where
+                f"this text has {len(event.value)} characters; write at most {MAX_SCALAR}",
+                _place(event),
+                where,
             )
         if tag is not None or event.style is not None:
             return str(event.value)
@@ -228,27 +232,29 @@ class _Reader:
 
     def _refuse_tag(self, event: Any, where: Where, kind: str) -> None:
         if event.tag is not None and not str(event.tag).endswith(f":{kind}"):
-            self._report(where, event, f"tags such as {str(event.tag)[:40]} are not read; leave it out")
+            self._report(where, event, f"plait does not read tags such as {str(event.tag)[:40]}; remove it")
 
     def _count_values(self, n: int, event: Any, where: Where) -> None:
         self._count += n
         if self._count > MAX_VALUES:
-            raise Refused(f"there are more than {MAX_VALUES} values, aliases included", _place(event), where)
+            raise Refused(
+                f"there are more than {MAX_VALUES} values, aliases included; use fewer", _place(event), where
+            )
 
     def _bound_entries(self, entries: int, event: Any, where: Where) -> None:
         if entries >= MAX_ENTRIES:
-            raise Refused(
-                f"there are more than {MAX_ENTRIES} entries here, and no more are read", _place(event), where
-            )
+            raise Refused(f"there are more than {MAX_ENTRIES} entries here; use fewer", _place(event), where)
 
     def _report(self, where: Where, event: Any, message: str) -> None:
         self._out.mistakes.append((where, _place(event), message))
         if len(self._out.mistakes) > MAX_MISTAKES:
-            raise Refused("there are too many mistakes to go on", _place(event), where)
+            raise Refused(
+                "there are too many mistakes to continue; fix those above first", _place(event), where
+            )
 
 
 def plain(text: str) -> object:
-    """The value of an unquoted word, by YAML 1.2's core schema."""
+    """Return the value of an unquoted word, by the core schema of YAML 1.2."""
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text) and len(text) <= 100:

@@ -1,4 +1,4 @@
-"""The real files that a scenario names, what transfers send and traces: their size, checksum, and what traces say."""
+"""Read the input files of a scenario: size and checksum of each, and the content of traces."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MAX_FILE_BYTES = 2**40
 
 
 def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
-    """The facts of each file that the scenario names, by the text that names it; relative ones are in `folder`.
+    """Return the facts of each input file, by its path in the scenario, which is relative to `folder`.
 
-    Raises ScenarioError for files that cannot be read, and for traces that say nothing sensible.
+    Raises ScenarioError for unreadable files and invalid traces.
     """
     files: dict[str, InputFile] = {}
     mistakes: list[FieldMistake] = []
@@ -36,7 +36,7 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
         try:
             files[reference] = _read(folder / reference, trace, {file.name for file in files.values()})
         except OSError as error:
-            mistakes.append((where, f"'{reference}' cannot be read: {error.strerror}; name another"))
+            mistakes.append((where, f"'{reference}' cannot be read: {error.strerror}; check the path"))
         except ValueError as error:
             mistakes.append((where, f"'{reference}': {error}"))
     if mistakes:
@@ -45,7 +45,7 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
 
 
 def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
-    """(field, the text that names a file, as which trace it is read if it is one)."""
+    """Yield (field, path in the scenario, trace specification or None) for each input file."""
     for i, entry in enumerate(scenario.traffic):
         if entry.transfer is not None and entry.transfer.file is not None:
             yield ("traffic", i, "transfer", "file"), entry.transfer.file, None
@@ -66,7 +66,7 @@ def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:
 
 
 def _varied(path: str, value: Any) -> TraceSpec | None:
-    """The trace that one value under `vary` stands for, if it does."""
+    """Return the trace that a value under `vary` sets; None for other fields."""
     if path.endswith(".trace.file") and isinstance(value, str):
         return TraceSpec(file=value, loop=False)
     if path.endswith(".trace") and isinstance(value, dict):
@@ -77,11 +77,11 @@ def _varied(path: str, value: Any) -> TraceSpec | None:
 def _read(path: Path, trace: TraceSpec | None, names: set[str]) -> InputFile:
     size = path.stat().st_size
     if not path.is_file() or not 1 <= size <= MAX_FILE_BYTES:
-        raise ValueError("this is not a file with content; name another")
+        raise ValueError("this is empty or not a regular file; name another file")
     content = None
     if trace is not None:
         if size > MAX_TRACE_BYTES:
-            raise ValueError(f"it has {size} bytes; a trace has at most {MAX_TRACE_BYTES}")
+            raise ValueError(f"the file has {size} bytes, and a trace at most {MAX_TRACE_BYTES}; shorten it")
         content = read_trace(_text(path), trace.kind, loop=trace.loop)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -93,4 +93,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError("this is not text; a trace is a list of times, or CSV") from None
+        raise ValueError("this is not text; write a list of times, or CSV") from None

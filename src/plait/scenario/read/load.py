@@ -1,4 +1,4 @@
-"""Reads a scenario, and the facts about the files that it sends, from disk. Everything else about it is pure."""
+"""Read a scenario and its input files from disk."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario in a file, or the shipped one of that name; a name that is both is the file.
+    """Return the scenario in a file, or the shipped one of that name; a file takes precedence.
 
-    `overrides` are `PATH=VALUE`, put in before the scenario is validated. Raises ScenarioError.
+    `overrides` are `PATH=VALUE`, applied before validation. Raises ScenarioError.
     """
     path = Path(reference)
     name = str(reference)
@@ -36,7 +36,7 @@ def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
 
 def _missing(path: Path, name: str) -> str:
     if path.is_dir():
-        return f"{name} is a directory; name the scenario file in it"
+        return f"{name} is a directory; name a scenario file in it"
     guess = nearest(name, [name for name, _ in library.shipped()])
     return (
         f"there is no file {name} and no shipped scenario of that name; {guess or '`plait list` shows them'}"
@@ -44,15 +44,25 @@ def _missing(path: Path, name: str) -> str:
 
 
 def _text(path: Path, name: str) -> str:
-    """The file's text, at most a little more than the parser will read."""
+    """Return the text of a file, cut a little above the limit of the parser."""
     try:
         with path.open("rb") as file:
             data = file.read(4 * MAX_CHARACTERS + 4)
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise ScenarioError([Mistake(name, None, None, "", f"cannot be read: {error.strerror}")]) from error
+        raise ScenarioError(
+            [
+                Mistake(
+                    name,
+                    None,
+                    None,
+                    "",
+                    f"cannot be read: {error.strerror}; check the path",
+                )
+            ]
+        ) from error
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-        message = "this is not UTF-8 text; is it a scenario? If so, save it as UTF-8"
+        message = "this is not UTF-8 text; if it is a scenario, save it as UTF-8"
         raise ScenarioError([Mistake(name, line, column, "", message)]) from error

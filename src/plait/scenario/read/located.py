@@ -1,4 +1,4 @@
-"""Mistakes of a whole scenario as one error, each located where its field stands in the text."""
+"""Raise mistakes of fields as one error, each located in the text of the scenario."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def error_at(scenario: ScenarioModel, mistakes: Sequence[tuple[Sequence[str | int], str]]) -> ScenarioError:
-    """The error of a whole scenario's mistakes, located where the scenario was read from a text."""
+    """Return the error for mistakes of a scenario, located if it comes from a text."""
     source = scenario.source or Source("")
     return ScenarioError([source.mistake(scenario.place(where), message) for where, message in mistakes])

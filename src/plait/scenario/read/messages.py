@@ -1,4 +1,4 @@
-"""pydantic's verdicts in plait's words: what is wrong; what would be right."""
+"""Translate pydantic's errors to plait's messages: `problem; remedy`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def mistakes_in(error: ValidationError, root: type[BaseModel]) -> list[FieldMistake]:
-    """Every mistake as (path of the field, what is wrong; what would be right); `root` is what was validated."""
+    """Return every mistake of a validation of `root`."""
     mistakes: list[FieldMistake] = []
     for detail in error.errors(include_url=False):
         if detail["type"] == SEVERAL:
@@ -26,7 +26,7 @@ def mistakes_in(error: ValidationError, root: type[BaseModel]) -> list[FieldMist
             continue
         where = detail["loc"]
         if where and where[-1] == "[key]" and detail["type"] != "extra_forbidden":
-            where = where[:-1]  # pydantic's mark for a mistake in the key itself
+            where = where[:-1]  # pydantic's mark of a mistake in the key itself
         mistakes.append((where, _message(detail, where, root)))
     return mistakes
 
@@ -37,45 +37,45 @@ def _message(detail: ErrorDetails, where: Where, root: type[BaseModel]) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "missing":
-        return f"this is missing; {_HINTS.get(str(where[-1]), 'it has no default')}"
+        return f"this field is missing; {_HINTS.get(str(where[-1]), 'add it')}"
     if kind == "extra_forbidden":
         names = fields_at(where[:-1], root)
         short: dict[str, str] = getattr(root, "SHORTHANDS", {}) if len(where) == 1 else {}
         meant = closest(str(where[-1]), [*names, *short])
         if meant in short:
             return f"there is no such field here; did you mean '{short[meant]}'?"
-        return f"there is no such field here; {nearest(str(where[-1]), names) or 'known are: ' + ', '.join(names)}"
+        return f"there is no such field here; {nearest(str(where[-1]), names) or 'the fields are: ' + ', '.join(names)}"
     if kind == "literal_error":
         choices = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
-        guess = nearest(str(value), choices) or "there is: " + ", ".join(choices)
-        return f"{abbreviated(value)} is not possible; {guess}"
+        guess = nearest(str(value), choices) or "use one of: " + ", ".join(choices)
+        return f"{abbreviated(value)} is not a valid value; {guess}"
     if kind in _KINDS:
         return f"{_noun(value)} is not {_KINDS[kind]}"
     if kind in _BOUNDS:
         sign, key = _BOUNDS[kind]
-        return f"{abbreviated(value)} is out of range; it must be {sign} {context[key]}"
+        return f"{abbreviated(value)} is out of range; write {sign} {context[key]}"
     if kind in ("too_short", "too_long"):
         side = "at least" if kind == "too_short" else "at most"
         bound = context.get("min_length", context.get("max_length"))
-        return f"there are {context['actual_length']} here; {side} {bound}"
+        return f"there are {context['actual_length']} entries; write {side} {bound}"
     return f"{abbreviated(value)}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
 
 
 _HINTS = {
-    "title": "say in a line what the scenario is, such as title: Two paths between two hosts",
+    "title": "describe the scenario in a line, for example title: Two paths between two hosts",
     "network": "write network: with hosts and links",
     "hosts": "write for example hosts: [h1, h2]",
     "links": "write for example links: {h1-h2: {rate: 5mbit}}",
     "traffic": "write for example traffic: [{bulk: {from: h1, to: h2, duration: 10s}}]",
-    "from": "name the host that sends",
-    "to": "name the host that receives",
+    "from": "name the sending host",
+    "to": "name the receiving host",
     "duration": "write for example duration: 10s",
-    "at": "say when, such as at: 5s",
+    "at": "write for example at: 5s",
     "flags": "write for example flags: [subflow]",
     "each": "write for example each: {bulk: {duration: 10s}}",
 }
 _KINDS = {
-    "string_type": "text; put it in quotes if it is meant as text",
+    "string_type": "text; put text in quotes",
     "int_type": "a whole number; write for example 3",
     "int_from_float": "a whole number; write for example 3",
     "bool_type": "true or false; write one of them",
@@ -99,7 +99,7 @@ def _noun(value: object) -> str:
 
 
 def fields_at(where: Where, root: type[BaseModel]) -> list[str]:
-    """The names of the fields that may stand at this path of a scenario; empty where names are free."""
+    """Return the names of the fields at a path of a scenario; empty where users choose the names."""
     kind: Any = root
     for part in where:
         kind = _inside(kind, part)
@@ -110,7 +110,7 @@ def fields_at(where: Where, root: type[BaseModel]) -> list[str]:
 
 
 def _inside(kind: Any, part: str | int) -> Any:
-    """The type of what stands under `part` in a value of type `kind`."""
+    """Return the type of the entry `part` in a value of type `kind`."""
     model = _model(kind)
     if model is not None:
         for name, info in model.model_fields.items():
@@ -125,7 +125,7 @@ def _model(kind: Any) -> type[BaseModel] | None:
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """The members of a union, or the type itself; without what `Annotated` adds."""
+    """Return the members of a union, or the type itself, without `Annotated`."""
     if get_origin(kind) is Annotated:
         return _alternatives(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):

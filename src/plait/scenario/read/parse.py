@@ -1,7 +1,7 @@
-"""From YAML text to a valid scenario, or to all of its mistakes at once. Pure: it reads no files.
+"""Parse YAML text to a valid scenario, or report all of its mistakes at once; reads no files.
 
-All mistakes at once takes two things: fields are validated together, and what is wrong is then left out so
-that the remainder can be checked for its meaning as well.
+To find all mistakes, it validates all fields together, and then removes wrong fields so that it can check the rest
+against each other.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake, Where
 
 _ROUNDS = 5
-"""Fields, what remains of an entry without them, what all means together, and that without what was wrong in it."""
+"""Validations: fields, entries without wrong fields, parts against each other, and that without wrong parts."""
 MAX_SHOWN = 100
 
 
 def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario that `text` says, with each `PATH=VALUE` of `overrides` put in before it is validated.
+    """Return the scenario in `text`, with each `PATH=VALUE` of `overrides` applied before validation.
 
     `source` is the name of the text in messages. Raises ScenarioError with every mistake.
     """
@@ -69,7 +69,7 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
     _place_names(raw, places)
     scenario, field_mistakes = _validate(raw)
     if scenario is not None:
-        # Nothing that varies can be judged of a wrong program, nor of events of which one is wrong.
+        # plait cannot check varied values of a wrong program, nor of events if one of them is wrong.
         invalid = [where[: _JUDGED_WHOLE.get(str(where[0]))] for where, _ in field_mistakes]
         if ("events",) in invalid:
             scenario = scenario.without_events()
@@ -81,17 +81,21 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Scenario:
 
 
 _JUDGED_WHOLE = {"programs": 2, "events": 1}
-_HOW = "it begins with title:, network: and traffic:; `plait list` names examples"
+_HOW = "start with title:, network: and traffic:; `plait list` shows examples"
 
 
 def _apply_overrides(raw: dict[str, Any], options: Sequence[str], places: Source) -> list[Mistake]:
-    """Puts the `--set` options in; returns what is wrong with them."""
+    """Apply the `--set` options, and return their mistakes."""
     mistakes = []
     for option in options:
         path, equals, text = option.partition("=")
         label = f"--set {option}"
         if not equals:
-            mistakes.append(Mistake(label, None, None, "", "write PATH=VALUE, for example repeat=3"))
+            mistakes.append(
+                Mistake(
+                    label, None, None, "", "the option has no '='; write PATH=VALUE, for example repeat=3"
+                )
+            )
             continue
         try:
             value = document.read(text).value
@@ -105,7 +109,7 @@ def _apply_overrides(raw: dict[str, Any], options: Sequence[str], places: Source
 
 
 def _place_names(raw: dict[str, Any], places: Source) -> None:
-    """Nodes given as a list of names are a mapping in the model: say where each of them stands."""
+    """Record the place of each node of a list, which is a mapping in the model."""
     for where in NAMED:
         names = raw.get("network")
         names = names.get(where[1]) if isinstance(names, dict) else None
@@ -116,9 +120,9 @@ def _place_names(raw: dict[str, Any], places: Source) -> None:
 
 
 def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[FieldMistake]]:
-    """The scenario, and all that is wrong: first fields, then what remains without them.
+    """Return the scenario, and all mistakes: first of fields, then of the rest without them.
 
-    With mistakes it is what is left without those; None when that cannot be made sense of.
+    A scenario with mistakes is returned without the wrong parts; None if the rest is invalid, too.
     """
     mistakes: list[FieldMistake] = []
     rest = raw
@@ -136,7 +140,7 @@ def _validate(raw: dict[str, Any]) -> tuple[Scenario | None, list[FieldMistake]]
                 break
             wheres = [where for where, _ in now]
             if any((where[:2] in NAMED and len(where) < 4) or where in _WITHOUT_NODES for where in wheres):
-                break  # without a node, links and flows would be called wrong that are not
+                break  # without a node, valid links and flows would seem wrong
             rest = _repaired(rest, [_wider(where, earlier) for where in wheres])
         else:
             return scenario, mistakes
@@ -147,26 +151,26 @@ _WITHOUT_NODES: tuple[Where, ...] = ((), ("network",), ("network", "generator"))
 
 
 def _related(a: Where, b: Where) -> bool:
-    """Whether one of the fields lies in the other (or they are the same)."""
+    """Return whether the fields are equal, or one contains the other."""
     shared = min(len(a), len(b))
     return a[:shared] == b[:shared]
 
 
 def _wider(where: Where, earlier: Sequence[Where]) -> Where:
-    """The field to repair: `where`, or what holds it where it, or a part of it, was repaired before in vain."""
+    """Return the field to repair: `where`, or its parent if an earlier repair of it or of a part did not help."""
     lengths = [min(len(where), len(other)) for other in earlier if _related(where, other)]
     return where[: max(1, min(lengths) - 1)] if lengths else where
 
 
 def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
-    """A copy of the raw scenario in which these fields are left out, or harmless where they are needed."""
+    """Return a copy of the raw scenario without these fields, or with harmless values of required ones."""
     rest = deepcopy(raw)
     for where in sorted(wheres, key=len, reverse=True):
         if len(where) > 1 and where[0] in ("traffic", "events", "programs"):
             _replace_entry(rest, where)
             continue
         if where[:2] == ("network", "links") and len(where) == 3:
-            rest["network"]["links"][where[2]] = {}  # others may name it
+            rest["network"]["links"][where[2]] = {}  # other parts may refer to it
             continue
         holder, key = _innermost(rest, where)
         field = str(where[-1])
@@ -177,7 +181,7 @@ def _repaired(raw: dict[str, Any], wheres: Sequence[Where]) -> dict[str, Any]:
             target = rest if holder is None else holder if key == field else holder[key]
             target[field] = _HARMLESS[field]
         elif isinstance(holder, list) and where[:2] == ("mptcp", "endpoints"):
-            holder[key] = {"address": "10.0.0.1", "flags": ["subflow"]}  # the others keep their numbers
+            holder[key] = {"address": "10.0.0.1", "flags": ["subflow"]}  # the other entries keep their index
         elif holder is not None:
             del holder[key]
     return rest
@@ -187,7 +191,7 @@ _HARMLESS: dict[str, object] = {"title": "-", "duration": "1s", "flags": ["subfl
 
 
 def _replace_entry(rest: dict[str, Any], where: Where) -> None:
-    """Puts something valid in the place of an entry in which the field `where` is wrong."""
+    """Replace the entry that contains the wrong field `where` by a valid one."""
     entries, number, hosts = rest[str(where[0])], where[1], _hosts(rest)
     if where[0] == "events":
         entries[number] = placeholders.event(hosts)
@@ -197,14 +201,14 @@ def _replace_entry(rest: dict[str, Any], where: Where) -> None:
 
 
 def _hosts(raw: dict[str, Any]) -> list[str]:
-    """The names of the hosts, generated ones too."""
+    """Return the names of all hosts, also of generated ones."""
     network = raw.get("network")
     declared = network.get("hosts") if isinstance(network, dict) else None
     return [str(host) for host in declared or made_names(network).get("hosts") or ()]
 
 
 def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
-    """The innermost existing entry on the way to `where`, as what holds it and its key there."""
+    """Return the innermost existing entry on the path `where`, as its container and its key there."""
     node: Any = raw
     innermost: tuple[Any, Any] = (None, None)
     for part in where:
@@ -219,10 +223,9 @@ def _innermost(raw: dict[str, Any], where: Where) -> tuple[Any, Any]:
 
 
 def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMistake]:
-    """What is wrong with single values under `vary` (of a range, with its ends), up to MAX_SHOWN and one mistakes.
+    """Return mistakes of single values under `vary` (for a range, of its ends), at most MAX_SHOWN + 1.
 
-    Fields that are wrong themselves were left out of the scenario; values for them or for parts of them cannot be
-    judged.
+    The scenario lacks the fields that are wrong themselves, so values of them or of their parts cannot be checked.
     """
     mistakes: list[FieldMistake] = []
     variants = Variants(scenario)
@@ -231,9 +234,7 @@ def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMi
         for here, key, values in varied_fields(scenario.vary):
             path = Scenario.SHORTHANDS.get(key, key)
             if (field := path.split(".")[0]) in _NOT_VARIED:
-                mistakes.append(
-                    (here, f"'{field}' belongs to the study as a whole and cannot vary; leave it out")
-                )
+                mistakes.append((here, f"'{field}' belongs to the whole study and cannot vary; remove it"))
             elif not any(_fits(path, where) for where in invalid):
                 mistakes += _value_mistakes(variants, scenario.vary, here, path, values)
             if len(mistakes) > MAX_SHOWN:
@@ -246,13 +247,13 @@ def _vary_mistakes(scenario: Scenario, invalid: Sequence[Where]) -> list[FieldMi
 def _value_mistakes(
     variants: Variants, vary: dict[str, Any], here: Where, path: str, values: Sequence[tuple[Where, Any]]
 ) -> list[FieldMistake]:
-    """What is wrong with the values of one field."""
+    """Return the mistakes of the values of one field."""
     mistakes: list[FieldMistake] = []
     for where, value in values:
         try:
             mistake = _first_mistake(variants, {path: value})
             others = zipped_with(vary, where) if mistake is not None else {}
-            # What is wrong alone may be right with what changes at the same time.
+            # A value that is wrong alone may be valid with the values of its row or case.
             if mistake is not None and (
                 not others or _first_mistake(variants, {**others, path: value}) is not None
             ):
@@ -266,12 +267,12 @@ def _value_mistakes(
 
 
 def _fits(path: str, where: Where) -> bool:
-    """Whether the field at a dotted path, which may hold wildcards, lies in the one at `where`, or the other way."""
+    """Return whether a dotted path with wildcards and a field are equal, or one contains the other."""
     return all(fnmatchcase(str(part), name) for part, name in zip(where, path.split("."), strict=False))
 
 
 def _first_mistake(variants: Variants, settings: dict[str, Any]) -> FieldMistake | None:
-    """The first thing that is wrong with a scenario that has these values."""
+    """Return the first mistake of the scenario with these values; None if it is valid."""
     try:
         variants.make(settings)
     except WrongVariant as error:
@@ -283,11 +284,11 @@ _NOT_VARIED = ("vary", "baseline", "figures", "repeat", "seed", "title", "descri
 
 
 def _sorted(mistakes: list[Mistake]) -> list[Mistake]:
-    """In the order of the file, each once."""
+    """Return the mistakes in the order of the file, each once, cut to MAX_SHOWN."""
     distinct = list(dict.fromkeys(mistakes))
     distinct.sort(key=lambda m: (m.line or 0, m.column or 0))
     if len(distinct) > MAX_SHOWN:
         cut = distinct[MAX_SHOWN]
-        message = f"at least {len(distinct) - MAX_SHOWN} more mistakes follow; mend those above first"
+        message = f"at least {len(distinct) - MAX_SHOWN} more mistakes follow; fix those above first"
         return [*distinct[:MAX_SHOWN], Mistake(cut.source, cut.line, cut.column, "", message)]
     return distinct

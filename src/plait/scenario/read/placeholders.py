@@ -1,6 +1,6 @@
-"""What stands in the place of a wrong entry of a list, so that everything beside it can still be checked. Pure.
+"""Valid replacements of wrong entries in lists, so that the other entries can be checked.
 
-An entry keeps its place, its kind and all that other entries may refer to; only what is wrong changes.
+An entry keeps its index, its kind and all fields to which other entries may refer; only the wrong field changes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FLOWS: dict[str, dict[str, Any]] = {
     "page": {"objects": ["1KB"]},
     "udp": {"packet": "1KB", "rate": "1mbit", "duration": "1s"},
 }
-"""The least that each kind of flow needs beside its ends."""
+"""The required fields of each kind of flow, without its ends."""
 _ENDS = ("from", "to")
 _AT_AN_END = ("via", "bind", "connect")
 
 
 def flow(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
-    """Return a valid entry of the traffic for one in which the field `where` is wrong; `hosts` are all hosts."""
+    """Return a valid entry of the traffic for one with the wrong field `where`; `hosts` are all hosts."""
     kinds = [kind for kind in _FLOWS if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
     kind = kinds[0] if len(kinds) == 1 else "bulk"
     fields: dict[str, Any] = entry[kind] if len(kinds) == 1 and isinstance(entry, dict) else {}
@@ -48,7 +48,7 @@ def event(hosts: Sequence[str]) -> dict[str, Any]:
 
 
 def program(entry: object, where: Where, hosts: Sequence[str]) -> dict[str, Any]:
-    """Return a program that does nothing, with what others may mean of one in which the field `where` is wrong."""
+    """Return a program that does nothing, with the fields to which others may refer, except the wrong field `where`."""
     fields = entry if isinstance(entry, dict) else {}
     kept = {
         field: fields[field]

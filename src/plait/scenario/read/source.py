@@ -1,4 +1,4 @@
-"""Where a scenario's fields stand in their text, so that every mistake can name its place."""
+"""The places of a scenario's fields in its text, for located mistakes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass
 class Source:
-    """A text and the places of its fields, and which fields `--set` replaced."""
+    """A text, the places of its fields, and the fields that `--set` replaced."""
 
     name: str
     places: dict[Where, TextPlace] = field(default_factory=dict)
     replaced: dict[Where, str] = field(default_factory=dict)
-    """The `--set` option by the field it set."""
+    """The `--set` option of each field that it set."""
 
     def mistake(self, where: Sequence[str | int], message: str) -> Mistake:
-        """A mistake at the field `where`, or at the nearest field around it that stands in the text."""
+        """Return a mistake at the field `where`, or at the nearest field around it that the text contains."""
         path = ".".join(str(part)[:60] for part in where)
         message = " ".join(message.split()).removesuffix(
             ";"
-        )  # where no name is near, and the known ones are many
+        )  # a remedy is empty if no name is near and there are many
         for length in range(len(where), -1, -1):
             around = tuple(where[:length])
             if around in self.replaced:
@@ -37,7 +37,7 @@ class Source:
             if place is not None and around:
                 return Mistake(self.name, place.line, place.column, path, message)
         for field_, option in self.replaced.items():
-            if field_[: len(where)] == tuple(where):  # what the option made on its way
+            if field_[: len(where)] == tuple(where):  # the option created the fields around it
                 return Mistake(f"--set {option}", None, None, path, message)
         begin = self.places.get(())
         line, column = (begin.line, begin.column) if begin is not None else (None, None)

@@ -1,9 +1,9 @@
-"""Traces: recorded conditions of a link, as mahimahi writes them and as CSV. Pure text; `load` reads the files.
+"""Parse traces: recorded conditions of a link, in the format of mahimahi or as CSV; `inputs` reads the files.
 
-mahimahi: one time in ms on each line, rising. Each is an opportunity to deliver 1500 bytes of IP packets.
+mahimahi: one time in ms per line, in ascending order. Each is an opportunity to deliver 1500 bytes of IP packets.
 
-CSV: a header with `time` and any of `rate`, `delay`, `loss`, each with its unit (`time [s],rate [mbit]`), or without
-one where every value has its own. The first row is for time 0; each holds until the next.
+CSV: a header with `time` and any of `rate`, `delay`, `loss`, each with its unit (`time [s],rate [mbit]`), or without a
+unit if every value has one. The first row is for time 0; each holds until the next.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Format = Literal["mahimahi", "csv"]
 
 OPPORTUNITY_BYTES = 1500
-"""Of IP packets."""
+"""Bytes of IP packets per opportunity."""
 MAX_OPPORTUNITIES = 4_000_000
 MAX_ROWS = 100_000
 MAX_TRACE_BYTES = 64 * 2**20
 LAST_MS = (2**32 - 1) // 1000
 STANDSTILL = Rate(8)
-"""The rate of a row with rate 0, in bit/s: the kernel's tbf takes no less than a byte a second."""
+"""The rate of a row with rate 0, in bit/s: the least rate of the kernel's tbf is 1 byte/s."""
 
 _COLUMN = re.compile(r"\s*(time|rate|delay|loss)\s*(?:[\[(]\s*([^\])]*?)\s*[\])])?\s*", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+")
@@ -37,18 +37,18 @@ _ZERO_RATE = re.compile(r"0+(\.0*)?\s*([kmgt]?bit)?", re.IGNORECASE)
 
 
 class TraceSpec(Part):
-    """A recorded trace that a direction of a link follows."""
+    """A recorded trace for a direction of a link."""
 
     file: str
-    """A file beside the scenario's own, or an absolute path."""
+    """Path of the file, relative to the scenario file, or absolute."""
     format: Format | None = None
-    """Default: csv for a file whose name ends in .csv, mahimahi for others."""
+    """Format of the file. Default: csv for names that end in .csv, else mahimahi."""
     loop: bool = True
-    """At its end the trace begins again. Otherwise the last row of CSV holds on, and mahimahi's link is dead."""
+    """Whether to repeat the trace. Otherwise its last CSV row stays, and a mahimahi link delivers nothing more."""
 
     @property
     def kind(self) -> Format:
-        """The format, given or by the file's name."""
+        """The format, explicit or by the name of the file."""
         return self.format or ("csv" if self.file.lower().endswith(".csv") else "mahimahi")
 
 
@@ -60,7 +60,7 @@ class Opportunities:
 
     @property
     def period_ms(self) -> int:
-        """The last time; looped, the trace begins again then."""
+        """The last time, at which a looped trace starts again."""
         return self.times_ms[-1]
 
     @property
@@ -71,7 +71,7 @@ class Opportunities:
 
 @dataclass(frozen=True)
 class TraceRow:
-    """A row of a CSV trace: from `at` ns on, these conditions. None: no such column."""
+    """A row of a CSV trace: the conditions from `at` ns on; None without the column."""
 
     at: int
     rate: Rate | None
@@ -79,7 +79,7 @@ class TraceRow:
     loss: Ratio | None
 
     def given(self) -> dict[str, object]:
-        """The conditions by their names."""
+        """Return the conditions by name."""
         values = {"rate": self.rate, "delay": self.delay, "loss": self.loss}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -92,11 +92,11 @@ class Rows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The conditions that it sets."""
+        """The names of the conditions that it sets."""
         return tuple(self.rows[0].given())
 
     def steps(self, end: int, *, loop: bool) -> Iterator[TraceRow]:
-        """The rows by the time at which they begin to hold, up to `end` ns; looped, without the last."""
+        """Yield the rows with their start times, up to `end` ns; `loop` repeats them without the last."""
         period = self.rows[-1].at
         for lap in range(end // period + 1 if loop else 1):
             for row in self.rows[:-1] if loop else self.rows:
@@ -110,7 +110,7 @@ Trace = Opportunities | Rows
 
 
 def read_trace(text: str, kind: Format, *, loop: bool) -> Trace:
-    """The trace in a file's text. Raises ValueError, `line 3: what is wrong; what would be right`."""
+    """Return the trace in a text. Raises ValueError, `line 3: problem; remedy`."""
     return _opportunities(text, loop=loop) if kind == "mahimahi" else _rows(text, loop=loop)
 
 
@@ -123,18 +123,22 @@ def _opportunities(text: str, *, loop: bool) -> Opportunities:
             continue
         if not (word.isascii() and word.isdigit()) or int(word[:20]) > LAST_MS:
             raise ValueError(
-                f"line {number}: '{word[:30]}' is not a time in ms; a line is a whole number up to {LAST_MS}"
+                f"line {number}: '{word[:30]}' is not a time in ms; write a whole number up to {LAST_MS}"
             )
         if int(word) < before:
-            raise ValueError(f"line {number}: {word} ms comes after {before} ms; times rise")
+            raise ValueError(
+                f"line {number}: {word} ms comes after {before} ms; write times in ascending order"
+            )
         if len(times) == MAX_OPPORTUNITIES:
-            raise ValueError(f"line {number}: a trace has at most {MAX_OPPORTUNITIES} opportunities")
+            raise ValueError(
+                f"line {number}: there are more than {MAX_OPPORTUNITIES} opportunities; shorten the trace"
+            )
         before = int(word)
         times.append(before)
     if not times:
-        raise ValueError("there is nothing in it; each line is the time of an opportunity in ms")
+        raise ValueError("the file is empty; write the time of an opportunity in ms on each line")
     if loop and not before:
-        raise ValueError("all opportunities are at 0 ms, so that it cannot be repeated; write loop: false")
+        raise ValueError("all opportunities are at 0 ms, so the trace cannot repeat; write loop: false")
     return Opportunities(times)
 
 
@@ -154,49 +158,50 @@ def _rows(text: str, *, loop: bool) -> Rows:
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
         if not rows and row.at:
-            raise ValueError(f"{where}: the first row is for time {Duration(row.at)}; it must be for time 0")
+            raise ValueError(f"{where}: the first row is for time {Duration(row.at)}; write a row for time 0")
         if rows and row.at <= rows[-1].at:
             raise ValueError(
-                f"{where}: the time {Duration(row.at)} is not after {Duration(rows[-1].at)}; times rise"
+                f"{where}: the time {Duration(row.at)} is not after {Duration(rows[-1].at)}; "
+                "write times in ascending order"
             )
         if len(rows) == MAX_ROWS:
-            raise ValueError(f"{where}: a trace has at most {MAX_ROWS} rows")
+            raise ValueError(f"{where}: there are more than {MAX_ROWS} rows; shorten the trace")
         rows.append(row)
     if not rows:
         raise ValueError(
-            "there are no rows in it; write a header such as time [s],rate [mbit] and a row for time 0"
+            "the file has no rows; write a header such as time [s],rate [mbit] and a row for time 0"
         )
     if loop and len(rows) < 2:
-        raise ValueError(
-            "it has one row, and the time of the last one is when it begins again; write loop: false"
-        )
+        raise ValueError("the trace has one row, so it cannot repeat; add a row, or write loop: false")
     return Rows(tuple(rows))
 
 
 def _header(cells: list[str]) -> list[tuple[str, str]]:
-    """(column, unit or nothing) in their order."""
+    """Return (column, unit or empty) in their order."""
     columns = []
     for cell in cells:
         match = _COLUMN.fullmatch(cell)
         if match is None:
             raise ValueError(
-                f"'{cell.strip()[:30]}' is not a column; there are time, rate, delay, loss, such as rate [mbit]"
+                f"'{cell.strip()[:30]}' is not a column; write time, rate, delay or loss, for example rate [mbit]"
             )
         columns.append((match[1].lower(), match[2] or ""))
     names = [name for name, _ in columns]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"there are two columns {twice}; leave one out")
+        raise ValueError(f"there are two columns {twice}; remove one")
     if "time" not in names or len(names) < 2:
         raise ValueError(
-            "a trace has the column time and at least one of rate, delay, loss; write for example time [s]"
+            "a trace needs the column time and one of rate, delay, loss; write for example time [s],rate [mbit]"
         )
     return columns
 
 
 def _row(cells: list[str], columns: list[tuple[str, str]]) -> TraceRow:
     if len(cells) != len(columns):
-        raise ValueError(f"there are {len(cells)} values; the header has {len(columns)} columns")
+        raise ValueError(
+            f"there are {len(cells)} values for {len(columns)} columns; write one value for each"
+        )
     values: dict[str, object] = {}
     for (name, unit), cell in zip(columns, cells, strict=True):
         text = cell.strip()
@@ -221,7 +226,7 @@ class _Time(Duration):
 
 
 def _rate(text: str) -> Rate:
-    """A rate; also 0, at which the link stands still."""
+    """Return a rate; 0 stops the link."""
     return STANDSTILL if _ZERO_RATE.fullmatch(text) else Rate.parse(text)
 
 

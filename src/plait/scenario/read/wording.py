@@ -1,4 +1,4 @@
-"""How mistakes are put into words: the nearest right name, and values cut to a line."""
+"""Words of messages: the nearest valid name, and values cut to a line."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 _MANY = 12
 _COMPARED = 40
-"""Names that are compared letter by letter, which takes some 50 us each."""
+"""How many names to compare letter by letter, which takes some 50 us each."""
 _LONG = 40
 
 
 def nearest(name: str, names: Collection[str]) -> str:
-    """`did you mean 'x'?`, or the known names when none is near and they are few; empty when neither helps."""
+    """Return `did you mean 'x'?`, or all names if none is near and they are few; empty otherwise."""
     close = closest(name, names)
     if close is not None:
         return f"did you mean '{close}'?"
     if 0 < len(names) <= _MANY:
-        return f"there is: {', '.join(sorted(names))}"
+        return f"use one of: {', '.join(sorted(names))}"
     return ""
 
 
 def closest(name: str, names: Collection[str]) -> str | None:
-    """The known name that is most like this one, if one is near."""
+    """Return the most similar name; None if none is near."""
     name = name[:_LONG]
     if len(names) > _COMPARED:
         names = nlargest(_COMPARED, names, key=lambda other: _shared_ends(name, other))
@@ -35,7 +35,7 @@ def closest(name: str, names: Collection[str]) -> str | None:
 
 
 def _shared_ends(a: str, b: str) -> int:
-    """Return how many characters two names share at their beginnings and ends: where a typing error leaves them."""
+    """Return the length of the common prefix and suffix of two names, which a typing error does not change."""
     return _shared(a, b) + _shared(a[::-1], b[::-1])
 
 
@@ -44,6 +44,6 @@ def _shared(a: str, b: str) -> int:
 
 
 def abbreviated(value: object) -> str:
-    """A value as a message shows it: on one line, and not longer than that."""
+    """Return a value as a message shows it, cut to a line."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}.."

@@ -1,4 +1,4 @@
-"""From `vary` to the settings of each case: products, rows that go together, hypercubes, and what is left out. Pure."""
+"""Combine the values under `vary` to the settings of each case: products, zips, hypercubes, exclusions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plait.scenario.scenario import Scenario
 
 _TRIES = 24
-"""Hypercubes that are made, to keep the one whose points are farthest apart."""
+"""How many hypercubes to draw, of which the one with the most distant points is used."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class VariedValue:
 
     value: Any
     number: int
-    """Which of the field's values it is, from 0."""
+    """Index among the field's values."""
     where: Where
-    """Its place in the scenario."""
+    """Its path in the scenario."""
 
 
 Row = dict[str, VariedValue]
 
 
 def rows(scenario: Scenario) -> list[Row]:
-    """The settings of every case; what stands last under `vary` changes fastest.
+    """Return the settings of every case; the last field under `vary` changes fastest.
 
-    Raises ScenarioError when none is left.
+    Raises ScenarioError if exclusions leave none.
     """
     axes = _axes(scenario.vary)
     crossed = [{key: value for part in parts for key, value in part.items()} for parts in product(*axes)]
@@ -45,7 +45,7 @@ def rows(scenario: Scenario) -> list[Row]:
 
 
 def _axes(vary: dict[str, Any]) -> list[list[Row]]:
-    """Each thing that varies by itself, as the rows it goes through."""
+    """Return the independent axes under `vary`, each as a list of rows."""
     axes: list[list[Row]] = []
     for key, entry in vary.items():
         if key == "zip":
@@ -72,15 +72,15 @@ def _settings(values: Sequence[Any], where: Where) -> list[VariedValue]:
 
 
 def _hypercube(entry: dict[str, Any]) -> list[Row]:
-    """The points of a Latin hypercube (McKay, Beckman, Conover, Technometrics 21, 1979).
+    """Return the points of a Latin hypercube (McKay, Beckman, Conover, Technometrics 21, 1979).
 
-    Each field's range is cut into as many strata as there are points, and each stratum has one point. Of several
-    such designs the one is kept whose nearest points are farthest apart (maximin: Johnson, Moore, Ylvisaker, 1990).
+    Each field's range has as many strata as there are points, and each stratum has one point. Of several such designs,
+    the function returns the one with the largest minimum distance (maximin: Johnson, Moore, Ylvisaker, 1990).
     """
     import numpy as np
 
     points, fields = entry["points"], entry["fields"]
-    # Its stream is frozen, while that of numpy's newer generators may change.
+    # numpy freezes the stream of RandomState, but not those of newer generators.
     generator = np.random.RandomState(derived(entry["seed"], "latin hypercube") % 2**32)
     best, widest = None, -1.0
     for _ in range(_TRIES):
@@ -103,12 +103,12 @@ def _hypercube(entry: dict[str, Any]) -> list[Row]:
 
 
 def _value_at(values: str | Sequence[Any], share: float) -> Any:
-    """The value at a share (0 to 1) of a range, or of a list of choices."""
+    """Return the value at a fraction (0 to 1) of a range, or of a list of choices."""
     return read_range(values).text_at(share) if isinstance(values, str) else values[int(share * len(values))]
 
 
 def _without(scenario: Scenario, crossed: list[Row]) -> list[Row]:
-    """The rows that no exclusion fits; one that fits nothing, or leaves nothing, is a mistake."""
+    """Return the rows that no exclusion matches; an exclusion that matches no row, or all, is a mistake."""
     kept = crossed
     for i, case in enumerate(scenario.vary.get("exclude", ())):
         excluded = {key: {_plain(value) for value in values} for key, values in case.items()}
@@ -119,7 +119,7 @@ def _without(scenario: Scenario, crossed: list[Row]) -> list[Row]:
             raise error_at(scenario, [(("vary", "exclude", i), f"no case has {settings[:120]}; {remedy}")])
         kept = left
     if not kept:
-        raise error_at(scenario, [(("vary", "exclude"), "this excludes every case; exclude less")])
+        raise error_at(scenario, [(("vary", "exclude"), "exclude removes every case; exclude fewer")])
     return kept
 
 
@@ -128,5 +128,5 @@ def _fits(row: Row, excluded: dict[str, set[str]]) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """A value without what does not matter in quantities: `1 mbit` is `1mbit`."""
+    """Return a value without the optional space of quantities: `1 mbit` is `1mbit`."""
     return str(value).replace(" ", "")

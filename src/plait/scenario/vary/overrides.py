@@ -1,6 +1,6 @@
-"""Setting fields of a scenario by their dotted path, before it is validated: for `--set` and for `vary`.
+"""Set fields of an unvalidated scenario by their dotted path, for `--set` and `vary`.
 
-A path names fields, entries of lists by number, and may hold shell-style wildcards for existing names:
+A path consists of fields and indices of lists, and may contain shell-style wildcards for existing names:
 `network.links.*.rate`, `network.links.h1-*.delay`, `traffic.0.bulk.duration`, `traffic.*.bulk.count`.
 """
 
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import Where
 
 NAMED = (("network", "hosts"), ("network", "switches"), ("network", "routers"))
-"""Fields that may be a list of names; as a mapping they can be walked into."""
+"""Fields that may be a list of names, which `assign` turns into a mapping."""
 _FIXED = (("network", "links"), *NAMED)
-"""Mappings whose entries are not made by setting a field of theirs."""
+"""Mappings to which setting a field adds no entry."""
 _DEPTH = 12
 
 
 def split(path: str) -> tuple[str, ...]:
-    """The parts of a dotted path; ValueError when it has an empty part. Sysctl names may be written with `/`."""
+    """Return the parts of a dotted path. Sysctl names in it need `/`.
+
+    Raises ValueError for an empty part.
+    """
     parts = tuple(path.split("."))
     if not all(parts) or len(parts) > _DEPTH or len(path) > 200:
         raise ValueError(f"'{path[:60]}' is not a path of fields; write for example network.links.h1-s1.rate")
@@ -32,17 +35,20 @@ def split(path: str) -> tuple[str, ...]:
 
 
 def assign(raw: dict[str, Any], path: str, value: object) -> list[Where]:
-    """Sets the field at `path` in place, and returns the places set. ValueError when the path leads nowhere."""
+    """Set the field at `path` in place, and return the fields set.
+
+    Raises ValueError for a path without a match.
+    """
     parts = split(path)
     _name_generated(raw, parts)
     done = _assign(raw, parts, (), value)
     if not done:
-        raise ValueError(f"'{path}' fits nothing in this scenario")
+        raise ValueError(f"'{path}' matches no field of this scenario; check the path")
     return done
 
 
 def _name_generated(raw: dict[str, Any], parts: tuple[str, ...]) -> None:
-    """Names the generated nodes and links that the path fits, so that a field of theirs can be set."""
+    """Add the generated nodes and links that match the path, so that `assign` can set their fields."""
     network = raw.get("network")
     if len(parts) < 3 or parts[0] != "network" or not isinstance(network, dict):
         return
@@ -68,12 +74,12 @@ def _assign(node: Any, parts: tuple[str, ...], at: Where, value: object) -> list
     if isinstance(node, list):
         return [w for i in _indices(node, head, at) for w in _step(node, i, rest, (*at, i), value)]
     if not isinstance(node, dict):
-        raise ValueError(f"{_dotted(at)} is a single value and has no field '{head}'")  # noqa: TRY004
+        raise ValueError(f"{_dotted(at)} is a single value and has no field '{head}'; shorten the path")  # noqa: TRY004
     keys: list[str]
     if any(c in head for c in "*?["):
         keys = [key for key in node if fnmatchcase(key, head)]
         if not keys:
-            raise ValueError(f"nothing in {_dotted(at)} fits '{head}'; {nearest(head, node)}")
+            raise ValueError(f"nothing in {_dotted(at)} matches '{head}'; {nearest(head, node)}")
     else:
         keys = [head]
         if head not in node and at in _FIXED:
@@ -96,7 +102,7 @@ def _indices(node: list[Any], head: str, at: Where) -> list[int]:
     if head == "*":
         return list(range(len(node)))
     if not (head.isascii() and head.isdigit() and len(head) < 6 and int(head) < len(node)):
-        raise ValueError(f"{_dotted(at)} is a list; name one of its entries, 0 to {len(node) - 1}, or *")
+        raise ValueError(f"{_dotted(at)} is a list; write the number of an entry, 0 to {len(node) - 1}, or *")
     return [int(head)]
 
 

@@ -1,4 +1,4 @@
-"""Ranges of values: `1mbit..1gbit log 10`, `10ms..100ms step 10ms`, `1..8`. From text to points, exactly, and back."""
+"""Parse ranges of values, `1mbit..1gbit log 10`, `10ms..100ms step 10ms` or `1..8`, and compute their points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plait.units import Duration, Rate, Size
 
 MOST_POINTS = 1000
 COUNTED = ("", "pkt")
-"""Units of what has no parts: a range from whole to whole numbers has whole numbers between them."""
+"""Units of indivisible things: between whole numbers the points are whole numbers, too."""
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)\s*((?:(?!log\b|linear\b|step\b)[A-Za-z%]{1,5})?)"
 _RANGE = re.compile(
     rf"\s*{_NUMBER}\s*\.\.\s*{_NUMBER}(?:\s+(linear|log))?(?:\s+step\s+{_NUMBER}|\s+(\d{{1,7}}))?\s*",
@@ -24,28 +24,28 @@ _KINDS: tuple[dict[str, int], ...] = (dict(Rate.units), dict(Duration.units), di
 
 @dataclass(frozen=True)
 class Range:
-    """From one value to another, both included."""
+    """A range from one value to another, both included."""
 
     low: Fraction
     high: Fraction
-    """Both in units of `units`' base (1)."""
+    """Both ends in the base unit of `units` (factor 1)."""
     units: tuple[tuple[str, int], ...]
-    """The units in which points are written, with their size; the smallest first."""
+    """The units of printed points with their factors, the smallest first."""
     ends: tuple[str, str]
-    """As written."""
+    """The ends as in the text."""
     log: bool
     step: Fraction | None
     count: int | None
 
     @property
     def whole(self) -> bool:
-        """Whether it counts what cannot be divided: packets, or numbers from whole to whole."""
+        """Whether all points are whole: packets, or numbers between whole numbers."""
         return self.units[-1][0] in COUNTED and self.low.denominator == self.high.denominator == 1
 
     def points(self) -> list[int | float | str]:
-        """The values: the ends as written, and between them points of three digits (more, to tell them apart).
+        """Return the values: the ends as in the text, and points with three digits, or more if needed to differ.
 
-        ValueError when it is not said how many there are.
+        Raises ValueError if their number is not defined.
         """
         if self.step is not None:
             exact = [self.low + i * self.step for i in range(int((self.high - self.low) / self.step) + 1)]
@@ -57,9 +57,7 @@ class Range:
                 or self.log
                 or any(end.denominator > 1 for end in (self.low, self.high))
             ):
-                raise ValueError(
-                    "it is not said how many values there are; write for example 1mbit..1gbit log 10"
-                )
+                raise ValueError("the range has no number of values; write for example 1mbit..1gbit log 10")
             count = int(self.high - self.low) + 1
             _bounded(count)
             return [int(self.low) + i for i in range(count)]
@@ -71,18 +69,20 @@ class Range:
         if self.whole:
             rounded = [Fraction(round(value)) for value in inner]
             if not _rising([self.low, *rounded, self.high]):
-                raise ValueError(f"there are not {count} whole numbers between {self.low} and {self.high}")
+                raise ValueError(
+                    f"between {self.low} and {self.high} are fewer than {count} whole numbers; write fewer values"
+                )
         return [self._text(value) for value in (self.low, *rounded, self.high)]
 
     def value_at(self, share: Fraction | float) -> Fraction:
-        """The value at a share (0 to 1) of the way."""
+        """Return the value at a fraction (0 to 1) of the range."""
         if not self.log:
             return self.low + (self.high - self.low) * Fraction(share)
         power = Fraction(float(self.low) * (float(self.high) / float(self.low)) ** float(share))
-        return _rounded(power, 12)  # what floats leave behind is no reason to be in another unit
+        return _rounded(power, 12)  # so that rounding errors of floats do not change the unit
 
     def text_at(self, share: float) -> int | float | str:
-        """The value at a share of the way, as it is written: three digits; whole where both ends are."""
+        """Return the value at a fraction of the range as text: three digits, or whole if both ends are."""
         value = self.value_at(share)
         if self.whole and not self.log:
             return self._text(min(self.high, self.low + int((self.high - self.low + 1) * Fraction(share))))
@@ -99,22 +99,22 @@ class Range:
         return f"{_decimal(value / size)}{name}"
 
     def _unit(self, value: Fraction) -> tuple[str, int]:
-        """The unit in which a value is written: the greatest that is not above it, of those between the ends'."""
+        """Return the unit of a printed value: the largest unit between the ends' that is not above the value."""
         return next((unit for unit in reversed(self.units) if unit[1] <= value), self.units[0])
 
     def _rounded(self, value: Fraction, digits: int) -> Fraction:
-        """The value with so many digits in the unit in which it is written; there are no parts of a byte."""
+        """Return the value rounded to a number of digits in its printed unit; bytes are whole."""
         name, size = self._unit(value)
         return Fraction(round(value)) if name == "B" else _rounded(value / size, digits) * size
 
 
 def looks_like_range(value: object) -> bool:
-    """Whether a value is meant as a range: text with a number on both sides of two dots."""
+    """Return whether a value looks like a range: text with a number on both sides of two dots."""
     return isinstance(value, str) and len(value) <= 120 and _LOOKS_LIKE.match(value) is not None
 
 
 def read_range(text: str) -> Range:
-    """The range that `text` says; ValueError says what is wrong and what would be right."""
+    """Return the range in `text`. Raises ValueError with the problem and the remedy."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -126,14 +126,15 @@ def read_range(text: str) -> Range:
     low, high = Fraction(a) * sizes[a_unit], Fraction(b) * sizes[b_unit]
     width = Fraction(step) * sizes[step_unit] if step is not None else None
     if low >= high:
-        raise ValueError(f"'{text[:60]}' goes nowhere; write the smaller end first")
+        raise ValueError(f"'{text[:60]}' does not ascend; write the smaller end first")
     if scale == "log" and (low == 0 or width is not None):
         raise ValueError(
-            f"'{text[:60]}': a logarithmic range begins above zero, and has a number of values, no step"
+            f"'{text[:60]}': a logarithmic range cannot start at zero or have a step; write a start above zero and "
+            "a number of values"
         )
     if width is not None:
         if width == 0:
-            raise ValueError(f"'{text[:60]}': a step of zero leads nowhere; write a greater one")
+            raise ValueError(f"'{text[:60]}': a step of zero never ends; write a larger one")
         _bounded(int((high - low) / width) + 1)
     points = int(count) if count is not None else None
     if points is not None:
@@ -147,22 +148,22 @@ def read_range(text: str) -> Range:
 
 def _bounded(count: int) -> None:
     if not 2 <= count <= MOST_POINTS:
-        raise ValueError(f"these are {count} values; a range has 2 to {MOST_POINTS}")
+        raise ValueError(f"the range has {count} values; write 2 to {MOST_POINTS}")
 
 
 def _units(text: str, *written: str | None) -> tuple[tuple[str, int], ...]:
-    """The units of the kind that all of these belong to."""
+    """Return the units of the kind to which all of these belong."""
     named = {unit for unit in written if unit is not None}
     for kind in _KINDS:
         if named <= set(kind):
             return tuple(sorted(kind.items(), key=lambda entry: entry[1]))
     if len(named) == 1:
         return ((named.pop(), 1),)
-    raise ValueError(f"'{text[:60]}' mixes units; write both ends in the same, or in those of one kind")
+    raise ValueError(f"'{text[:60]}' mixes units; write both ends in units of one kind")
 
 
 def _same_family(name: str, a: str, b: str) -> bool:
-    """Whether a point between ends in units a and b may be written so: KiB only beside KiB, no minutes beside ms."""
+    """Return whether points between ends in units a and b may have this unit: KiB only with KiB, never min or h."""
     if name in {"min", "h"}:
         return False
     binary = [unit.endswith("iB") for unit in (a, b, name)]
@@ -181,6 +182,6 @@ def _rounded(value: Fraction, digits: int) -> Fraction:
 
 
 def _decimal(value: Fraction) -> str:
-    """A number without exponent and without zeros that say nothing."""
+    """Return a number without exponent and trailing zeros."""
     text = f"{float(value):.12f}".rstrip("0").rstrip(".")
     return text or "0"

@@ -1,4 +1,4 @@
-"""How often each case is tried: a number, or `until 2%`, until the mean is known so well."""
+"""The number of trials of each case: fixed, or `until 2%` precision of the mean."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _UNTIL = re.compile(
 
 
 class Repeat(int):
-    """The number of trials of each case: exactly, or at most when it is `until` the interval is narrow enough."""
+    """The number of trials of each case: exact, or with `until` the maximum."""
 
     until: Ratio | None
-    """Half of every case's 95 % interval is then to be at most this share of its mean. None: the number is fixed."""
+    """Target: half of every case's 95 % interval is at most this fraction of its mean. None: a fixed number."""
     least: int
-    """Trials of each case before that is looked at."""
+    """Trials of each case before the first check of the target."""
 
     def __new__(cls, most: int, until: Ratio | None = None, least: int | None = None) -> Self:
-        """A fixed number, or at most so many."""
+        """Return a fixed number, or a maximum with `until`."""
         self = super().__new__(cls, most)
         self.until = until
         self.least = int(most) if least is None else least
@@ -37,11 +37,11 @@ class Repeat(int):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `until 2%, at least 5, at most 100` says; ValueError says what would be right."""
+        """Return the value of `until 2%, at least 5, at most 100`. Raises ValueError with the remedy."""
         match = _UNTIL.fullmatch(text.strip())
         if match is None:
             raise ValueError(
-                f"'{text[:60]}' is not understood; write a number, or for example until 2%, at least 5, at most 100"
+                f"'{text[:60]}' is not a number of trials; write a number, or until 2%, at least 5, at most 100"
             )
         until = Ratio.parse(match[1])
         least, most = int(match[2] or _LEAST_DEFAULT), int(match[3] or _MOST_DEFAULT)
@@ -49,8 +49,8 @@ class Repeat(int):
             raise ValueError(f"'{match[1]}' is out of range; write something above 0% and up to 50%")
         if not 2 <= least <= most <= MOST:
             raise ValueError(
-                f"at least {least}, at most {most} is not possible; an interval takes 2 trials, and there are "
-                f"{MOST} at most"
+                f"at least {least}, at most {most} is not possible; write 2 (which an interval needs) to "
+                f"{MOST}, and the smaller number first"
             )
         return cls(most, until, least)
 
@@ -63,7 +63,7 @@ class Repeat(int):
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Pydantic's way to read it: a whole number in bounds, or the text."""
+        """Return the schema that accepts a whole number in bounds, or the text."""
 
         def read(value: Any, whole: core_schema.ValidatorFunctionWrapHandler) -> Repeat:
             if isinstance(value, cls):
@@ -84,7 +84,7 @@ class Repeat(int):
     def __get_pydantic_json_schema__(
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """The schema for editors."""
+        """Return the JSON schema."""
         return {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": MOST},

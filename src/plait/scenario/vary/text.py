@@ -1,12 +1,12 @@
-"""What stands under `vary`: its form, with ranges written out, and every value that is tried, with its place.
+"""Read `vary`: check its form, write out ranges, and list every value with its place.
 
-    PATH: [values] or a range        crossed with everything else
-    zip: {PATH: values, ..}          these change together, first with first, second with second
-    cases: [{PATH: value, ..}, ..]   just these
+    PATH: [values] or a range        combined with all others
+    zip: {PATH: values, ..}          these change together: first with first, second with second
+    cases: [{PATH: value, ..}, ..]   only these combinations
     latin_hypercube: {points: N, seed: N, fields: {PATH: range or values, ..}}
     exclude: [{PATH: value or values, ..}, ..]
 
-What cases follow is in `plait.scenario.vary.combinations`.
+`plait.scenario.vary.combinations` computes the cases.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake, Where
 
 MAX_SWEEP = 1000
-"""Values of one varied field, and points of a hypercube."""
+"""Most values of a varied field, and most points of a hypercube."""
 MAX_CASES = 10_000
 MAX_EXCLUSIONS = 100
 MAX_HYPERCUBE_FIELDS = 16
 MAX_ZIPPED_FIELDS = 64
 BLOCKS = ("zip", "cases", "latin_hypercube", "exclude")
-"""Keys under `vary` that are no paths of fields."""
+"""Keys under `vary` that are not paths of fields."""
 
 
 def read_vary(value: object) -> object:
-    """`vary` with ranges written out as their values; raises pydantic's error with all mistakes."""
+    """Return `vary` with ranges written out. Raises pydantic's error with all mistakes."""
     if not isinstance(value, dict):
         return value
     mistakes: list[FieldMistake] = []
@@ -44,7 +44,7 @@ def read_vary(value: object) -> object:
         cases = count_cases(out)
         if cases > MAX_CASES:
             count = f"{cases} cases" if len(out) == len(value) else f"{cases} cases and more"
-            message = f"these are {count}; a study has at most {MAX_CASES}: vary less at once"
+            message = f"vary leads to {count}, and a study has at most {MAX_CASES}; vary less at once"
             mistakes.append((("vary",), message))
             break
     if not mistakes:
@@ -55,7 +55,7 @@ def read_vary(value: object) -> object:
 
 
 def factors(vary: dict[str, Any]) -> dict[str, list[Any]]:
-    """The fields that are crossed with everything, and their values."""
+    """Return the fields that are combined with all others, with their values."""
     return {key: values for key, values in vary.items() if key not in BLOCKS}
 
 
@@ -65,7 +65,7 @@ def count_cases(vary: dict[str, Any]) -> int:
 
 
 def _rows(key: str, entry: Any) -> int:
-    """Return by how many an entry under `vary` multiplies the cases; 1 where it is wrong."""
+    """Return the factor by which an entry under `vary` multiplies the cases; 1 if it is wrong."""
     if key == "zip":
         return max(map(len, entry.values()), default=1) or 1
     if key == "latin_hypercube":
@@ -74,7 +74,7 @@ def _rows(key: str, entry: Any) -> int:
 
 
 def varied_fields(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple[Where, Any]]]]:
-    """Every field that varies: its place, its name, and its values with their places (of a range, the ends)."""
+    """Yield every varied field: its place, its name, and its values with their places (of a range, the ends)."""
     for key, values in factors(vary).items():
         yield ("vary", key), key, [(("vary", key, i), value) for i, value in enumerate(values)]
     for key, values in vary.get("zip", {}).items():
@@ -90,7 +90,7 @@ def varied_fields(vary: dict[str, Any]) -> Iterator[tuple[Where, str, list[tuple
 
 
 def zipped_with(vary: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The other fields that change with the value at `where`, with their values: of its row of a zip, of its case."""
+    """Return the other fields of the zip row or case of the value at `where`, with their values."""
     if where[1] == "zip":
         _, _, field, row = where
         return {key: values[row] for key, values in vary["zip"].items() if key != field}
@@ -101,12 +101,12 @@ def zipped_with(vary: dict[str, Any], where: Where) -> dict[str, Any]:
 
 
 def read_number(text: str) -> int | float:
-    """A bare number as YAML would read it."""
+    """Return a number as YAML reads it."""
     return float(text) if "." in text else int(text)
 
 
 def _values(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[Any]:
-    """The values of one field: a list, of which each entry may be a range, or a range alone."""
+    """Return the values of one field: a list whose entries may be ranges, or a single range."""
     if looks_like_range(entry):
         entry = [entry]
     if not isinstance(entry, (list, tuple)):
@@ -127,7 +127,7 @@ def _values(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[A
             out.append(value)
     if not entry or len(out) > MAX_SWEEP:
         side = f"at most {MAX_SWEEP}" if entry else "at least 1"
-        mistakes.append((where, f"there are {max(len(entry), len(out))} here; {side}"))
+        mistakes.append((where, f"there are {max(len(entry), len(out))} values; write {side}"))
     return out
 
 
@@ -141,15 +141,13 @@ def _mapping(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[
 def _zip(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, list[Any]]:
     fields = _mapping(entry, where, mistakes)
     if len(fields) > MAX_ZIPPED_FIELDS:
-        mistakes.append((where, f"there are {len(fields)} fields here; at most {MAX_ZIPPED_FIELDS}"))
+        mistakes.append((where, f"there are {len(fields)} fields; write at most {MAX_ZIPPED_FIELDS}"))
         return {}
     out = {key: _values(values, (*where, key), mistakes) for key, values in fields.items()}
     lengths = {key: len(values) for key, values in out.items()}
     if len(set(lengths.values())) > 1 and not mistakes:
         lengths_of_fields = ", ".join(f"{key} has {n}" for key, n in lengths.items())
-        mistakes.append(
-            (where, f"fields that change together need as many values each; {lengths_of_fields}"[:300])
-        )
+        mistakes.append((where, f"fields of a zip need equal numbers of values; {lengths_of_fields}"[:300]))
     return out
 
 
@@ -165,8 +163,8 @@ def _cases(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[di
 def _exclude(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[dict[str, list[Any]]]:
     cases = _cases(entry, where, mistakes)
     if len(cases) > MAX_EXCLUSIONS:
-        problem = f"there are {len(cases)} here; at most {MAX_EXCLUSIONS}"
-        mistakes.append((where, f"{problem}: give several values in one, {{FIELD: [a, b]}}"))
+        problem = f"there are {len(cases)} exclusions; write at most {MAX_EXCLUSIONS}"
+        mistakes.append((where, f"{problem}, for example with several values in one, {{FIELD: [a, b]}}"))
     return [
         {key: list(value) if isinstance(value, (list, tuple)) else [value] for key, value in case.items()}
         for case in cases
@@ -176,15 +174,20 @@ def _exclude(entry: object, where: Where, mistakes: list[FieldMistake]) -> list[
 def _hypercube(entry: object, where: Where, mistakes: list[FieldMistake]) -> dict[str, Any]:
     entries = _mapping(entry, where, mistakes)
     mistakes += [
-        ((*where, key), "there is no such field here; known are: points, seed, fields")
+        ((*where, key), "there is no such field here; the fields are: points, seed, fields")
         for key in entries
         if key not in ("points", "seed", "fields")
     ]
     points, seed = entries.get("points"), entries.get("seed", 1)
     if not _whole(points, 2, MAX_SWEEP):
-        mistakes.append(((*where, "points"), f"the number of points is a whole number from 2 to {MAX_SWEEP}"))
+        mistakes.append(
+            (
+                (*where, "points"),
+                f"this is not a number of points; write 2 to {MAX_SWEEP}",
+            )
+        )
     if not _whole(seed, 0, 2**53 - 1):
-        mistakes.append(((*where, "seed"), "a seed is a whole number from 0; write for example 1"))
+        mistakes.append(((*where, "seed"), "this is not a seed; write a whole number, for example 1"))
     fields: dict[str, Any] = {}
     here: Where = (*where, "fields")
     if isinstance(entries.get("fields"), dict) and len(entries["fields"]) > MAX_HYPERCUBE_FIELDS:
@@ -199,9 +202,7 @@ def _hypercube(entry: object, where: Where, mistakes: list[FieldMistake]) -> dic
                 mistakes.append(((*here, key), str(error)))
             else:
                 if read.count is not None or read.step is not None:
-                    mistakes.append(
-                        ((*here, key), "its number of values is that of the points; leave it out here")
-                    )
+                    mistakes.append(((*here, key), "points sets the number of values; remove it here"))
         else:
             fields[key] = _values(values, (*here, key), mistakes)
     return {"points": points, "seed": seed, "fields": fields}
@@ -211,20 +212,20 @@ _READERS: dict[str, Any] = {"zip": _zip, "cases": _cases, "latin_hypercube": _hy
 
 
 def _placement_mistakes(vary: dict[str, Any]) -> list[FieldMistake]:
-    """A field varies in one place; what is excluded varies."""
+    """Return fields that vary in two places, and exclusions of fields that do not vary."""
     mistakes: list[FieldMistake] = []
     places: dict[str, str] = {}
     for where, key, _ in varied_fields(vary):
         block = str(where[1]) if where[1] in BLOCKS else "vary itself"
         if key in BLOCKS:
-            mistakes.append((where, f"'{key}' is no field; it belongs directly under vary"))
+            mistakes.append((where, f"'{key}' is not a field; write it directly under vary"))
         elif places.setdefault(key, block) != block:
             mistakes.append(
-                (where, f"'{key[:60]}' varies under {places[key]} already; give its values in one place")
+                (where, f"'{key[:60]}' varies under {places[key]} already; write its values in one place")
             )
     for i, case in enumerate(vary.get("exclude", ())):
         mistakes += [
-            (("vary", "exclude", i, key), f"'{key[:60]}' does not vary, so it excludes nothing; leave it out")
+            (("vary", "exclude", i, key), f"'{key[:60]}' does not vary, so it excludes nothing; remove it")
             for key in case
             if key not in places
         ]

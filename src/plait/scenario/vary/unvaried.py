@@ -1,7 +1,4 @@
-"""Parts of a scenario that a `vary` from the command line leaves without meaning, left out of it.
-
-These look at fields that nothing has validated yet.
-"""
+"""Remove parts of a scenario that a `vary` of the command line makes meaningless, before validation."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def without_unvaried(raw: dict[str, Any]) -> None:
-    """Leaves out, in place, published values of what no longer varies: for a `vary` that replaces the file's own."""
+    """Remove published values of fields that no longer vary, in place, after `vary` replaced the file's own."""
     published, vary = raw.get("published"), raw.get("vary")
     if not isinstance(published, dict) or not isinstance(values := published.get("values"), list):
         return
@@ -24,7 +21,7 @@ def without_unvaried(raw: dict[str, Any]) -> None:
 
 
 def without_unvaried_figures(raw: dict[str, Any]) -> None:
-    """Leaves out, in place, figures over what no longer varies: for a `vary` that replaces the file's own."""
+    """Remove figures over fields that no longer vary, in place, after `vary` replaced the file's own."""
     figures = raw.get("figures")
     if isinstance(figures, list):
         names = sorted(varied_by(raw.get("vary")))
@@ -36,7 +33,7 @@ def without_unvaried_figures(raw: dict[str, Any]) -> None:
 
 
 def _named(figure: object) -> list[str]:
-    """The fields that a figure names, as it stands in the file."""
+    """Return the varied fields that an unvalidated figure names."""
     if not isinstance(figure, dict):
         return []
     axes = [figure.get(part) for part in ("x", "y", "facets")]
@@ -45,7 +42,7 @@ def _named(figure: object) -> list[str]:
 
 
 def varied_by(vary: object) -> set[str]:
-    """Returns the names of what varies, as they stand in a `vary` that nobody has looked at yet."""
+    """Return the names of all varied fields in an unvalidated `vary`."""
     parts = vary if isinstance(vary, dict) else {}
     cases, design = parts.get("cases"), parts.get("latin_hypercube")
     nested = [parts.get("zip"), design.get("fields") if isinstance(design, dict) else None]
@@ -54,6 +51,6 @@ def varied_by(vary: object) -> set[str]:
 
 
 def field_named(names: Sequence[str], name: str) -> str | None:
-    """The varied field that a name means: its path, or the end of one that no other has."""
+    """Return the varied field of a name, which is its path or a unique ending of it; None otherwise."""
     ends = [key for key in names if key == name or key.endswith(f".{name}")]
     return name if name in names else ends[0] if len(ends) == 1 else None

@@ -1,7 +1,7 @@
-"""A scenario with other values in some of its fields: what a case is, and what is tried of each varied value. Pure.
+"""Variants of a scenario, with other values in some fields: each case is one, and each check of a varied value.
 
-Only what changes is validated. All other parts are those of the scenario itself, which cannot change, so that a
-thousand cases take neither a thousand times its memory nor its time.
+Only changed parts are validated. Variants share all other parts with the scenario, which is immutable, so a thousand
+cases take neither a thousand times its memory nor its time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import FieldMistake
 
 WHOLE = ("vary", "baseline", "figures", "published")
-"""Fields of the study, which a case does not have."""
+"""Fields of the whole study, which a case does not have."""
 MAX_PARTS = 120_000
-"""Some 10 us each, where only they change."""
+"""Most parts of all variants together; each takes some 10 us if only it changes."""
 MAX_FORESEEN = 64
+"""Most combinations of generated parts that `foresee_generated` counts before all variants are made."""
 
 
-class WrongVariant(Exception):  # noqa: N818  # it carries what is wrong, all of it
-    """A variant is no scenario."""
+class WrongVariant(Exception):  # noqa: N818  # it carries all mistakes
+    """A variant is not a valid scenario."""
 
     def __init__(self, mistakes: list[FieldMistake]) -> None:
         super().__init__(mistakes[0][1])
@@ -38,7 +39,7 @@ class WrongVariant(Exception):  # noqa: N818  # it carries what is wrong, all of
 
 
 class NoSuchField(Exception):  # noqa: N818  # the same
-    """A varied path leads nowhere."""
+    """A varied path matches no field."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -46,11 +47,11 @@ class NoSuchField(Exception):  # noqa: N818  # the same
 
 
 class TooMany(Exception):  # noqa: N818  # the same
-    """The variants have more parts than a study may have."""
+    """The variants together have more parts than MAX_PARTS."""
 
 
 class Variants:
-    """Makes variants of a scenario and bounds what they hold together."""
+    """Makes variants of a scenario, up to MAX_PARTS in all."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -60,15 +61,15 @@ class Variants:
         self._parts = 0
 
     def foresee(self, cases: int) -> None:
-        """Raise TooMany where so many variants will pass the bound; of generated networks only making them shows it."""
+        """Raise TooMany if a number of variants will exceed MAX_PARTS; for generated networks only `make` can."""
         if self._scenario.written is None:
             self._refuse_above(cases * _count_parts(self._scenario))
 
     def foresee_generated(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Raise TooMany where variants of generated networks will pass the bound, before all of them are made.
+        """Raise TooMany if variants of generated networks will exceed MAX_PARTS, before making all of them.
 
-        Only settings of generated parts change how many parts there are, so one variant is made for each
-        combination of these. With more than MAX_FORESEEN combinations, only making all variants shows it.
+        Only settings of generated parts change the number of parts, so it makes one variant for each combination of
+        these. With more than MAX_FORESEEN combinations, only making all variants shows it.
         """
         written = self._scenario.written
         if written is None:
@@ -90,9 +91,9 @@ class Variants:
         self._refuse_above(total)
 
     def make(self, settings: Mapping[str, Any]) -> Scenario:
-        """Return the scenario with these values by the paths of their fields.
+        """Return the scenario with these values, by the paths of their fields.
 
-        Raises WrongVariant; NoSuchField for a path that leads nowhere; TooMany when all variants together pass
+        Raises WrongVariant; NoSuchField for a path without a match; TooMany if all variants together exceed
         MAX_PARTS.
         """
         self._parts += len(settings)
@@ -123,7 +124,7 @@ class Variants:
             raise TooMany(f"{message}; vary less at once, or a smaller network")
 
     def _fields(self, paths: Sequence[tuple[str, ...]]) -> tuple[dict[str, Any], Written | None]:
-        """The fields, with validated parts wherever no path leads, and what generators made of it if that is kept."""
+        """Return the fields, validated where no path leads, and the result of generators unless a path changes it."""
         written = self._scenario.written
         asked = written.asked if written is not None else {}
         regenerated = any(fnmatchcase(key, path[0]) for key in asked for path in paths)
@@ -137,7 +138,7 @@ class Variants:
 
 
 def _shared(part: Any, raw: Any, paths: Sequence[tuple[str, ...]]) -> Any:
-    """A field as its validated parts where no path leads, and as plain values on the way to the paths' ends."""
+    """Return a field with validated parts where no path leads, and plain values along the paths."""
     if isinstance(part, BaseModel) and not paths:
         return part
     if isinstance(part, BaseModel) and isinstance(raw, dict):

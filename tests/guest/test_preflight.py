@@ -64,7 +64,7 @@ def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
         (
             "events: [{at: 500ms, sysctls: {h2: {net.ipv4.tcp_sack: yes}}}]\n",
             "",
-            "t.yaml:10:37: events.0.sysctls.h2.net.ipv4.tcp_sack: the kernel does not take 'yes'",
+            "t.yaml:10:37: events.0.sysctls.h2.net.ipv4.tcp_sack: the kernel rejects 'yes'",
         ),
         (
             "events: [{at: 500ms, sysctls: {h2: {net.mptcp.scheduler: fastest}}}]\n",
@@ -106,12 +106,12 @@ def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
         (
             "",
             "sysctls: {net.ipv4.conf.h1-eth0.rp_filter: 1}",
-            "there are no interfaces yet when this is set; write net.ipv4.conf.default.rp_filter",
+            "plait sets this before the interfaces exist; write net.ipv4.conf.default.rp_filter",
         ),
         (
             "sysctls: {net.mptcp.close_timeout: soon}\n",
             "",
-            "t.yaml:10:11: sysctls.net.mptcp.close_timeout: the kernel does not take 'soon': setting sysctl net/mptcp/",
+            "t.yaml:10:11: sysctls.net.mptcp.close_timeout: the kernel rejects 'soon': setting sysctl net/mptcp/",
         ),
         ("sysctls: {net.mptcp.close_timeout: x}\n", "", "EINVAL (Invalid argument); its default is '60'"),
         ("sysctls: {net.ipv4.tcp_sackk: 1}\n", "", "did you mean 'net.ipv4.tcp_sack'?"),

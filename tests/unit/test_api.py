@@ -109,7 +109,7 @@ def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) ->
         plait.run("two-path", engine=engine)
     with pytest.raises(ScenarioError, match="repeat"):
         plait.load("two-paths", repeat=0)
-    with pytest.raises(RequestError, match="only with --yes"):
+    with pytest.raises(RequestError, match="confirm them with --yes"):
         plait.run("two-paths", repeat=9000, engine=engine)
     with pytest.raises(RequestError, match=r"pass `set` to plait\.load"):
         plait.run(plait.load("two-paths"), set={"repeat": 3}, engine=engine)

@@ -98,14 +98,14 @@ def test_a_study_without_randomness_ends_after_a_second_trial_that_measured_the_
     assert calls == 2
     assert "nothing in this scenario is random, so one trial of each case is enough" in messages
     assert messages.index("one trial of each case is enough") < messages.index(": 2 trials")
-    assert "both trials of each case measured the same; 28 further repeats left out" in messages
+    assert "both trials of each case measured the same; plait leaves out the 28 further repeats" in messages
     assert "TRIALS_MISSING" not in {caution.code for caution in study.cautions}
 
 
 def test_all_repeats_run_where_the_kernels_own_draws_change_what_is_measured(run: Any) -> None:
     study, calls, messages = run(STEADY % ("", *BULK), alike=False)
     assert calls == 30
-    assert "what the kernel draws by itself changes case default: all 30 repeats are run" in messages
+    assert "the kernel draws itself change the results of case default; plait runs all 30 repeats" in messages
     assert len(study.trials) == 30
 
 

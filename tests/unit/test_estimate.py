@@ -76,15 +76,17 @@ def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
     assert one.running_s == pytest.approx(10 * (2 * BOOT_S + HOP_S * hops + ROW_S * rows), rel=1e-2)
     assert two.running_s == pytest.approx(one.running_s / 2)
     assert one.report_s == two.report_s == REPORT_S + 20 * TRIAL_REPORT_S
-    assert one.sentence.startswith("20 trials (2 cases, 10 times), ")
-    assert one.sentence.endswith(" s with the report, a guess: nothing has run here yet")
+    assert one.sentence.startswith("20 trials (2 cases, 10 repeats each), ")
+    assert one.sentence.endswith(
+        " s including the report (a rough guess: no study has run on this machine yet)"
+    )
 
 
 def test_times_are_said_as_ranges() -> None:
     def said(low: float, high: float) -> str:
         middle = (low * high) ** 0.5
         text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, learned=True).sentence
-        return text.removeprefix("1 trial, ").removesuffix(" with the report")
+        return text.removeprefix("1 trial, ").removesuffix(" including the report")
 
     assert [said(0.1, 0.9), said(7, 30), said(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
     assert [said(30, 140), said(130, 601)] == ["0.5 to 3 min", "2 to 11 min"]
@@ -126,7 +128,7 @@ def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) 
 
 
 def test_a_million_trials_are_refused_until_confirmed() -> None:
-    with pytest.raises(RequestError, match=r"this is 1000000 trials .* are run only with --yes"):
+    with pytest.raises(RequestError, match=r"the study has 1000000 trials .* confirm them with --yes"):
         refuse_too_many(1000, 1000, confirmed=False)
     refuse_too_many(1000, 1000, confirmed=True)
     refuse_too_many(2, 5000, confirmed=False)
@@ -145,6 +147,6 @@ def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
     some = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
     known = Pace((0.5,), (0.1,))
     expected = estimate(some, 1, known)
-    assert expected.sentence == "2 trials; how long their programs take is not known beforehand"
+    assert expected.sentence == "2 trials; plait cannot estimate how long their programs take"
     ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
     assert learn(known, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == known

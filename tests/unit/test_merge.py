@@ -126,6 +126,6 @@ def test_a_run_does_not_overwrite_what_was_merged(
 ) -> None:
     monkeypatch.setenv("PLAIT_CACHE", str(base / "cache"))
     merge(tmp_path / "out", [base / "one", base / "two"])
-    with pytest.raises(RequestError, match="studies that were merged"):
+    with pytest.raises(RequestError, match="holds merged studies"):
         plait.run("two-paths", out=tmp_path / "out", engine=FakeEngine(), progress=False)
     assert len(trials(tmp_path / "out")) == 8

@@ -1,1 +1,1 @@
-"""From a scenario to a result folder: which trials run, in which order, and which are taken from the store."""
+"""From a scenario to a result folder: which trials run, in which order, and which come from the store."""

@@ -1,9 +1,9 @@
-"""How long a study will take, said before it starts: a range, from what studies took on this machine before.
+"""Estimate how long a study takes before it starts: a range, based on earlier studies on this machine.
 
-The wall time of a trial is taken for a boot, a price for each frame on each link, and a price for each row of samples.
-How much slower or faster this machine is, and how far off earlier estimates were, is kept in the user's cache and
-learned from every study. The range is a split-conformal one: as wide as the error below which nine of ten earlier
-studies stayed (Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
+The model of a trial's wall time is the sum of a boot, a cost per frame and link, and a cost per row of samples. plait
+learns from every study how this machine compares with the model, and how large the errors of earlier estimates were.
+It keeps both in the user's cache. The range is a split-conformal prediction interval: it is as wide as the error that
+nine of ten earlier studies did not exceed (Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World, 2005).
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ if TYPE_CHECKING:
     from plait.study.work import Work
 
 MOST_TRIALS = 10_000
-"""More are run only when they are confirmed."""
+"""Larger studies run only if the user confirms them."""
 BOOT_S, HOP_S, ROW_S = 0.15, 5e-6, 1e-5
-"""Wall seconds of a boot with what belongs to any trial, of a frame on a link, and of a row of samples."""
+"""Wall seconds per trial (a boot and other fixed costs), per frame on a link, and per row of samples."""
 REPORT_S, TRIAL_REPORT_S = 4.0, 0.1
-"""Of a report, and of each trial that it reads."""
+"""Wall seconds per report, and per trial that it reads."""
 COVERAGE = 0.9
-"""The share of studies that are to take a time in the range."""
+"""The share of studies whose time should fall into the range."""
 INITIAL_ERROR = math.log(3)
-"""How far off an estimate may be, up or down, as the logarithm of the ratio, while little is known."""
+"""The error to assume, up or down, until enough studies have run: the logarithm of a ratio."""
 _MIN_ERRORS = 9
-"""Fewer errors than these have no value below which nine of ten are."""
+"""The least number of errors with a 90 % quantile."""
 _MAX_STUDIES = 40
 _MAX_CREDIBLE = math.log(1e6)
-"""A record with a greater number, or one that is none, is damaged."""
+"""A record with a larger number, or with NaN, is damaged."""
 _MAX_SAMPLED_CASES = 40
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How this machine compares with the prices above, from the last studies."""
+    """How this machine compares with the costs above, from the latest studies."""
 
     trials: tuple[float, ...] = ()
-    """Of each study, the logarithm of what its trials took over what was expected by the prices alone."""
+    """For each study, the logarithm of the ratio of its trials' time to the time by the costs alone."""
     errors: tuple[float, ...] = ()
-    """Of each study whose trials all ran, the logarithm of the time they took together over what was estimated."""
+    """For each study whose trials all ran, the logarithm of the ratio of their total time to the estimate."""
 
     @property
     def factor(self) -> float:
-        """How many times as long as by the prices alone a trial takes here: the median."""
+        """The median ratio of a trial's time on this machine to the time by the costs alone."""
         return math.exp(_median(self.trials)) if self.trials else 1.0
 
     @property
     def spread(self) -> float:
-        """How many times longer or shorter than estimated a study may take."""
+        """The factor by which a study may take longer or shorter than the estimate."""
         if len(self.errors) < _MIN_ERRORS:
             return math.exp(max((INITIAL_ERROR, *map(abs, self.errors))))
         rank = min(len(self.errors), math.ceil((len(self.errors) + 1) * COVERAGE))
@@ -67,19 +67,19 @@ class Pace:
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """How much a study is."""
+    """The size of a study and its expected wall time."""
 
     cases: int
     repeat: int
     running_s: float
-    """Of the trials, with as many at once as asked for, and none of them in the store."""
+    """Wall seconds of the trials with the given number of jobs, if none comes from the store."""
     report_s: float
     spread: float
-    """How many times longer or shorter it may be."""
+    """The factor by which the study may take longer or shorter."""
     learned: bool
-    """It rests on studies of this machine."""
+    """Whether the estimate is based on studies on this machine."""
     programs: bool = False
-    """Programs run in it, of which nobody knows how long they take."""
+    """Whether programs run in the study; plait cannot estimate their time."""
 
     @property
     def low_s(self) -> float:
@@ -93,26 +93,26 @@ class DurationEstimate:
 
     @property
     def sentence(self) -> str:
-        """The estimate in words."""
+        """The estimate as a sentence for the terminal."""
         trials = self.cases * self.repeat
         text = f"{trials} trial{'s' * (trials != 1)}"
         if self.cases > 1 and self.repeat > 1:
-            text += f" ({self.cases} cases, {self.repeat} times)"
+            text += f" ({self.cases} cases, {self.repeat} repeats each)"
         if self.programs:
-            return f"{text}; how long their programs take is not known beforehand"
-        basis = "" if self.learned else ", a guess: nothing has run here yet"
-        return f"{text}, {_format_range(self.low_s, self.high_s)} with the report{basis}"
+            return f"{text}; plait cannot estimate how long their programs take"
+        basis = "" if self.learned else " (a rough guess: no study has run on this machine yet)"
+        return f"{text}, {_format_range(self.low_s, self.high_s)} including the report{basis}"
 
 
 def work_per_case(study: PlannedStudy) -> list[Work]:
-    """Returns the work of a trial of each case; of very many cases, of some that are spread evenly."""
+    """Return the work of a trial of each case, or of an evenly spaced sample of many cases."""
     sampled = study.cases[:: -(-len(study.cases) // _MAX_SAMPLED_CASES)]
     seed = trial_seed(study.seed, 0)
     return [expected_work(case.plan(seed)) for case in sampled]
 
 
 def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
-    """Returns how much `study` is with `jobs` trials at once."""
+    """Return the expected wall time of `study` with `jobs` trials at once."""
     learned = bool(pace.trials)
     if _with_programs(study):
         return DurationEstimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, learned, programs=True)
@@ -124,21 +124,21 @@ def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
 
 
 def refuse_too_many(cases: int, repeat: int, *, confirmed: bool) -> None:
-    """Raises RequestError when there are more than MOST_TRIALS, unless they were confirmed."""
+    """Raise RequestError if there are more than MOST_TRIALS trials and the user did not confirm them."""
     if cases * repeat > MOST_TRIALS and not confirmed:
         raise RequestError(
-            f"this is {cases * repeat} trials ({cases} cases, {repeat} times); more than {MOST_TRIALS} are run only "
-            "with --yes. A latin_hypercube under vary covers a space with fewer."
+            f"the study has {cases * repeat} trials ({cases} cases, {repeat} repeats each), more than {MOST_TRIALS}; "
+            "confirm them with --yes, or cover the space with fewer cases (latin_hypercube under vary)"
         )
 
 
 def learn(
     pace: Pace, study: PlannedStudy, outcome: StudyOutcome, expected: DurationEstimate, took_s: float
 ) -> Pace:
-    """Returns the pace with this study, whose trials took `took_s` together.
+    """Return the pace after this study, whose trials took `took_s` in total.
 
-    Trials from the store, failed ones and programs tell nothing; nor does the sum, unless all trials ran that were
-    expected, by an estimate that was no guess.
+    Ignores trials from the store, failed trials, and studies with programs. Records the estimate's error only if all
+    expected trials ran, and if the estimate was based on earlier studies.
     """
     measured_s = [trial.wall_s for trial in outcome.finished if not trial.reused and trial.error is None]
     if _with_programs(study) or not measured_s:
@@ -153,7 +153,7 @@ def learn(
 
 
 def read_pace(cache: Path, engine: str) -> Pace:
-    """Returns what is known of an engine on this machine; nothing when there is no record, or a damaged one."""
+    """Return the pace of an engine on this machine; an empty one if the record is missing or damaged."""
     try:
         entry = json_of(Folder(cache).read(_name(engine)))
         pace = Pace(tuple(map(float, entry["trials"])), tuple(map(float, entry["errors"])))
@@ -163,7 +163,7 @@ def read_pace(cache: Path, engine: str) -> Pace:
 
 
 def keep_pace(cache: Path, engine: str, pace: Pace) -> None:
-    """Keeps the pace for the next study; a cache that cannot be written is no error."""
+    """Keep the pace for the next study. Ignore a cache that plait cannot write to."""
     try:
         Folder(cache).write(_name(engine), json.dumps(asdict(pace)).encode())
     except OSError:
@@ -175,7 +175,7 @@ def _name(engine: str) -> str:
 
 
 def _trial_s(work: Work) -> float:
-    """Returns the wall seconds of a trial by the prices alone."""
+    """Return the wall seconds of a trial by the costs alone."""
     return BOOT_S + HOP_S * work.frame_hops + ROW_S * work.rows
 
 
@@ -190,7 +190,7 @@ def _median(values: tuple[float, ...]) -> float:
 
 
 def _format_range(low: float, high: float) -> str:
-    """Returns a range as a person says it: "4 to 9 s", "2 to 5 min", "1 to 3 h"."""
+    """Return a range in a readable unit: "4 to 9 s", "2 to 5 min", "1 to 3 h"."""
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if high >= 2 * size:
             lower = f"{low / size:.0f}" if low >= size else f"{low / size:.1f}"

@@ -1,4 +1,4 @@
-"""The pauses of a study: which of its trials are halted for a prompt, until the person has seen enough."""
+"""The pauses of a study: each trial halts for a prompt until the user skips the remaining pauses."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PausedTrial:
-    """A trial that waits for a person."""
+    """A trial that waits at a prompt."""
 
     case: str
     index: int
     """The trial's number within its case, from 0."""
     number: int
     total: int
-    """It is the `number`th (from 1) of so many of the study."""
+    """The position of the trial in the study, from 1 to `total`."""
     at: PauseAt
     plan: Plan
     guest: PromptedGuest
 
     @property
     def sentence(self) -> str:
-        """Says which trial it is, and where it stands."""
+        """Return which trial waits, and at which of its pauses."""
         return (
             f"{self.case} #{self.index} (trial {self.number} of {self.total}) is halted {self.at} its traffic"
         )
@@ -36,7 +36,7 @@ class PausedTrial:
 
 @dataclass
 class Pauses:
-    """What a study knows of its pauses. `ask` gives a prompt, and returns whether to halt again."""
+    """The state of a study's pauses. `ask` opens a prompt and returns whether to halt again."""
 
     ask: Callable[[PausedTrial], bool] | None
     total: int
@@ -44,15 +44,15 @@ class Pauses:
 
     @property
     def active(self) -> bool:
-        """Whether a person wants to be asked."""
+        """Whether trials still halt."""
         return self.ask is not None
 
     def effective_plan(self, plan: Plan) -> Plan:
-        """Returns the plan, without pauses where nobody wants any."""
+        """Return the plan, without its pauses if the user has skipped the remaining ones."""
         return plan if self.active else plan.model_copy(update={"pause": ()})
 
     def callback(self, case: str, index: int, plan: Plan) -> Callable[[PauseAt, PromptedGuest], None]:
-        """Returns what to call at the pauses of a trial."""
+        """Return the function that the engine calls at each pause of a trial."""
         number = self._numbers.setdefault((case, index), len(self._numbers) + 1)
 
         def on_pause(at: PauseAt, guest: PromptedGuest) -> None:

@@ -1,4 +1,4 @@
-"""Runs a study from its scenario to its result folder: for the command line and for Python alike."""
+"""Run a study from its scenario to its result folder, for the command line and for Python alike."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 
 CHECK_REPEATS = 2
-"""Repeats of a study without randomness: the second shows whether the first was enough."""
+"""Repeats of a study without randomness: the second one shows whether the first is enough."""
 ONE_IS_ENOUGH = (
-    "nothing in this scenario is random, so one trial of each case is enough; a second one checks that "
-    "(--repeat {repeat} runs them all): "
+    "nothing in this scenario is random, so one trial of each case is enough; plait runs a second one to "
+    "check this (--repeat {repeat} runs all of them): "
 )
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run; none of it decides what the data are, but for `seed` and `repeat`."""
+    """How to run a study; only `seed` and `repeat` affect the data."""
 
     seed: int | None = None
     repeat: int | None = None
-    """Both replace the scenario's own."""
+    """Replaces the scenario's own, like `seed`."""
     jobs: int | None = None
-    """Trials at once; None: as many as there are processors."""
+    """Trials at once; None means one for each processor."""
     fresh: bool = False
-    """Run even what is in the store."""
+    """Run trials even if the store has them."""
     confirmed: bool = False
-    """Run however many trials there are."""
+    """Run the study even if it has more than MOST_TRIALS trials."""
     calibrate: bool = True
-    """Measure the settings of links first, and refuse to run where one is not as it is meant."""
+    """Measure every link setting first; refuse to run if one is out of tolerance."""
     command: str = ""
-    """What gives the same data, for study.json."""
+    """The command that gives the same data, for study.json."""
 
 
 def perform(
@@ -72,16 +72,16 @@ def perform(
     notify: Callable[[str], None],
     ask: Callable[[PausedTrial], bool] | None = None,
 ) -> tuple[Path, StudyOutcome]:
-    """Runs the study of `scenario` into `folder` (results/NAME), and returns the folder and how it ended.
+    """Run the study of `scenario` into `folder` (default: results/NAME). Return the folder and the outcome.
 
-    `make_engine` is called when the request is known to be right; `watch` gives the observer of so many trials;
-    `notify` is told how much there is to do. `ask` gives a prompt in a trial that is halted (`pause`), and returns
-    whether to halt again. Raises RequestError, MachineError.
+    Calls `make_engine` once the request is valid. `watch` takes a number of trials and returns their observer.
+    `notify` shows a message: the calibration, and the estimate of the time. `ask` opens a prompt in a halted trial
+    (`pause`) and returns whether to halt again. Raises RequestError, MachineError.
     """
     from pathlib import Path
 
     _refuse_pauses_without_prompt(scenario, ask)
-    # Counted before ten thousand cases are made, and a kernel is built for them.
+    # Count the trials before plait makes thousands of cases and builds a kernel.
     repeat = scenario.repeat if options.repeat is None else options.repeat
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
     study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat)
@@ -122,19 +122,19 @@ def perform(
 def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[PausedTrial], bool] | None) -> None:
     if scenario.pause and ask is None:
         raise RequestError(
-            f"pause: {', '.join(scenario.pause)}: trials are halted for a prompt, which only `plait run` gives; leave "
-            "pause out here"
+            f"pause: {', '.join(scenario.pause)}: only `plait run` can open a prompt in a halted trial; leave out "
+            "pause here"
         )
 
 
 def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, CasePlan]]:
-    """Yields each case with the name by which messages call it: none where it is the only one."""
+    """Yield each case with its name for messages, which is empty if there is only one case."""
     for case in study.cases:
         yield case.name if len(study.cases) > 1 else "", case
 
 
 def is_steady(study: PlannedStudy) -> bool:
-    """Returns whether nothing in any case is left to chance (see `plait.plan.chance`)."""
+    """Return whether no case has any randomness (see `plait.plan.chance`)."""
     if study.paused or study.until is not None:
         return False
     seeds = [trial_seed(study.seed, number) for number in range(CHECK_REPEATS)]
@@ -142,22 +142,22 @@ def is_steady(study: PlannedStudy) -> bool:
 
 
 def _steady_parts(study: PlannedStudy, out: Path, notify: Callable[[str], None]) -> Iterator[PlannedStudy]:
-    """Yields a study without randomness as its first repeats, and the others where these differ all the same."""
+    """Yield the first repeats of a study without randomness, and the others only if the first ones differ."""
     yield replace(study, repeat=CHECK_REPEATS)
     differing = [case.name for case in study.cases if len(_measured_digests(out / "trials" / case.name)) > 1]
     if differing:
         notify(
-            f"what the kernel draws by itself changes {_format_cases(differing)}: all {study.repeat} repeats are run"
+            f"random numbers that the kernel draws itself change the results of {_format_cases(differing)}; "
+            f"plait runs all {study.repeat} repeats"
         )
         yield replace(study, start=CHECK_REPEATS)
     else:
-        notify(
-            f"both trials of each case measured the same; {study.repeat - CHECK_REPEATS} further repeats left out"
-        )
+        left_out = study.repeat - CHECK_REPEATS
+        notify(f"both trials of each case measured the same; plait leaves out the {left_out} further repeats")
 
 
 def _measured_digests(folder: Path) -> set[str]:
-    """Returns the digests of what the first trials of a case measured; a failed one has its own."""
+    """Return the digests of the measurements of a case's first trials; each failed trial counts as different."""
     trials = [read_trial(folder / f"{number:03d}") for number in range(CHECK_REPEATS)]
     return {
         measured_digest(trial.tables) if trial.provenance.status == "ok" else f"failed {trial.path.name}"
@@ -170,7 +170,7 @@ def _format_cases(cases: list[str]) -> str:
 
 
 def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]:
-    """Yields the study as a whole; or, `until` means are known, first its least repeats and then further ones."""
+    """Yield the whole study; with `until`, its least number of repeats and then more until means are precise."""
     if study.until is None:
         yield study
         return

@@ -1,4 +1,4 @@
-"""What a scenario asks for and kernel or machine lack: found before anything runs, and said with what there is."""
+"""Check that the kernel and the host provide what the scenario needs, before anything runs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _KINDS = {
     "congestion_control": ("congestion_controls", "congestion control"),
     "scheduler": ("schedulers", "MPTCP scheduler"),
 }
-"""By the name of a field, in any part of a scenario: where the inventory has what there is, and what it is called."""
+"""By field name anywhere in a scenario: the inventory's attribute with the names, and what messages call them."""
 _ALGORITHM_SYSCTLS = {
     "net/ipv4/tcp_congestion_control": "congestion_control",
     "net/mptcp/scheduler": "scheduler",
 }
-"""Sysctls whose value is the name of an algorithm."""
+"""Sysctls whose value is the name of an algorithm, and the kind of algorithm."""
 _MAX_LISTED = 24
 
 
 def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
-    """Raises ScenarioError, with each mistake in its place, when kernel or machine lack what a case asks for.
+    """Raise ScenarioError, with the place of each mistake, if the kernel or the host lacks what a case needs.
 
-    `ask` gives the inventory of the kernel that will run them, with settings to be tried.
+    `ask` returns the inventory of the kernel that will run the cases, after it has tried the given settings.
     """
     base = ask(())
     if base is None:
@@ -62,7 +62,7 @@ def refuse_what_is_missing(cases: Sequence[Case], ask: Ask) -> None:
     refused = ask(tries) if tries else None
     for refusal in refused.refused if refused is not None else ():
         case, where = tries[refusal.path, refusal.value]
-        problem = f"the kernel does not take {refusal.value!r}: {refusal.why}; {_default(base, refusal.path)}"
+        problem = f"the kernel rejects {refusal.value!r}: {refusal.why}; {_default(base, refusal.path)}"
         _add(mistakes, case, where, problem)
     if mistakes:
         raise ScenarioError(
@@ -82,7 +82,7 @@ def _case_fields(case: Case) -> dict[str, object]:
 
 
 def _walk(value: object, where: Where = ()) -> Iterator[Field]:
-    """Every value inside mappings and lists, with its place."""
+    """Yield every value inside mappings and lists, with its place."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         yield (*where, key), inner
@@ -90,7 +90,7 @@ def _walk(value: object, where: Where = ()) -> Iterator[Field]:
 
 
 def _settings(fields: Iterable[Field]) -> Iterator[tuple[Where, str, str]]:
-    """Every sysctl that is given anywhere: its place, path and value."""
+    """Yield the place, path and value of every sysctl in the scenario."""
     for where, value in fields:
         if not isinstance(value, dict):
             continue
@@ -103,7 +103,7 @@ def _settings(fields: Iterable[Field]) -> Iterator[tuple[Where, str, str]]:
 
 
 def _with_default_interface(path: str) -> str:
-    """In the course of a trial there are interfaces; what is known of all of them is the default's."""
+    """Return the path with `default` in place of an interface, which exists only while a trial runs."""
     parts = path.split("/")
     if parts[2:3] == ["conf"] and len(parts) > 4:
         parts[3] = "default"
@@ -113,7 +113,7 @@ def _with_default_interface(path: str) -> str:
 def _algorithms(
     fields: Iterable[Field], settings: Iterable[tuple[Where, str, str]]
 ) -> Iterator[tuple[Where, str, str]]:
-    """Every algorithm that is named anywhere: its place, kind and name."""
+    """Yield the place, kind and name of every algorithm in the scenario."""
     for where, value in fields:
         if where[-1] in _KINDS and isinstance(value, str):
             yield where, str(where[-1]), value
@@ -133,22 +133,22 @@ def _algorithm_problem(base: Inventory, kind: str, name: str) -> str | None:
 
 
 def _sysctl_problem(base: Inventory, path: str, value: str) -> str | None:
-    """What is wrong with the name of a sysctl; nothing is said of its value."""
+    """Return what is wrong with the name of a sysctl; does not check its value."""
     sysctl = base.sysctls.get(path)
     if sysctl is not None and (sysctl.writable or sysctl.value == value):
         return None
     name = _dotted(path)
     if sysctl is not None or path in base.shared_sysctls:
-        return f"{name} is the same for all hosts, or only to be read; leave it out"
+        return f"{name} is the same for all hosts or read-only; leave it out"
     parts = path.split("/")
     default = "/".join([*parts[:3], "default", *parts[4:]])
     if parts[2:3] == ["conf"] and default in base.sysctls:
-        return f"there are no interfaces yet when this is set; write {_dotted(default)}"
+        return f"plait sets this before the interfaces exist; write {_dotted(default)}"
     return f"this kernel has no sysctl {name}; {_hint(base, path)}"
 
 
 def _hint(base: Inventory, path: str) -> str:
-    """The nearest name, and the names beside it when they are few."""
+    """Return the nearest name, and the other names in its folder if they are few."""
     close = closest(path, [name for name, sysctl in base.sysctls.items() if sysctl.writable])
     hints = [f"did you mean '{_dotted(close)}'?"] if close is not None else []
     folder = path.rpartition("/")[0]

@@ -1,7 +1,7 @@
-"""Programs that a scenario names and this machine has not: found before anything runs.
+"""Find the programs that a scenario names and this machine does not have, before anything runs.
 
-Only what is certain is said. A shell's command line is looked at when it is one simple command; what is looked for in a
-folder that the guest fills itself, or in a program's own directory, is known when it runs.
+plait reports only what is certain. It checks a shell's command line only if that is one simple command. It does not
+check programs in a folder that the guest fills itself, or in a program's own directory.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from plait.scenario.mistakes import Where
 
 _GUEST_FOLDERS = (*PRIVATE, "/dev", "/proc", "/sys")
-"""What the guest has instead of this machine's."""
+"""Folders in which the guest has its own files instead of this machine's."""
 _SHELL_WORDS = """
 . : [ alias bg break case cd command continue do done echo elif else esac eval exec exit export false fc fg fi for
 getopts hash if in jobs kill local printf pwd read readonly return set shift test then times trap true type
 ulimit umask unalias unset until wait while
 """
-"""Words that sh(1) understands itself."""
+"""Keywords and built-in commands of sh(1)."""
 _NOT_FOUND = 127
 
 
 def missing_programs(programs: Sequence[ProgramSpec]) -> Iterator[tuple[Where, str]]:
-    """Yields the place of each command that cannot be started, and why."""
+    """Yield the place of each command that cannot start, and the reason."""
     for number, program in enumerate(programs):
         where: Where = ("programs", number, "run")
         is_shell = program.run[:-1] == SHELL
@@ -48,7 +48,7 @@ def missing_programs(programs: Sequence[ProgramSpec]) -> Iterator[tuple[Where, s
 
 
 def _first_word(line: str) -> str | None:
-    """The program of a command line that is one simple command; None when it is more, or the shell's own."""
+    """Return the program of one simple command; None for anything else, or for a word of the shell."""
     if any(character in line for character in "|&;()<>$`\\\n{}*?[]~#!"):
         return None
     try:
@@ -66,7 +66,7 @@ def _first_word(line: str) -> str | None:
 
 
 def _problem(word: str, program: ProgramSpec) -> str | None:
-    """What is wrong with the program called `word`; None when nothing is, or nobody can know."""
+    """Return what is wrong with the program `word`; None if nothing is wrong, or if that is uncertain."""
     if "/" in word:
         path = Path(word)
         if not path.is_absolute() or _in_guest_folder(word):
@@ -81,9 +81,9 @@ def _problem(word: str, program: ProgramSpec) -> str | None:
     if shutil.which(word, path=search) is not None:
         return None
     close = closest(word, [name for folder in folders for name in _programs_in(folder, word[:1])])
-    guess = f"did you mean '{close}'? Else " if close is not None else ""
+    guess = f"did you mean '{close}'? Otherwise " if close is not None else ""
     remedy = f"{guess}{install_hint(word)}, or give its path"
-    return f"there is no program '{word}' on this machine (looked for in {search}); {remedy}"
+    return f"there is no program '{word}' on this machine (searched {search}); {remedy}"
 
 
 def _in_guest_folder(path: str) -> bool:

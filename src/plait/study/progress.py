@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(total: int, console: Console) -> Iterator[Observer]:
-    """Yield an observer of a study of `total` trials that shows a bar on `console`."""
+    """Yield an observer of a study of `total` trials that shows a progress bar on `console`."""
     columns = (
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
@@ -36,7 +36,7 @@ def progress_bar(total: int, console: Console) -> Iterator[Observer]:
 
 @contextmanager
 def on_standard_error(total: int, *, bar: bool = True) -> Iterator[Observer]:
-    """Yield a bar in a terminal, and lines elsewhere; without `bar` it leaves the terminal to others."""
+    """Yield an observer that shows a bar in a terminal, and one line per trial elsewhere or without `bar`."""
     if not bar or not sys.stderr.isatty():
         yield _TrialLines(total)
         return
@@ -46,7 +46,7 @@ def on_standard_error(total: int, *, bar: bool = True) -> Iterator[Observer]:
 
 @contextmanager
 def in_notebook(total: int, *, shown: bool) -> Iterator[Observer]:
-    """Yield a bar in a notebook or a terminal, and an observer that shows nothing elsewhere."""
+    """Yield an observer that shows a bar in a notebook or a terminal, and nothing elsewhere."""
     console = Console()
     if not shown or not (console.is_jupyter or console.is_terminal):
         yield SilentObserver()
@@ -61,7 +61,7 @@ def silent(_: int) -> AbstractContextManager[Observer]:
 
 
 class SilentObserver:
-    """Shows nothing."""
+    """An observer that shows nothing."""
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
         """Show nothing."""
@@ -71,7 +71,7 @@ class SilentObserver:
 
 
 class _Bar:
-    """A bar, and how much virtual time passed in how much wall time."""
+    """An observer that shows a bar, and the virtual and the wall time that have passed."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress = progress
@@ -102,7 +102,7 @@ class _Bar:
 
 
 class _TrialLines:
-    """A line for each trial that ended."""
+    """An observer that writes one line to standard error when a trial ends."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -110,16 +110,14 @@ class _TrialLines:
         self._lock = threading.Lock()
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """Says nothing: a line at the end of each trial is enough where nobody watches."""
+        """Write nothing: one line at the end of each trial is enough."""
 
     def trial_ended(self, outcome: TrialOutcome) -> None:
         end = "failed" if outcome.error is not None else "from the store" if outcome.reused else "done"
         with self._lock:
             self._ended += 1
             key = outcome.key
-            with suppress(
-                OSError
-            ):  # a terminal that was closed, or a reader who went away: the study goes on
+            with suppress(OSError):  # the terminal or the pipe is closed; the study continues
                 sys.stderr.write(
                     f"[{self._ended}/{self._total}] {key.case} #{key.index} {end} ({outcome.wall_s:.2f} s)\n"
                 )

@@ -1,4 +1,4 @@
-"""From a scenario to a study that can be run, and the study.json that tells of it."""
+"""From a scenario to a planned study, and to the study.json that describes it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def plan_study(
     scenario: Scenario, name: str, *, seed: int | None = None, repeat: int | None = None
 ) -> PlannedStudy:
-    """Returns the study of `scenario`; `seed` and `repeat` replace the scenario's own.
+    """Return the study of `scenario`; `seed` and `repeat` replace the scenario's own.
 
-    Every case is resolved once, so that nothing runs when any of them cannot. Raises RequestError.
+    Resolves every case once, so that nothing runs if one case is impossible. Raises RequestError.
     """
     additions = modules_by_name()
     cases = []
@@ -42,12 +42,12 @@ def plan_study(
         until=float(scenario.repeat.until) if repeat is None and scenario.repeat.until else None,
         paused=bool(scenario.pause),
     )
-    cases[0].plan(trial_seed(study.seed, 0))  # refuses a seed that no trial can have
+    cases[0].plan(trial_seed(study.seed, 0))  # raises RequestError for a seed out of range
     return study
 
 
 def describe(scenario: Scenario, study: PlannedStudy, identity: EngineIdentity, command: str) -> StudyFile:
-    """Return study.json: the study as resolved, and what is needed to run it again."""
+    """Return the content of study.json: the resolved study, and what a user needs to run it again."""
     return StudyFile(
         name=study.name,
         title=scenario.title,

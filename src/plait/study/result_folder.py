@@ -1,4 +1,4 @@
-"""The result folder of a study: opened for it alone, and cleared of what an earlier form of it left."""
+"""Open the result folder of a study: refuse foreign folders, and remove trials that the study no longer has."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None:
-    """Makes `out` the result folder of the study that `about` describes.
+    """Make `out` the result folder of the study that `about` describes.
 
-    Trials that are not among `keep` are left-overs of an earlier form of the same study, and removed; what is no trial
-    stays. Raises RequestError when `out` holds anything that is not a study of the same name, or links, MachineError
-    when it cannot be written.
+    Removes trials that are not in `keep`: they belong to an earlier version of the study. Other files stay.
+
+    Raises RequestError if `out` holds links or anything but a study of the same name, and MachineError if plait cannot
+    write to it.
     """
     folder = Folder(out)
     try:
@@ -56,12 +57,12 @@ def _refuse_foreign(out: Path, about: StudyFile) -> None:
             ) from error
         if schema != about.schema_version:
             raise RequestError(
-                f"writing results to {out}: another version of plait left its results there (schema {schema}, here "
+                f"writing results to {out}: another version of plait wrote these results (schema {schema}, here "
                 f"{about.schema_version}); give another --out"
             )
         if "merged" in record:
             raise RequestError(
-                f"writing results to {out}: it holds studies that were merged; give another --out, and merge again"
+                f"writing results to {out}: it holds merged studies; give another --out, and merge again"
             )
         if previous != about.name:
             raise RequestError(
@@ -78,7 +79,9 @@ def _describe(error: UnfitError | DataError) -> str:
 
 
 def cannot_write(out: Path, error: OSError) -> str:
-    """Return why results cannot be written, and what to do about it."""
+    """Return why plait cannot write results, and the remedy."""
     advice = remedy(error, "check the folder's permissions")
     where = error.filename or out
-    return f"writing results to {where}: {error.strerror}; {advice} and run again: finished trials are kept"
+    return (
+        f"writing results to {where}: {error.strerror}; {advice} and run again; plait keeps finished trials"
+    )

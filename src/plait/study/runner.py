@@ -1,11 +1,11 @@
-"""Runs a study: every case with every seed, each trial at most once, into a result folder.
+"""Run a study: every case with every seed, each trial at most once, into a result folder.
 
-    OUT/study.json            written first, so that an interrupted study can be reported on and continued
+    OUT/study.json            written first, so that plait can report on an interrupted study and continue it
     OUT/trials/CASE/NNN/      appears by rename when its trial has ended, with or without success
-    OUT/.work-*/              where guests run and trials are put together; removed even after kill -9
+    OUT/.work-*/              where guests run and trials take shape; removed even after kill -9
 
-Finished trials also go to the store, and come from it when the same trial is asked for again. The report is not
-made here (see plait.report).
+Finished trials also go to the store, and the next request for the same trial takes them from there. plait.report
+builds the report.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class Runner:
         fresh: bool = False,
         ask: Callable[[PausedTrial], bool] | None = None,
     ) -> None:
-        """`staging` is a folder on the store's file system; `jobs` trials run at once; `fresh` ignores the store.
+        """Create a runner that runs `jobs` trials at once.
 
-        `ask` gives a prompt in a trial that is halted, and returns whether to halt again.
+        `staging` is a folder on the store's file system. `fresh` runs trials even if the store has them. `ask` opens a
+        prompt in a halted trial and returns whether to halt again.
         """
         self._engine = engine
         self._store = store
@@ -60,9 +61,9 @@ class Runner:
         self._stop = threading.Event()
 
     def run(self, study: PlannedStudy, out: Path, about: StudyFile, observer: Observer) -> StudyOutcome:
-        """Runs `study` into `out`, with `about` as its study.json.
+        """Run `study` into `out`, with `about` as its study.json.
 
-        Raises MachineError when results cannot be written, RequestError when `out` holds something else.
+        Raises MachineError if plait cannot write results, and RequestError if `out` holds anything else.
         """
         keys = list(study.keys())
         everything = replace(study, start=0)
@@ -81,7 +82,7 @@ class Runner:
                 self._engine, self._store, identity, study, out, work, stage, self._stop, observer, pauses
             )
             try:
-                while keys and pauses.active:  # in this thread, which has the terminal
+                while keys and pauses.active:  # in this thread, which owns the terminal
                     finished.append(trial.run(*keys[0], fresh=self._fresh))
                     del keys[0]
                 futures = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
@@ -101,7 +102,7 @@ class Runner:
         return StudyOutcome(pauses.total, finished, interrupted is not None, interrupted or signal.SIGINT)
 
     def _stop_all(self, futures: list[Future[TrialOutcome]]) -> None:
-        """Ends running trials, and drops waiting ones."""
+        """Stop running trials, and cancel waiting ones."""
         self._stop.set()
         for future in futures:
             future.cancel()

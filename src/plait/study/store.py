@@ -1,9 +1,9 @@
-"""The store of finished trials: an identical trial is never run twice.
+"""The store of finished trials: plait never runs an identical trial twice.
 
 An entry is a folder named by the trial's identity (plan, kernel, agent), below the user's cache. It holds the
-trial's files and `manifest.json` with the SHA-256 of each; an entry that does not match its manifest is removed
-and the trial runs again. Entries appear by rename, so a killed process cannot leave half of one. Names in a manifest
-lead nowhere but into the entry, and links in an entry are not followed.
+trial's files and `manifest.json` with the SHA-256 of each. The store removes an entry that does not match its
+manifest, and the trial runs again. Entries appear by rename, so a killed process cannot leave a partial one. Names in
+a manifest cannot lead outside the entry, and the store does not follow links in an entry.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _MANIFEST = TypeAdapter(dict[str, str])
 _MOST_BYTES = 1 << 32
-"""Of a single file of a trial (a capture may be long)."""
+"""The size limit for one file of a trial (a capture may be long)."""
 
 
 class Store:
@@ -34,10 +34,10 @@ class Store:
         self._root = root
 
     def fetch(self, identity: str, target: Path) -> bool:
-        """Copies the files of trial `identity` into the existing folder `target`.
+        """Copy the files of trial `identity` into the existing folder `target`.
 
-        Returns False when there is no such entry, or when it was damaged (it is removed then). Raises OSError when
-        `target` cannot be written.
+        Return False if there is no such entry, or if it is damaged; the store then removes it. Raise OSError if it
+        cannot write to `target`.
         """
         group = Folder(self._root) / identity[:2]
         try:
@@ -53,10 +53,10 @@ class Store:
         return True
 
     def put(self, identity: str, source: Path, staging: Path) -> None:
-        """Keeps all files below `source` as trial `identity`.
+        """Keep all files below `source` as trial `identity`, in place of an older entry.
 
-        `staging` is an empty folder on the store's file system to build the entry in; it is consumed. An older
-        entry is replaced. Raises OSError when it cannot write.
+        `staging` is an empty folder on the store's file system; it becomes the entry. Raise OSError if it cannot
+        write.
         """
         manifest: dict[str, str] = {}
         for *folders, file in Folder(source).files():
@@ -70,11 +70,13 @@ class Store:
         try:
             group.take(staging, identity)
         except OSError:
-            if not (group / identity).has(MANIFEST):  # else another process was faster, with the same bytes
+            if not (group / identity).has(
+                MANIFEST
+            ):  # otherwise another process was faster, with the same bytes
                 raise
 
     def _remove(self, identity: str) -> None:
-        """Removes an entry, and what is where the folder of its group should be."""
+        """Remove an entry, or what occupies the place of its group's folder."""
         root = Folder(self._root)
         with contextlib.suppress(OSError):
             try:
@@ -85,7 +87,7 @@ class Store:
 
 
 def _contents(entry: Folder) -> dict[str, bytes]:
-    """Return the files of an entry by their names; ValueError or OSError where it is damaged."""
+    """Return the files of an entry by name. Raise ValueError or OSError if it is damaged."""
     manifest = _MANIFEST.validate_json(entry.read(MANIFEST))
     contents = {}
     for name, digest in manifest.items():

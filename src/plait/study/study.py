@@ -1,4 +1,4 @@
-"""The records of a study: what to run, what happens meanwhile, and how it ended."""
+"""The records of a study: its plan, its observer, and its outcome."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialKey:
-    """Which trial: the name of its case, and its number within the case (from 0)."""
+    """A trial: the name of its case, and its number within the case, from 0."""
 
     case: str
     index: int
 
     def folder(self, out: Path) -> Path:
-        """Returns the trial's folder in the result folder `out`."""
+        """Return the trial's folder in the result folder `out`."""
         return trial_folder(out, self.case, self.index).path
 
 
@@ -33,27 +33,27 @@ class TrialOutcome:
 
     key: TrialKey
     error: str | None
-    """What failed; None for a good trial."""
+    """The reason for the failure; None for a good trial."""
     reused: bool
-    """It came from the store."""
+    """Whether it came from the store."""
     wall_s: float
     virtual_s: float | None
-    """Virtual time that passed in it now; None when none did (reused) or nobody knows (failed)."""
+    """Virtual time that passed in this run; None if none did (reused) or it is unknown (failed)."""
 
 
 class Observer(Protocol):
-    """Is told what happens while a study runs, from any thread."""
+    """Receives the progress of a running study, from any thread."""
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        """A running trial has come so far."""
+        """Handle the progress of a running trial."""
 
     def trial_ended(self, outcome: TrialOutcome) -> None:
-        """A trial ended, was found in the store, or failed."""
+        """Handle the end of a trial: it completed, came from the store, or failed."""
 
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """Everything that a study is: what to run, and where to put it."""
+    """A study whose cases are resolved: which trials to run."""
 
     name: str
     cases: Sequence[CasePlan]
@@ -62,19 +62,19 @@ class PlannedStudy:
     inputs: dict[str, Path] = field(default_factory=dict)
     """Files that plans transfer, by their name in the plan."""
     until: float | None = None
-    """Half of every 95 % interval is to be at most this share of its mean; `repeat` is then the most."""
+    """The largest half-width of every 95 % interval, as a share of its mean; `repeat` is then the maximum."""
     start: int = 0
-    """The first repeat to run; those before it are there already."""
+    """The first repeat to run; earlier ones have run already."""
     paused: bool = False
-    """Its trials are halted for a prompt, one after the other."""
+    """Whether its trials halt for a prompt, one after the other."""
 
     @property
     def total(self) -> int:
-        """Returns the number of trials."""
+        """Return the number of trials."""
         return len(self.cases) * (self.repeat - self.start)
 
     def keys(self) -> Iterator[tuple[CasePlan, TrialKey]]:
-        """Yields every trial, repeat by repeat, so that an early end leaves the cases balanced."""
+        """Yield every trial, repeat by repeat, so that an early end leaves the cases balanced."""
         for index in range(self.start, self.repeat):
             for case in self.cases:
                 yield case, TrialKey(case.name, index)
@@ -82,20 +82,20 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """How a study ended. `interrupted`: the user stopped it; what had finished is kept."""
+    """How a study ended. If the user interrupted it, plait keeps the finished trials."""
 
     total: int
     finished: list[TrialOutcome]
     interrupted: bool
     signal: signal.Signals = signal.SIGINT
-    """What interrupted it."""
+    """The signal that interrupted it."""
 
     @property
     def failed(self) -> list[TrialOutcome]:
-        """Returns the trials that failed."""
+        """Return the trials that failed."""
         return [outcome for outcome in self.finished if outcome.error is not None]
 
     @property
     def reused(self) -> int:
-        """Returns how many trials came from the store."""
+        """Return how many trials came from the store."""
         return sum(outcome.reused for outcome in self.finished)

@@ -1,4 +1,4 @@
-"""One trial of a study: fetched from the store or executed, and put into the result folder."""
+"""Fetch one trial of a study from the store, or execute it, and put it into the result folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialTask:
-    """Runs one trial after another; its `run` is called by the pool's threads."""
+    """Runs single trials of a study; the threads of the pool call `run`."""
 
     engine: Engine
     store: Store
@@ -50,7 +50,7 @@ class TrialTask:
     pauses: Pauses
 
     def run(self, case: CasePlan, key: TrialKey, *, fresh: bool) -> TrialOutcome:
-        """Runs or fetches one trial and puts it into the result folder (Interrupted, OSError)."""
+        """Run or fetch one trial and put it into the result folder. Raise Interrupted or OSError."""
         if self.stop.is_set():
             raise Interrupted
         started = time.monotonic()
@@ -58,7 +58,9 @@ class TrialTask:
         plan = self.pauses.effective_plan(case.plan(seed))
         identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
         result = self.work.job()
-        disturbed = bool(plan.pause)  # by what is done at the prompt: it is nobody else's trial
+        disturbed = bool(
+            plan.pause
+        )  # commands at the prompt may change the trial, so it must not enter the store
         if not fresh and not disturbed and self.store.fetch(identity, result):
             _publish(result, key, self.out)
             outcome = TrialOutcome(key, None, True, time.monotonic() - started, None)
@@ -73,7 +75,7 @@ class TrialTask:
         return outcome
 
     def _execute(self, plan: Plan, key: TrialKey, identity: str, result: Path) -> Provenance:
-        """Executes the plan, fills `result`, and returns what its provenance.json says."""
+        """Execute the plan, fill `result`, and return the content of its provenance.json."""
         folder = self.work.job()
         started = time.monotonic()
         error: str | None = None
@@ -96,7 +98,7 @@ class TrialTask:
         kept = Folder(result)
         kept.write("plan.json", plan_bytes(plan))
         for unfit in _keep_files(Folder(folder), kept):
-            error = error or f"the guest left what plait does not keep: {unfit.filename}: {unfit.strerror}"
+            error = error or f"plait discards {unfit.filename}, which the guest left: {unfit.strerror}"
         provenance = Provenance(
             status="ok" if error is None else "failed",
             error=error,
@@ -125,7 +127,7 @@ class TrialTask:
 
 
 def _publish(result: Path, key: TrialKey, out: Path) -> None:
-    """Moves a finished trial into the result folder, in one step (OSError)."""
+    """Move a finished trial into the result folder, in one step. Raise OSError."""
     *above, name = trial_folder(out, key.case, key.index).inside
     target = Folder(out, tuple(above))
     if target.has(name):
@@ -134,7 +136,7 @@ def _publish(result: Path, key: TrialKey, out: Path) -> None:
 
 
 def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
-    """Keeps what a trial leaves beside its tables, and returns what of it is not fit to be kept (OSError)."""
+    """Keep what a trial leaves beside its tables. Return an error for each file that plait discards. Raise OSError."""
     unfit = []
     for name in ("console.log", "status.json", "pcap", "programs"):
         try:
@@ -143,7 +145,7 @@ def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
             if name.endswith((".log", ".json")):
                 job.copy_file(name, result / "logs")
             else:
-                (job / name).files()  # refuses links, devices and too much
+                (job / name).files()  # raises UnfitError for links, devices and too much data
                 result.take(job.path / name, name)
         except UnfitError as error:
             unfit.append(error)
@@ -154,4 +156,4 @@ def _virtual_s(job: Folder) -> float | None:
     try:
         return float(json_of(job.read("status.json"))["virtual_us"]) / 1e6
     except (OSError, ValueError, LookupError, TypeError, OverflowError):
-        return None  # the trial ended before the guest could say
+        return None  # the trial ended before the guest wrote its status

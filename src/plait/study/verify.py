@@ -1,4 +1,4 @@
-"""`--verify` and `--what-if`: runs a case again with something changed, and tells what that changed."""
+"""Run a case again with changed fields and measure the effect, for `--verify` and `--what-if`."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from plait.scenario import Scenario
 
 SEEDS = 5
-"""So many seeds, for a spread to judge by."""
+"""The number of seeds; their spread shows whether an effect is significant."""
 MAX_CAUSES = 3
-"""Causes of a flow that are tried, the dearest first."""
+"""The number of causes of a flow to test, the most expensive first."""
 
 Fields = tuple[tuple[str, Any], ...]
 
 
 class CaseRunner:
-    """Runs forms of one case of a recorded study, each with the same seeds; what ran before is not run again."""
+    """Runs variants of one case of a recorded study, each with the same seeds and at most once."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class CaseRunner:
         seeds: int = SEEDS,
         jobs: int | None = None,
     ) -> None:
-        """RequestError where the scenario cannot be read any more, or has no such case."""
+        """Raise RequestError if plait cannot read the recorded scenario, or if it has no such case."""
         self._about = read_study_file(folder)
         self._make_engine, self._seeds, self._jobs = make_engine, seeds, jobs
         recorded = {form.name: form for form in expand(RecordedScenario(self._about).scenario)}
         if case not in recorded:
-            raise RequestError(f"{case}: the scenario in study.json gives no such case")
+            raise RequestError(f"{case}: the scenario in study.json has no such case")
         self.raw = recorded[case].scenario.model_dump(
             mode="json", by_alias=True, exclude_unset=True, exclude={"vary", "baseline", "pause"}
         )
@@ -65,7 +65,7 @@ class CaseRunner:
         self._seen: dict[str, tuple[dict[int, float], Cause | None]] = {}
 
     def changed(self, fields: Fields) -> Scenario:
-        """Returns the case's scenario with these fields set (ScenarioError, RequestError)."""
+        """Return the case's scenario with these fields set. Raise ScenarioError or RequestError."""
         raw = json.loads(json.dumps(self.raw))
         for path, value in fields:
             try:
@@ -77,7 +77,7 @@ class CaseRunner:
         return scenario.attached(files=input_files(scenario, self._base()))
 
     def values(self, fields: Fields, flow: str, metric: str) -> tuple[dict[int, float], Cause | None]:
-        """Returns the metric of a flow by seed, and what holds it back first, in the case with these fields set."""
+        """Return the metric of a flow by seed, and its primary cause, in the case with these fields set."""
         key = json.dumps([fields, flow, metric])
         if key not in self._seen:
             with Workspace(cache_root() / "exec", ".work-") as work:
@@ -98,7 +98,7 @@ class CaseRunner:
             trial = read_trial(trial_folder(out, case.name, number))
             if trial.provenance.status == "failed":
                 continue
-            # Also of flows that were cut off by the end of the trial, of which metrics notify nothing.
+            # The explanation also covers flows that the end of the trial cut off; the metrics do not.
             flows = explain_trial(trial.plan, trial.tables, unrestricted_paths(case.scenario, trial.plan))
             for explained in flows:
                 primary, value = explained.primary_metric
@@ -112,7 +112,7 @@ class CaseRunner:
         return values, causes[0] if causes else None
 
     def _base(self) -> Path:
-        """The folder that relative names of files are meant from: that of the scenario that was run."""
+        """Return the folder of the recorded scenario's file; its relative file names start there."""
         words = self._about.command.split()
         file = Path(words[2]) if len(words) > 2 else Path()
         if file.is_file():
@@ -130,16 +130,18 @@ def try_out(
     seeds: int = SEEDS,
     notify: Callable[[str], None] = lambda _: None,
 ) -> StudyExplanation:
-    """Returns the explanation with what was tried on each flow of each case (RequestError, MachineError).
+    """Return the explanation with the measured effects of changes on each flow of each case.
 
-    Each of `what_ifs` is a list of fields that are set together.
+    Each item of `what_ifs` is a list of fields to set together. Raises RequestError, MachineError.
     """
     cases = []
     for case in explanation.cases:
         runner = CaseRunner(folder, case.case, make_engine, seeds=seeds)
         flows = []
         for flow in case.flows:
-            notify(f"trying on {flow.flow} of case {case.case}, {seeds} seeds each")
+            notify(
+                f"measuring the effect of changes on {flow.flow} of case {case.case}, with {seeds} seeds each"
+            )
             tried = list(try_remedies(runner, folder, case, flow)) if verify else []
             tried += [what_if(runner, texts, flow) for texts in what_ifs]
             flows.append(flow.model_copy(update={"tried": tuple(tried)}))
@@ -150,7 +152,7 @@ def try_out(
 def try_remedies(
     runner: CaseRunner, folder: Path, explained: TrialExplanation, flow: FlowExplanation
 ) -> Iterator[Effect]:
-    """Yields, for the causes of a flow that can be taken away, what it changed to take them away."""
+    """Yield the effect of removing each of a flow's main causes that has a remedy."""
     trial = read_trial(trial_folder(folder, explained.case, explained.trial))
     shares = {share.cause: share for share in flow.shares}
     plan = with_connections(trial.plan, trial.tables)
@@ -163,7 +165,7 @@ def try_remedies(
 
 
 def what_if(runner: CaseRunner, texts: Sequence[str], flow: FlowExplanation) -> Effect:
-    """Returns what it changes to set fields (`PATH=VALUE`, values as YAML), all of them at once (RequestError)."""
+    """Return the effect of setting fields (`PATH=VALUE`, values in YAML), all at once. Raise RequestError."""
     fields: list[tuple[str, Any]] = []
     for text in texts:
         path, equals, value = text.partition("=")
@@ -176,7 +178,7 @@ def what_if(runner: CaseRunner, texts: Sequence[str], flow: FlowExplanation) -> 
 
 
 def _value(text: str, value: str) -> Any:
-    """A value as YAML says it."""
+    """Return the value of a YAML text."""
     from plait.scenario.read.document import Refused, read
 
     try:
@@ -196,7 +198,7 @@ def _effect(
 
 
 def _set(raw: dict[str, Any], path: str, value: Any) -> None:
-    """Sets a field; a further link, host or router may be added by giving it as a whole."""
+    """Set a field; a complete mapping may also add a link, host, router or switch."""
     parts = path.split(".")
     if len(parts) == 3 and parts[0] == "network" and parts[1] in ("links", "hosts", "routers", "switches"):
         elements = raw.get("network", {}).get(parts[1])

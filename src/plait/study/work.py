@@ -1,4 +1,4 @@
-"""How much work a trial is expected to be: frames over links, and samples of what they do. Pure."""
+"""The expected work of a trial: frames over links, and rows of samples."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 _UNLIMITED_BPS = 1e9
 _SEGMENT_BITS = 8 * DEFAULT_MTU
-"""For the rate that random loss leaves (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997); others are no further off."""
+"""For the rate under random loss (Mathis, Semke, Mahdavi, Ott, CCR 27(3), 1997); other estimates are no closer."""
 _ACKS = 0.5
-"""For each data frame; Linux acknowledges every second one."""
+"""ACK frames per data frame; Linux acknowledges every second one."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a trial will do if its flows share the links evenly."""
+    """The work of a trial whose flows share the links evenly."""
 
     frame_hops: float
-    """Frames, acknowledgements included, times the links that each crosses."""
+    """Frames, including ACKs, times the links that each frame crosses."""
     rows: float
     """Rows of samples."""
 
@@ -50,7 +50,7 @@ def expected_work(plan: Plan) -> Work:
 
 
 def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counter[str]) -> float:
-    """Return what a flow gets if each link is divided evenly among the flows that cross it, and losses hold it back."""
+    """Return the rate of a flow under even sharing of each link, bounded by random loss."""
     shares = []
     for path in flow.paths:
         links = [directions[name] for name in path.forward if name in directions]
@@ -67,7 +67,7 @@ def _rate_bps(flow: Flow, directions: dict[str, LinkDirection], crossing: Counte
 
 
 def _frames(flow: Flow, rate: float, payload: int, frame: int) -> float:
-    """Return the data frames of a flow that gets `rate` bit/s, with full segments of `payload` in `frame` bytes."""
+    """Return the number of data frames of a flow at `rate` bit/s, with `payload` bytes in each `frame` bytes."""
     match flow.application:
         case Transfer(bytes=size):
             return size / payload
@@ -83,7 +83,7 @@ def _frames(flow: Flow, rate: float, payload: int, frame: int) -> float:
 
 
 def _duration_us(flow: Flow, rate: float, payload: int, frame: int) -> float:
-    """Return about how long a flow lasts in virtual time."""
+    """Return the approximate duration of a flow in virtual time."""
     match flow.application:
         case (
             Bulk(duration_us=duration_us) | OnOff(duration_us=duration_us) | Request(duration_us=duration_us)

@@ -120,7 +120,7 @@ def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) ->
         study.table("flow")
     with pytest.raises(RequestError, match="case 'transport=tpc'"):
         study.table("flows", case="transport=tpc")
-    with pytest.raises(RequestError, match=r"there is \.svg, \.png and \.pdf"):
+    with pytest.raises(RequestError, match=r"unknown suffix; use \.svg, \.png or \.pdf"):
         study.figures["goodput"].save("figure.gif")
 
 

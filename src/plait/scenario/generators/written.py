@@ -191,7 +191,7 @@ def _described(asked: dict[str, Any]) -> Description:
     """Return the network of a generator, without other fields applied. Raises GeneratorMistakes."""
     name = asked.get("generator")
     if not isinstance(name, str) or name not in KINDS:
-        guess = nearest(str(name), KINDS) or f"there is: {', '.join(KINDS)}"
+        guess = nearest(str(name), KINDS) or f"use one of: {', '.join(KINDS)}"
         raise GeneratorMistakes(
             [(("network", "generator"), f"no generator is called '{str(name)[:40]}'; {guess}")]
         )

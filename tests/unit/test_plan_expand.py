@@ -80,7 +80,7 @@ def test_the_baseline_comes_first_and_must_be_a_case() -> None:
         "transport=tcp",
     ]
     wrong = said(TWO + "vary: {transport: [tcp, mptcp]}\nbaseline: transport=tpc\n")
-    assert wrong == "t.yaml:13:1: baseline: no case is called 'transport=tpc'; did you mean 'transport=tcp'?"
+    assert wrong == "t.yaml:13:1: baseline: there is no case 'transport=tpc'; did you mean 'transport=tcp'?"
 
 
 def test_values_that_fit_alone_but_not_together_are_refused() -> None:

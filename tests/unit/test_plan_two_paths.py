@@ -159,7 +159,7 @@ def test_the_same_scenario_and_seed_give_the_same_bytes(plan: Plan) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**53])
 def test_a_seed_that_json_cannot_hold_is_refused(seed: int) -> None:
-    with pytest.raises(RequestError, match="a seed is a whole number from 0"):
+    with pytest.raises(RequestError, match="is out of range; use a whole number from 0"):
         resolve(expand(load("two-paths"))[0].scenario, seed)
 
 

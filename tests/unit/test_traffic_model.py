@@ -207,7 +207,7 @@ def test_bind_and_connect_choose_both_ends() -> None:
         ),
         (
             "stream: {from: a, to: b, message: 1B, interval: 1us, duration: 10s}",
-            "there would be 10000000 messages, most of them of stream1",
+            "the flows would send 10000000 messages, most of them stream1",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""A case of a study, resolved once: every trial's plan follows from it and the trial's seed."""
+"""Resolve a case of a study once; every trial's plan follows from the result and the trial's seed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from plait.scenario.vary.cases import Case
 
 _FAST = 1
-"""The level of compression. A plan as objects takes about 120 kB for two paths and 1.4 MB for 20 users."""
+"""The zlib level. A plan as Python objects takes about 120 kB for two paths and 1.4 MB for 20 users."""
 
 
 @dataclass(frozen=True)
 class CasePlan:
-    """A case and all of its trials' plans that does not depend on a seed."""
+    """A case, and the part of its trials' plans that does not depend on the seed."""
 
     case: Case
     missing: tuple[tuple[MissingSubflow, ...], ...]
-    """What each entry of the traffic will lack although its hosts have what it takes."""
+    """The missing subflows of each entry of the traffic."""
     _packed: bytes
 
     @property
@@ -39,24 +39,24 @@ class CasePlan:
 
     @property
     def settings(self) -> dict[str, object]:
-        """What varies, by the names used under `vary`."""
+        """The varied settings, by their names under `vary`."""
         return self.case.settings
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario with these settings put in."""
+        """The scenario with these settings applied."""
         return self.case.scenario
 
     def plan(self, seed: int) -> Plan:
-        """Return the plan of the trial with this seed (RequestError for a seed out of range)."""
+        """Return the plan of the trial with this seed. Raise RequestError for a seed out of range."""
         shared = Plan.model_validate_json(zlib.decompress(self._packed))
         return seeded(shared, self.case.scenario, seed)
 
 
 def resolve_case(case: Case, additions: Mapping[str, Module] | None = None) -> CasePlan:
-    """Return the plans of a case, with those modules of `additions` (by what they bring) that it needs.
+    """Return the plans of a case, with the modules of `additions` (by what they provide) that it needs.
 
-    Raises ScenarioError when the case cannot be carried out.
+    Raises ScenarioError if the case is impossible.
     """
     shared, missing = without_seed(case.scenario)
     packed = zlib.compress(plan_bytes(with_modules(shared, additions or {})), _FAST)

@@ -1,4 +1,4 @@
-"""What a trial is, as bytes and as a name: the key under which a finished one is kept. Pure."""
+"""The identity of a trial: its plan as bytes, and the key of its entry in the store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """The plan as canonical JSON: keys sorted, no spaces, ASCII, names as the contract has them."""
+    """Return the plan as canonical JSON: sorted keys, no spaces, ASCII, the names of the contract."""
     value = plan.model_dump(mode="json", by_alias=True)
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
@@ -19,6 +19,6 @@ def plan_bytes(plan: Plan) -> bytes:
 
 
 def trial_identity(plan: Plan, kernel_identity: str, agent_sha256: str) -> str:
-    """The identity of a trial: 64 hexadecimal digits. Equal identities give equal data."""
+    """Return the identity of a trial: 64 hexadecimal digits. Equal identities give equal data."""
     parts = [b"plait trial 1", plan_bytes(plan), kernel_identity.encode(), agent_sha256.encode()]
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).hexdigest()

@@ -1,4 +1,4 @@
-"""From a scenario and a seed to a plan: the table of contents of everything that is derived. Pure.
+"""Derive a plan from a scenario and a seed, in this order.
 
 topology (segments, interfaces) -> addressing -> routing -> traffic's initial pairs -> endpoints and limits
 -> flows and their paths -> links and their queues -> events.
@@ -51,23 +51,23 @@ MEMORY_MIB = 256
 MAX_MEMORY_MIB = 16_384
 MAX_START_JITTER_US = 10_000_000
 GRACE_US = 5_000_000
-"""After the last flow should have ended."""
+"""Time after the expected end of the last flow."""
 _MESSAGE_BYTES = 64
-"""What a message takes in the agent's memory, generously."""
+"""An upper bound of the agent's memory for one message."""
 
 
 def resolve(scenario: Scenario, seed: int) -> Plan:
     """Return the plan of one trial of a case with this seed (below 2**53).
 
-    The scenario's `vary`, `repeat` and `seed` have no part in it. A study resolves each case once (see
-    `plait.plan.case_plan`). Raises ScenarioError when the scenario cannot be carried out: hosts that are not
-    reachable, addresses that clash, cycles of switches, bounds.
+    Ignores the scenario's `vary`, `repeat` and `seed`. A study resolves each case once (see `plait.plan.case_plan`).
+    Raises ScenarioError if the scenario is impossible: unreachable hosts, address conflicts, cycles of switches,
+    exceeded limits.
     """
     return seeded(without_seed(scenario)[0], scenario, seed)
 
 
 def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
-    """Return all of a plan that does not depend on the seed, and what each entry of the traffic will lack.
+    """Return the part of a plan that does not depend on the seed, and the missing subflows of each traffic entry.
 
     Raises ScenarioError (see `resolve`).
     """
@@ -129,7 +129,7 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
 
 
 def _with_events(plan: Plan, net: Topology, manager: PathManager, rtts: dict[str, int]) -> Plan:
-    """The plan with what happens until the latest end that any seed gives it, and the tables that all of it needs."""
+    """Return the plan with its events up to the latest end of any seed, and with all distribution tables."""
     end_us = _end_us(net.scenario, plan, plan.flows) + MAX_START_JITTER_US
     planned_events = events.plan(net, manager, rtts, plan.network.routes, end_us * 1000)
     tables = distributions(plan.network.qdiscs, planned_events)
@@ -138,14 +138,14 @@ def _with_events(plan: Plan, net: Topology, manager: PathManager, rtts: dict[str
 
 
 def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
-    """The qdiscs of all directions, in the order of the links."""
+    """Yield the qdiscs of all directions, in the order of the links."""
     for wired in net.wires:
         for port in wired.ports:
             yield from shaping.qdiscs(links.place(port, rtts), port.conditions)
 
 
 def distributions(qdiscs: Iterable[Qdisc], planned_events: Iterable[Event]) -> tuple[Distribution, ...]:
-    """The tables that netem needs, at first or later, each once."""
+    """Return each distribution table that netem needs, at the start or after an event."""
     later = (act.qdisc for event in planned_events for act in event.actions if isinstance(act, ChangeQdisc))
     options = (qdisc.options for qdisc in (*qdiscs, *later))
     named = (netem.distribution for netem in options if isinstance(netem, Netem))
@@ -153,12 +153,12 @@ def distributions(qdiscs: Iterable[Qdisc], planned_events: Iterable[Event]) -> t
 
 
 def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
-    """Return the plan with all that follows from the seed: netem's seeds, the flows' starts, and so the end.
+    """Return the plan with all values that the seed determines: netem's seeds, the flows' starts, and the end.
 
     Raises RequestError for a seed out of range.
     """
     if not 0 <= seed < 2**SEED_BITS:
-        raise RequestError(f"seed {seed}: a seed is a whole number from 0 to 2**{SEED_BITS} - 1")
+        raise RequestError(f"seed {seed} is out of range; use a whole number from 0 to 2**{SEED_BITS} - 1")
     names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
     qdiscs = tuple(
         shaping.reseeded(qdisc, derived(seed, qdisc.options.kind, names.get(qdisc.ifname, qdisc.ifname)))
@@ -185,7 +185,7 @@ def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
 
 
 def _started(flow: Flow, scenario: Scenario, slot: Slot, seed: int) -> Flow:
-    """A flow with its start and what its application draws, as the seed says."""
+    """Return a flow with the start and the application's random values that follow from the seed."""
     spec = scenario.traffic[slot.entry].flow
     start_us = flow.start_us
     if slot.turn == 0 and (slot.part == 0 or flow.connection is not None):
@@ -199,18 +199,18 @@ def _started(flow: Flow, scenario: Scenario, slot: Slot, seed: int) -> Flow:
 
 
 def _refuse_excess(scenario: Scenario) -> None:
-    """What is counted before anything is built."""
+    """Raise ScenarioError if there are too many links or flows, before plait builds anything."""
     if len(scenario.network.links) > MAX_LINKS:
-        problem = f"there are {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
+        problem = f"the network has {len(scenario.network.links)} links; a network has at most {MAX_LINKS}"
         raise error_at(scenario, [(("network", "links"), problem)])
     count = total(scenario)
     if count > MAX_FLOWS:
-        problem = f"there are {count} flows, counting each entry's count; a plan has at most {MAX_FLOWS}"
+        problem = f"the entries have {count} flows in total; a plan has at most {MAX_FLOWS}"
         raise error_at(scenario, [(("traffic",), problem)])
 
 
 def _namespaces(net: Topology) -> tuple[Namespace, ...]:
-    """The nodes in the order of their declaration, then the wire."""
+    """Return the namespaces of the nodes in the order of their declaration, and last the wire."""
     scenario = net.scenario
     ipv6 = any(
         port.address is not None and port.address.version == 6 for ps in net.ports.values() for port in ps
@@ -252,10 +252,10 @@ def _bridges(net: Topology) -> tuple[Bridge, ...]:
 
 
 def _rtts(entries: list[Entry], program_pairs: ProgramPairs, routing: Routing) -> dict[str, int]:
-    """The largest base RTT in ns of the paths that cross a link direction.
+    """Return the largest base RTT in ns of the paths that cross each link direction.
 
-    All pairs of addresses of a flow's hosts count, whatever its transport and initial path: the queue of a link
-    must not differ between the cases that are compared.
+    All pairs of addresses of a flow's hosts count, for every transport and initial path: the queue of a link must be
+    the same in all compared cases.
     """
     rtts: dict[str, int] = {}
     done: set[frozenset[str]] = set()
@@ -280,9 +280,10 @@ def _tcp_mem(scenario: Scenario) -> str | None:
 
 
 def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> int:
-    """Ample for every socket buffer (bookkeeping doubles it), for the nodes and links, and for what is recorded.
+    """Return the guest's memory: ample for all socket buffers, the nodes and links, and the recorded data.
 
-    Frames under way are in their sender's buffer, too. Memory costs nothing until it is used.
+    The kernel's accounting doubles the buffers. Frames in flight are also in their sender's buffer. Unused memory
+    costs nothing.
     """
     sockets = sum(
         (flow.socket.send_buffer or int(scenario.tcp.send_buffer_max))
@@ -300,19 +301,19 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
 
 
 def _refuse_too_many_messages(scenario: Scenario, planned: tuple[Flow, ...]) -> None:
-    """Every message is recorded; what would be too many is refused."""
+    """Raise ScenarioError if the flows send more messages than a trial can record."""
     count = sum(messages(flow) for flow in planned)
     if count > MAX_MESSAGES:
         most = max(planned, key=messages)
         problem = (
-            f"there would be {count} messages, most of them of {most.name}, and each is recorded; a trial has at most "
-            f"{MAX_MESSAGES}: send fewer, larger ones, or for a shorter time"
+            f"the flows would send {count} messages, most of them {most.name}; a trial records at most {MAX_MESSAGES}. "
+            "Send fewer and larger messages, or send for a shorter time"
         )
         raise error_at(scenario, [(("traffic",), problem)])
 
 
 def _measure(scenario: Scenario) -> Measure | None:
-    """The window of the steady goodput."""
+    """Return the window of the steady goodput."""
     window = scenario.measure
     if window is None:
         return None
@@ -324,7 +325,7 @@ def _measure(scenario: Scenario) -> Measure | None:
 
 
 def _end_us(scenario: Scenario, plan: Plan, planned: tuple[Flow, ...]) -> int:
-    """`until`; or when flows that last for a time have ended, and others at a tenth of what their links allow them."""
+    """Return the trial's end: `until`, or the end of all flows if those of a fixed size get a tenth of their rate."""
     if scenario.until is not None:
         return scenario.until.us
     baselines = _baselines(plan)
@@ -338,13 +339,13 @@ def _end_us(scenario: Scenario, plan: Plan, planned: tuple[Flow, ...]) -> int:
 
 
 def _without_tokens(flow: Flow, baselines: dict[str, int]) -> Flow:
-    """The flow, with the least that token buckets leave it."""
+    """Return the flow with the lowest baseline rate of its token buckets as its ideal rate."""
     slow = [baselines[name] for path in flow.paths for name in path.forward if name in baselines]
     return flow.model_copy(update={"ideal_rate_bps": min(slow)}) if slow else flow
 
 
 def _baselines(plan: Plan) -> dict[str, int]:
-    """What flows into the token buckets of link directions, in bit/s."""
+    """Return the baseline rate of the token buckets of each link direction, in bit/s."""
     baselines = {
         direction.name: direction.baseline_bps
         for link in plan.links

@@ -1,6 +1,6 @@
-"""The shape of a case, before links and applications matter: topology, routes, the traffic's ends, and subflows. Pure.
+"""The structure of a case without links and applications: topology, routes, the traffic's hosts, and subflows.
 
-Nothing here needs the content of a file that the scenario names, except of traces (see `without_traces`).
+This module reads no file that the scenario names, except traces (see `without_traces`).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Structure:
-    """What a plan's flows are derived from."""
+    """The base from which plait derives a plan's flows."""
 
     net: Topology
     routing: Routing
     entries: list[Entry]
-    """Of the traffic, in its order."""
+    """The entries of the traffic, in the order of the scenario."""
     program_pairs: ProgramPairs
-    """Hosts between which programs may connect."""
+    """Pairs of hosts between which programs may connect."""
     manager: PathManager
 
     @property
     def mptcp_entries(self) -> list[Entry]:
-        """The entries with flows over MPTCP."""
+        """Return the entries with flows over MPTCP."""
         return [entry for entry in self.entries if entry.uses_mptcp]
 
     def missing_subflows(self) -> list[list[MissingSubflow]]:
-        """What each entry will lack although its hosts have what it takes (see `plait.plan.mptcp.missing_subflows`)."""
+        """Return the missing subflows of each entry (see `plait.plan.mptcp.missing_subflows`)."""
         mptcp = self.mptcp_entries
         return [absent(self.manager, entry, mptcp) if entry in mptcp else [] for entry in self.entries]
 
     def paths(self) -> list[tuple[Path, ...]]:
-        """The paths of each flow, in the order of the plan."""
+        """Return the paths of each flow, in the order of the plan."""
         ways = Ways(self.net, self.routing, self.manager)
         scenario = self.net.scenario
         return [
@@ -59,7 +59,7 @@ class Structure:
 
 
 def structure(scenario: Scenario) -> Structure:
-    """Return the shape of a case (ScenarioError: hosts that are not reachable, addresses that clash, cycles)."""
+    """Return the structure of a case. Raise ScenarioError for unreachable hosts, address conflicts and cycles."""
     net = topology.build(scenario)
     routing = Routing(net, addressing.assign(net))
     entries = [Entry(i, traffic, net, routing) for i, traffic in enumerate(scenario.traffic)]
@@ -70,7 +70,7 @@ def structure(scenario: Scenario) -> Structure:
 
 
 def without_traces(scenario: Scenario) -> Scenario:
-    """Return the scenario with links that follow no trace: which paths there are does not depend on one."""
+    """Return the scenario without the traces of its links, because paths do not depend on traces."""
     links = {
         key: link.model_copy(
             update={

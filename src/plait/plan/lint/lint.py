@@ -1,7 +1,7 @@
-"""What will run but may not show what was hoped for, told before anything runs. Pure.
+"""Warn before a run about settings that work but may not give the intended result.
 
-`docs/reference/lint.md` has every code with its threshold and its reason. What happens to one case is told once,
-and by the most specific code that fits.
+`docs/reference/lint.md` lists every code with its threshold and its reason. Each problem of a case has one finding,
+with the most specific code that applies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from plait.scenario.vary.cases import Case
 
 _MAX_ALIKE = 3
-"""More findings of one kind in one case than this are told as one."""
+"""The largest number of findings of one kind in a case before they become one."""
 
 
 def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
@@ -47,26 +47,26 @@ def _pauses(plan: Plan) -> Iterator[LintFinding]:
         yield LintFinding(
             Code.PAUSE,
             "every trial",
-            f"halted for a prompt {' and '.join(plan.pause)} its traffic; what is done there is in no file",
+            f"halted for a prompt {' and '.join(plan.pause)} its traffic; no file records the commands at the prompt",
             "leave pause out for figures that others reproduce",
             ("pause",),
         )
 
 
 def _collapse_alike(findings: list[LintFinding]) -> list[LintFinding]:
-    """The findings, with the first of many alike in the place of all of them."""
+    """Return the findings, with only the first one of many that are alike."""
     out: list[LintFinding] = []
     for finding in findings:
         alike = [other for other in findings if other.code == finding.code]
         if len(alike) <= _MAX_ALIKE:
             out.append(finding)
         elif finding is alike[0]:
-            out.append(replace(finding, where=f"{finding.where} and {len(alike) - 1} others alike"))
+            out.append(replace(finding, where=f"{finding.where} and {len(alike) - 1} similar ones"))
     return out
 
 
 def lint_cases(cases: Sequence[CasePlan], seed: int) -> list[Caution]:
-    """Return the cautions of all cases of a study, each once, with its place in the text and its cases."""
+    """Return each caution of a study's cases once, with its place in the scenario's text and its cases."""
     findings: dict[tuple[str, str, str], tuple[Case, LintFinding, list[str]]] = {}
     for case in cases:
         for finding in lint(case, trial_seed(seed, 0)):

@@ -1,4 +1,4 @@
-"""The cases of a scenario: every combination of what it varies, each a scenario of its own. Pure."""
+"""Expand a scenario into its cases: one scenario for each combination of the varied fields."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._=,+-]+")
 
 @dataclass(frozen=True)
 class Case:
-    """One point of what a scenario varies."""
+    """One combination of a scenario's varied fields."""
 
     name: str
-    """`transport=mptcp`; usable as the name of a directory, unique within the scenario."""
+    """For example `transport=mptcp`; usable as a directory name, and unique within the scenario."""
     settings: dict[str, object]
-    """What varies, by the names used under `vary`."""
+    """The varied settings, by their names under `vary`."""
     scenario: Scenario
-    """With these settings put in, and nothing left to vary."""
+    """The scenario with these settings applied, and without `vary`."""
     varied: tuple[tuple[str, Where], ...] = ()
-    """The fields that were set, as paths that may hold wildcards, and where the value of each stands."""
+    """The fields of the settings, as paths with possible wildcards, and the place of each value in the text."""
 
     def place(self, where: Where) -> Where:
-        """Where the value of the field `where` stands in the scenario's text: there, or under `vary`."""
+        """Return the place of a field's value in the scenario's text: the field itself, or under `vary`."""
         dotted = ".".join(map(str, where))
         for field, value in self.varied:
             if fnmatchcase(dotted, field) or fnmatchcase(dotted, f"{field}.*"):
@@ -49,9 +49,9 @@ class Case:
 
 
 def expand(scenario: Scenario) -> list[Case]:
-    """The cases of a scenario, the baseline first; the last field under `vary` changes fastest.
+    """Return the cases of a scenario, the baseline first; the last field under `vary` changes fastest.
 
-    Raises ScenarioError for a value that its field does not take, a baseline that is no case, too many cases.
+    Raises ScenarioError for an invalid value, for a baseline that is not a case, and for too many cases.
     """
     combinations = rows(scenario)
     variants = Variants(scenario)
@@ -82,7 +82,7 @@ def expand(scenario: Scenario) -> list[Case]:
 
 
 def _case_scenario(scenario: Scenario, variants: Variants, row: Row) -> Scenario:
-    """The scenario with the chosen values put in."""
+    """Return the scenario with the values of a row."""
     try:
         return variants.make({key: choice.value for key, choice in row.items()})
     except NoSuchField as wrong:
@@ -96,7 +96,7 @@ def _case_scenario(scenario: Scenario, variants: Variants, row: Row) -> Scenario
 
 
 def _varied_value(row: Row, where: Sequence[str | int]) -> tuple[str | int, ...]:
-    """Which value under `vary` a mistake at `where` comes from, if that can be told."""
+    """Return the place of the value under `vary` that caused a mistake at `where`, or `vary` if it is uncertain."""
     dotted = ".".join(map(str, where))
     for key, choice in row.items():
         if Scenario.SHORTHANDS.get(key, key) == dotted:
@@ -111,13 +111,13 @@ def _baseline_first(scenario: Scenario, cases: list[Case]) -> list[Case]:
         if case.name == scenario.baseline:
             return [case, *(other for other in cases if other is not case)]
     names = [case.name for case in cases]
-    hint = nearest(scenario.baseline, names) or f"one is {names[0]}"
-    problem = f"no case is called '{scenario.baseline[:80]}'; {hint}"
+    hint = nearest(scenario.baseline, names) or f"the first case is {names[0]}"
+    problem = f"there is no case '{scenario.baseline[:80]}'; {hint}"
     raise error_at(scenario, [(("baseline",), problem)])
 
 
 def _short_names(keys: list[str]) -> dict[str, str]:
-    """The shortest endings of the varied paths that tell them apart: `network.links.*.rate` is `rate`."""
+    """Return the shortest unique endings of the varied paths: `rate` for `network.links.*.rate`."""
     parts = {key: tuple(key.split(".")) for key in keys}
     shared = Counter(path[-n:] for path in parts.values() for n in range(1, len(path) + 1))
     out = {}
@@ -131,12 +131,12 @@ def _short_names(keys: list[str]) -> dict[str, str]:
 
 
 def _labels(values: dict[int, object]) -> dict[int, str]:
-    """A short word for each value by its number; that number where the value is not one word, or a few of them."""
+    """Return a label for each value, by number: a word, a few words, or otherwise the number."""
     return {i: _word(value) or f"v{i + 1}" for i, value in values.items()}
 
 
 def _word(value: object) -> str:
-    """A value as a part of a file's name; empty where it is neither one word nor a short list of words."""
+    """Return a value as part of a file name; empty if it is neither one word nor a short list of words."""
     if isinstance(value, (list, tuple)):
         words = [_word(item) for item in value]
         joined = "+".join(words)
@@ -148,7 +148,7 @@ def _word(value: object) -> str:
 
 
 def _shorten(name: str) -> str:
-    """The name, cut where a directory's would be too long, with a mark of what was cut."""
+    """Return the name, or its beginning and a hash if it is too long for a directory."""
     if len(name) <= _MAX_NAME_LENGTH:
         return name
     return f"{name[: _MAX_NAME_LENGTH - 9]}+{sha256(name.encode()).hexdigest()[:8]}"

@@ -307,7 +307,7 @@ def test_missing_trials_and_changed_data_are_cautioned(tmp_path: Path) -> None:
     (trial / "subflows.parquet").write_bytes((other / "subflows.parquet").read_bytes())
     found = build(tmp_path)
     assert {caution.code for caution in found} == {"TRIALS_MISSING", "DATA_CHANGED"}
-    assert "2 of 3 trials are there" in html(tmp_path)
+    assert "2 of 3 trials exist" in html(tmp_path)
 
 
 @pytest.mark.parametrize(

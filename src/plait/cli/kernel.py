@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plait.binaries import AGENT
+from plait.cli.shared.ending import notify
 from plait.cli.shared.kernel import build_with_progress, chosen_kernel
 from plait.cli.shared.options import KernelOption
 
@@ -75,7 +76,10 @@ def list_built() -> None:
     from plait import kernel as kernels
     from plait.kernel import additions
 
-    for kernel, record in kernels.list_built():
+    built = kernels.list_built()
+    if not built:
+        notify("no kernel is built yet; run `plait kernel build`")
+    for kernel, record in built:
         default = "default" if record.chosen_by_default else "       "
         typer.echo(f"{kernel.name}  {default}  HZ={kernel.hz}  from {record.source.name}, {record.built_at}")
     for addition in additions.added():

@@ -239,8 +239,9 @@ def remove(name: str) -> AdditionRecord:
         if name in record.names:
             shutil.rmtree(_root() / record.sha256)
             return record
-    names = ", ".join(name for record in added() for name in record.names) or "none"
-    raise RequestError(f"removing {name!r}: there is no addition of this name; there is: {names}")
+    names = ", ".join(name for record in added() for name in record.names)
+    hint = f"there is: {names}" if names else "nothing is added yet (`plait kernel add FILE.c`)"
+    raise RequestError(f"removing {name!r}: there is no addition of this name; {hint}")
 
 
 def added() -> list[AdditionRecord]:

@@ -67,7 +67,9 @@ def find(name: str) -> Kernel:
     if matching:
         names = ", ".join(kernel.name for kernel in matching)
         raise RequestError(f"--kernel {name}: several kernels match: {names}; write one of these names")
-    names = ", ".join(kernel.name for kernel in built) or "none yet; run `plait kernel build`"
+    if not built:
+        raise RequestError(f"--kernel {name}: no kernel is built yet; run `plait kernel build`")
+    names = ", ".join(kernel.name for kernel in built)
     raise RequestError(f"--kernel {name}: there is no such built kernel; there is: {names}")
 
 

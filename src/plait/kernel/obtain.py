@@ -67,10 +67,10 @@ def ensure(
         if kernel is not None:
             return kernel
     check_tools()
+    requested = None if source is None else _given(source)
     try:
         with cache.building(progress):
-            if source is not None:
-                requested = _given(source)
+            if requested is not None:
                 return _cached(requested, debug=debug) or _build(requested, progress, debug=debug)
             # another process may have built it while this one waited
             return _ready(debug=debug) or _build(

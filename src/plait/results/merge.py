@@ -1,6 +1,6 @@
-"""Puts the results of several studies into one folder: more repeats of the same cases, or further cases.
+"""Merges several studies into one folder: more repeats of the same cases, or further cases.
 
-Everything is read and checked before anything is written; the studies themselves stay as they are.
+plait reads and checks everything before it writes anything; the studies themselves do not change.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _SAME = ("engine", "kernel", "agent_sha256", "plait_version")
 
 @dataclass(frozen=True)
 class _MergedStudy:
-    """One study that is put in."""
+    """One of the studies to merge."""
 
     folder: Path
     about: StudyFile
 
 
 def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
-    """Puts the trials of the studies in `folders` into the new folder `out`, and returns how many there are.
+    """Copy the trials of the studies in `folders` to the new folder `out`, and return their number.
 
-    A case that several have keeps one copy of each seed. Unless `mixed`, all must come from the same engine, kernel,
-    agent and version of plait. Raises RequestError when they cannot be put together or `out` exists, DataError when a
-    file of theirs is damaged, MachineError when `out` cannot be written; nothing is left behind then.
+    If several studies have a case, `out` has one copy of each seed. Unless `mixed`, all must come from the same engine,
+    kernel, agent and version of plait. Raises RequestError if plait cannot merge them or `out` exists, DataError if
+    one of their files is damaged, MachineError if plait cannot write `out`; no file stays then.
     """
     if out.exists():
         raise RequestError(f"merging into {out}: it exists; give the name of a new folder")
@@ -65,13 +65,13 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
 def _refuse_different(sources: Sequence[_MergedStudy]) -> None:
     first = sources[0]
     for other in sources[1:]:
-        for what in _SAME:
-            one, two = getattr(first.about, what), getattr(other.about, what)
-            if one != two:
+        for field in _SAME:
+            expected, actual = getattr(first.about, field), getattr(other.about, field)
+            if expected != actual:
                 raise RequestError(
-                    f"merging {first.folder} and {other.folder}: they were made by another {what.partition('_')[0]} "
-                    f"({_short(one)}, {_short(two)}), so that their trials cannot be told from noise of that; "
-                    "compare them with `plait compare`, run both anew, or put them together all the same with --mixed"
+                    f"merging {first.folder} and {other.folder}: each has another {field.partition('_')[0]} "
+                    f"({_short(expected)}, {_short(actual)}), which can change the results; compare them with "
+                    "`plait compare`, run both again, or allow it with --mixed"
                 )
 
 
@@ -81,24 +81,24 @@ def _short(value: KernelFacts | str | None) -> str:
 
 
 def _cases(sources: Sequence[_MergedStudy]) -> dict[str, dict[str, Any]]:
-    """Return the settings of every case by name; RequestError where one name means different settings."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the settings of every case by name; RequestError if one name has different settings."""
+    settings: dict[str, dict[str, Any]] = {}
     for source in sources:
         for case in source.about.cases:
-            if found.setdefault(case.name, case.settings) != case.settings:
+            if settings.setdefault(case.name, case.settings) != case.settings:
                 raise RequestError(
-                    f"merging {source.folder}: its case {case.name} has other settings than the same case before it; "
-                    "these are different studies"
+                    f"merging {source.folder}: its case {case.name} has other settings than the same case in an "
+                    "earlier folder; merge only studies of the same scenario"
                 )
-    return found
+    return settings
 
 
 def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
-    """Return the folders of a case's good trials, one for each seed, in the order of the sources.
+    """Return the folders of a case's completed trials, one for each seed, in the order of the sources.
 
-    RequestError where two have a seed with different data, DataError where data are damaged.
+    RequestError if a seed has different data in two of them, DataError if data are damaged.
     """
-    found: dict[int, tuple[Folder, str]] = {}
+    by_seed: dict[int, tuple[Folder, str]] = {}
     for source in sources:
         for number in trial_numbers(source.folder, case):
             path = trial_folder(source.folder, case, number)
@@ -107,28 +107,28 @@ def _trials(case: str, sources: Sequence[_MergedStudy]) -> list[Folder]:
                 continue
             if trial.plan.pause:
                 raise RequestError(
-                    f"merging: {path} was halted for a prompt, and nobody can tell what was done there; "
+                    f"merging: {path} was halted for a prompt, and plait does not know what the user did there; "
                     "run it without pause"
                 )
             with making_sense(path):
                 digest = trial_digest(trial.tables)
             if trial.provenance.digest not in (None, digest):
                 raise DataError(
-                    f"{path}: the data have another digest than when they were made; run that trial again"
+                    f"{path}: the data have changed since the trial (another digest); run the trial again"
                 )
             seed = trial.provenance.seed
-            if found.setdefault(seed, (path, digest))[1] != digest:
+            if by_seed.setdefault(seed, (path, digest))[1] != digest:
                 raise RequestError(
-                    f"merging: {found[seed][0]} and {path} have the same case and seed and different data, so the two "
-                    "scenarios differ in more than their cases; compare them with `plait compare`"
+                    f"merging: {by_seed[seed][0]} and {path} have the same case and seed and different data, so "
+                    "the scenarios differ in more than their cases; compare them with `plait compare`"
                 )
-    return [path for path, _ in found.values()]
+    return [path for path, _ in by_seed.values()]
 
 
 def _merged_file(
     sources: Sequence[_MergedStudy], cases: dict[str, dict[str, Any]], chosen: dict[str, list[Folder]]
 ) -> StudyFile:
-    """Return study.json: that of the first, with all cases, and what was put together."""
+    """Return study.json: that of the first study, with all cases and a list of the merged studies."""
     studies = [source.about for source in sources]
     first = studies[0]
     shared = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyData:
-    """A whole study, reduced: what was asked, and the rows of all its trials."""
+    """A whole study in reduced form: its study.json, and the rows of all its trials."""
 
     folder: Path
     about: StudyFile
@@ -33,7 +33,7 @@ class StudyData:
 
     @property
     def published(self) -> Published:
-        """What others have published of the same."""
+        """Published results of the same experiment."""
         return published_in(self.about.scenario)
 
 
@@ -45,53 +45,55 @@ def read_study(folder: Path) -> StudyData:
     """
     about = read_study_file(folder)
     cases: list[CaseRows] = []
-    found = list(about.cautions)
+    study_cautions = list(about.cautions)
     for entry in about.cases:
-        case, seen = _read_case(folder, entry)
+        case, observed_in = _read_case(folder, entry)
         cases.append(case)
         trials = len(case.rows) + len(case.failed)
         if trials < about.repeat:
-            found.append(
+            study_cautions.append(
                 Caution(
                     code="TRIALS_MISSING",
-                    message=f"{case.name}: {trials} of {about.repeat} trials are there",
+                    message=f"{case.name}: {trials} of {about.repeat} trials exist",
                     remedy=REMEDIES["TRIALS_MISSING"],
                 )
             )
-        found += cautions(case.name, trials, seen)
-    found += _wide(about, cases)
+        study_cautions += cautions(case.name, trials, observed_in)
+    study_cautions += _wide(about, cases)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
-    return StudyData(folder, about, tuple(cases), digest, _loud_first(found))
+    return StudyData(folder, about, tuple(cases), digest, _loud_first(study_cautions))
 
 
-def _loud_first(found: list[Caution]) -> tuple[Caution, ...]:
-    """Return each caution once, those first that no reader should miss."""
-    once = {str(one): one for one in found}.values()
-    return tuple(sorted(once, key=lambda one: LOUD.index(one.code) if one.code in LOUD else len(LOUD)))
+def _loud_first(repeated: list[Caution]) -> tuple[Caution, ...]:
+    """Return each caution once, the important ones first."""
+    unique = {str(caution): caution for caution in repeated}.values()
+    return tuple(
+        sorted(unique, key=lambda caution: LOUD.index(caution.code) if caution.code in LOUD else len(LOUD))
+    )
 
 
 def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
-    """Return the means that are not known as well as was asked for."""
+    """Return a caution for each mean with a wider interval than requested."""
     if about.until is None:
         return []
     return [
         Caution(
             code="INTERVAL_WIDE",
-            message=f"{one.case}: after {one.n} trials {one.metric} is known to {percent(one.share, 2)}, "
-            f"not to {percent(about.until, 2)}",
+            message=f"{interval.case}: after {interval.n} trials {interval.metric} is known to "
+            f"{percent(interval.share, 2)}, not to {percent(about.until, 2)}",
             remedy=REMEDIES["INTERVAL_WIDE"],
         )
-        for one in wide(cases, about.until)
+        for interval in wide(cases, about.until)
     ]
 
 
 def _read_case(
     folder: Path, entry: CaseEntry
 ) -> tuple[CaseRows, dict[Observation, list[tuple[int, int | None]]]]:
-    """Return one case, and the trials in which each observation was made."""
+    """Return one case, and the trials with each observation."""
     rows: list[TrialRow] = []
     failed: list[FailedTrial] = []
-    seen: dict[Observation, list[tuple[int, int | None]]] = {}
+    observed_in: dict[Observation, list[tuple[int, int | None]]] = {}
     for index in trial_numbers(folder, entry.name):
         trial = read_trial(trial_folder(folder, entry.name, index))
         if trial.provenance.status == "failed":
@@ -100,12 +102,12 @@ def _read_case(
         row, observed = _reduce(index, trial)
         rows.append(row)
         for observation in observed:
-            seen.setdefault(observation, []).append((index, observation.at_us))
-    return CaseRows(entry.name, dict(entry.settings), tuple(rows), tuple(failed)), seen
+            observed_in.setdefault(observation, []).append((index, observation.at_us))
+    return CaseRows(entry.name, dict(entry.settings), tuple(rows), tuple(failed)), observed_in
 
 
 def _reduce(index: int, trial: Trial) -> tuple[TrialRow, list[Observation]]:
-    """Return a trial's row of metrics, and what its data say against trusting them."""
+    """Return a trial's row of metrics, and the data-quality warnings for it."""
     with making_sense(trial.folder):
         digest = trial_digest(trial.tables)
         plan = with_connections(trial.plan, trial.tables)

@@ -11,23 +11,23 @@ SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml
 
 .PHONY: demo setup kernel peers test check format bench gallery clean
 
-demo: kernel ## run the first experiment and say where its report is
+demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
 
-setup: $(VENV)/.installed $(BINARIES) ## leave the command at .venv/bin/plait
+setup: $(VENV)/.installed $(BINARIES) ## install everything, with the command at .venv/bin/plait
 
 kernel: setup ## build the laboratory kernel into the user's cache (a few minutes, once)
 	$(PLAIT) kernel build
 
-peers: setup ## what only tests need; an ordinary user cannot install it, and tests that need it are skipped then
+peers: setup ## install what only tests need; without root, the tests that need it are skipped
 	tools/system-packages test || [[ $$? -eq 3 ]]
 	tools/npm-packages || { [[ $$? -eq 3 ]] && echo "tests of BitTorrent are skipped"; }
 
-test: kernel peers ## everything that must be true; for root all of it as an ordinary user, and then what root does differently
+test: kernel peers ## run all tests; as root, run them as an ordinary user, and then those that differ for root
 	cargo=$$(tools/rust); "$$cargo" test --release --quiet
 	if [[ $$(id -u) -eq 0 ]]; then tools/test-as-user -n auto; $(VENV)/bin/pytest -n auto -m "users or not guest"; else $(VENV)/bin/pytest -n auto; fi
 
-check: setup ## every linter, the types, and the style of the house
+check: setup ## run every linter, the type checker and the style tests
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
@@ -36,16 +36,16 @@ check: setup ## every linter, the types, and the style of the house
 	$(VENV)/bin/pytest tests/unit/test_style.py
 	if command -v shellcheck >/dev/null; then shellcheck $$(grep -d skip -lE '^#!.*(bash|sh)$$' tools/*) .ci/run; else echo "shellcheck is not installed: skipped"; fi
 
-format: setup ## Python, Rust and the documents, in the form that `make check` asks for
+format: setup ## format Python, Rust and the documents as `make check` expects
 	$(VENV)/bin/ruff format
 	cargo=$$(tools/rust); "$$cargo" fmt
 	git ls-files '*.md' | xargs $(VENV)/bin/mdformat
 
-bench: kernel ## the figures that plait promises, measured on this machine
+bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/fuzz.py
 
-gallery: kernel ## the pages of docs/gallery, from their studies (about an hour of two processors, once)
+gallery: kernel ## rebuild docs/gallery from its studies (about an hour on two processors, once)
 	$(VENV)/bin/python tools/gallery
 
 clean:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from plait import kernel as kernels
 from plait.binaries import AGENT
 from plait.engine.engine import Job
-from plait.engine.uml.boot import EMPTY_PLAN
+from plait.engine.uml.boot_inputs import EMPTY_PLAN
 from plait.engine.uml.containment import LAYERS, Policy
 from plait.engine.uml.trial import VirtualEngine
 from plait.plan.resolve import resolve

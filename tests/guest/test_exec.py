@@ -19,7 +19,7 @@ from plait.binaries import AGENT
 from plait.cli.exec import plan_of
 from plait.engine.engine import Job
 from plait.engine.interactive import END, ProgramStart
-from plait.engine.uml.containment import Guest
+from plait.engine.uml.guest import Guest
 from plait.engine.uml.session import Session, SessionRequest
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plait.engine.uml.containment import GUEST, LAYERS, Policy, Sandbox, start
+from plait.engine.uml.containment import GUEST, LAYERS, Policy, Sandbox
+from plait.engine.uml.guest import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,7 +180,8 @@ def test_the_guest_sees_nothing_of_the_host_but_what_it_was_given(attack: Path, 
 def test_a_sandbox_ends_with_plait_however_plait_ends(attack: Path, tmp_path: Path) -> None:
     (tmp_path / GUEST).mkdir()
     script = (
-        "import sys; from pathlib import Path; from plait.engine.uml.containment import Sandbox, start\n"
+        "import sys; from pathlib import Path; from plait.engine.uml.containment import Sandbox\n"
+        "from plait.engine.uml.guest import start\n"
         "box = Sandbox(Path(sys.argv[1]), ['sleep'], Path(sys.argv[2]))\n"
         "guest = start(box, open(sys.argv[2] + '/console.log', 'wb'))\n"
         "print(guest.pid, guest.process.pid, flush=True); sys.stdin.read()\n"

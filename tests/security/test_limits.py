@@ -12,7 +12,7 @@ import pytest
 from hostile import study
 
 from plait import limits
-from plait.engine.uml import containment
+from plait.engine.uml import guest
 from plait.engine.workspace import Workspace
 from plait.errors import MachineError
 from plait.files import Folder
@@ -75,10 +75,8 @@ def test_processes_are_counted_with_their_threads(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_sandbox_that_gets_no_process_names_the_limit() -> None:
-    assert "ulimit -u" in containment._advice(
-        "starting process 1: Resource temporarily unavailable (os error 11)"
-    )
-    assert "plait doctor" in containment._advice("mounting /proc: Operation not permitted (os error 1)")
+    assert "ulimit -u" in guest._advice("starting process 1: Resource temporarily unavailable (os error 11)")
+    assert "plait doctor" in guest._advice("mounting /proc: Operation not permitted (os error 1)")
 
 
 def test_a_report_that_cannot_be_drawn_within_the_addresses_says_so(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ RAISERS: dict[str, tuple[str, str]] = {
     "the comparison": ("plait.analysis.compare.summary.compare", "comparisons of cases"),
     "an explanation": ("plait.report.representatives.explain_trial", "explanation of case transport=tcp"),
     "a series": ("plait.report.representatives.trial_series", "figures over time of case transport=tcp"),
-    "a drawing": ("plait.report.figures.files.draw", "figure network"),
+    "a drawing": ("plait.report.figures.drawn.draw", "figure network"),
     "a chart of cases": ("plait.report.figures.cases.cases_spec", "figure goodput"),
     "the renderer": ("plait.report.render.render._pdf", "figure goodput"),
     "the data of a figure": ("plait.report.figures.over_time.lines", "data of figure goodput-over-time"),

@@ -13,7 +13,7 @@ import pytest
 
 from fake_plans import fake_plan
 from plait.engine.engine import Interrupted, Job
-from plait.engine.uml.boot import kernel_parameters
+from plait.engine.uml.boot_inputs import kernel_parameters
 from plait.engine.uml.containment import Policy
 from plait.engine.uml.trial import VirtualEngine
 from plait.engine.uml.watch import TrialLimits

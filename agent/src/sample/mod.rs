@@ -2,10 +2,10 @@
 
 pub mod counters;
 pub mod datapath_flows;
-pub mod events;
 pub mod flows;
 pub mod links;
 mod mptcp_info;
+pub mod pm_events;
 pub mod programs;
 pub mod queues;
 mod tcp_info;

@@ -20,7 +20,7 @@ use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::datapath_flows;
-use crate::sample::events;
+use crate::sample::pm_events;
 use crate::status::{self, Progress};
 use crate::sys;
 use crate::tables;
@@ -59,7 +59,7 @@ pub fn run(
     let counters = Counters::before(network)?;
     tables.monitors.attach(network)?;
     let traffic = traffic::start(prepared, &plan.programs)?;
-    events::watch(network, &traffic)?;
+    pm_events::watch(network, &traffic)?;
     let programs = Programs::start(&plan.programs, &plan.names, network, &traffic)?;
     if let Some(program_tables) = &mut tables.programs {
         program_tables.attach(plan, network)?;

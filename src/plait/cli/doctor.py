@@ -47,7 +47,8 @@ def command() -> int:
 
 
 def _sandbox() -> str:
-    from plait.engine.uml.containment import LAYERS, layer_title, probe
+    from plait.engine.uml.containment import LAYERS, layer_title
+    from plait.engine.uml.guest import probe
 
     lines = []
     missing = 0

@@ -167,7 +167,7 @@ def _report(text: str) -> None:
 
 def plan_of(seed: int, memory_mib: int, *, system_call_ns: int = SYSTEM_CALL_NS) -> Plan:
     """Return the plan of a guest without a network; a system call takes `system_call_ns` of virtual time."""
-    from plait.engine.uml.boot import EMPTY_PLAN
+    from plait.engine.uml.boot_inputs import EMPTY_PLAN
 
     machine = EMPTY_PLAN.machine.model_copy(
         update={"memory_mib": memory_mib, "syscall_ns": int(system_call_ns)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.links.shaping import reseeded
+from plait.plan.links.qdiscs import reseeded
 from plait.plan.model.applications import OnOff, Request
 from plait.plan.model.plan import ChangeQdisc
 from plait.plan.model.qdiscs import Netem, PlaitRed, Red

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.plan.links import links, shaping
+from plait.plan.links import links
+from plait.plan.links import qdiscs as link_qdiscs
 from plait.plan.links.traces import MAX_STEPS, Step, steps
 from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
 from plait.plan.model.qdiscs import Netem, Tbf
@@ -236,14 +237,14 @@ class _Direction:
 
     def __init__(self, port: Port, rtts: dict[str, int]) -> None:
         self._place = links.place(port, rtts)
-        self._conditions = shaping.settled(port.conditions, self._place)
+        self._conditions = link_qdiscs.settled(port.conditions, self._place)
         self._cut = False
         self._qdiscs = self._now()
 
     def set(self, given: dict[str, object]) -> list[Qdisc] | None:
         """Apply other conditions; the queue stays unless `given` sets it."""
         before = {name: getattr(self._conditions, name) for name in Conditions.model_fields}
-        self._conditions = shaping.settled(Conditions.model_construct(**(before | given)), self._place)
+        self._conditions = link_qdiscs.settled(Conditions.model_construct(**(before | given)), self._place)
         return self._changed()
 
     def cut(self, cut: bool) -> list[Qdisc] | None:
@@ -252,7 +253,7 @@ class _Direction:
         return self._changed()
 
     def _now(self) -> list[Qdisc]:
-        qdiscs = shaping.qdiscs(self._place, self._conditions)
+        qdiscs = link_qdiscs.qdiscs(self._place, self._conditions)
         return [_losing_all(qdisc) for qdisc in qdiscs] if self._cut else list(qdiscs)
 
     def _changed(self) -> list[Qdisc] | None:
@@ -265,7 +266,7 @@ class _Direction:
         before, now = self._qdiscs, self._now()
         if [_position(qdisc) for qdisc in before] != [_position(qdisc) for qdisc in now]:
             return None
-        self._qdiscs = [shaping.changed(old, new) for old, new in zip(before, now, strict=True)]
+        self._qdiscs = [link_qdiscs.changed(old, new) for old, new in zip(before, now, strict=True)]
         changed: list[Qdisc] = []
         for old, new in zip(before, self._qdiscs, strict=True):
             if old != new and (_is_lasting_bucket(old) or _is_lasting_bucket(new)):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 
 from plait.errors import RequestError
 from plait.plan import events
-from plait.plan.links import links, shaping
+from plait.plan.links import links
+from plait.plan.links import qdiscs as link_qdiscs
 from plait.plan.links.distributions import table
 from plait.plan.links.shared_buckets import buckets
 from plait.plan.model.applications import MAX_MESSAGES, PageConnection, Udp
@@ -141,7 +142,7 @@ def _link_qdiscs(net: Topology, rtts: dict[str, int]) -> Iterator[Qdisc]:
     """Yield the qdiscs of all directions, in the order of the links."""
     for wired in net.wires:
         for port in wired.ports:
-            yield from shaping.qdiscs(links.place(port, rtts), port.conditions)
+            yield from link_qdiscs.qdiscs(links.place(port, rtts), port.conditions)
 
 
 def distributions(qdiscs: Iterable[Qdisc], planned_events: Iterable[Event]) -> tuple[Distribution, ...]:
@@ -161,7 +162,7 @@ def seeded(plan: Plan, scenario: Scenario, seed: int) -> Plan:
         raise RequestError(f"seed {seed} is out of range; use a whole number from 0 to 2**{SEED_BITS} - 1")
     names = {direction.ifname: direction.name for link in plan.links for direction in link.directions}
     qdiscs = tuple(
-        shaping.reseeded(qdisc, derived(seed, qdisc.options.kind, names.get(qdisc.ifname, qdisc.ifname)))
+        link_qdiscs.reseeded(qdisc, derived(seed, qdisc.options.kind, names.get(qdisc.ifname, qdisc.ifname)))
         for qdisc in plan.network.qdiscs
     )
     namespaces = tuple(

@@ -11,7 +11,7 @@ from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
-from plait.report.figures.files import case_figures, figure_data, static_figures
+from plait.report.figures.drawn import case_figures, figure_data, static_figures
 from plait.report.figures.selection import wanted
 from plait.report.page.page import page
 from plait.report.render.paper import PAGE_MM

@@ -22,8 +22,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
 from plait.engine.interactive import READY, TAKEN, OutputFrame
-from plait.engine.uml.boot import initramfs_of, kernel_parameters, present_inputs
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, start
+from plait.engine.uml.boot_inputs import initramfs_of, kernel_parameters, present_inputs
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox
+from plait.engine.uml.guest import start
 from plait.engine.uml.outcome import console_lines, disk_is_full, disk_used, judge
 from plait.errors import MachineError, TrialError
 from plait.plan.identity import plan_bytes

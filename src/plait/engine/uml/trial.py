@@ -22,8 +22,9 @@ from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.uml import pause
-from plait.engine.uml.boot import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
-from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution, start
+from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution
+from plait.engine.uml.guest import start
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.engine.uml.outcome import judge
 from plait.engine.uml.watch import TrialLimits, Watch

@@ -17,7 +17,7 @@ from plait.errors import TrialError
 
 if TYPE_CHECKING:
     from plait.engine.engine import Job
-    from plait.engine.uml.containment import Guest
+    from plait.engine.uml.guest import Guest
 
 _POLL_S = 0.25
 _PROGRESS_BYTES = 4096

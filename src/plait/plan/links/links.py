@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from plait.frames import frame_bytes
-from plait.plan.links.queues import ShapedInterface
+from plait.plan.links.queue_lengths import ShapedInterface
 from plait.plan.links.values import direction_values
 from plait.plan.model.plan import Link, LinkDirection, Redirect, Veth, VethEnd
 from plait.plan.network.middlebox import middleboxes

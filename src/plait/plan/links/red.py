@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import ceil, log2
 from typing import TYPE_CHECKING
 
-from plait.plan.links.queues import U32_MAX, curve
+from plait.plan.links.queue_lengths import U32_MAX, curve
 from plait.plan.model.qdiscs import PlaitRed, Red
 
 if TYPE_CHECKING:
-    from plait.plan.links.queues import ShapedInterface
+    from plait.plan.links.queue_lengths import ShapedInterface
     from plait.scenario.fields.conditions import Aqm, Conditions
 
 _IDLE_CELLS = 256

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.plan.links.links import place
-from plait.plan.links.queues import ShapedInterface, configured_length
-from plait.plan.links.shaping import bucket_qdiscs
+from plait.plan.links.qdiscs import bucket_qdiscs
+from plait.plan.links.queue_lengths import ShapedInterface, configured_length
 from plait.plan.model.plan import Ifb, Redirect, SharedBucket
 from plait.plan.network.model import WIRE, mac
 from plait.scenario.read.located import error_at

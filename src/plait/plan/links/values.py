@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.plan.links.queues import queue_length
+from plait.plan.links.queue_lengths import queue_length
 
 if TYPE_CHECKING:
-    from plait.plan.links.queues import ShapedInterface
+    from plait.plan.links.queue_lengths import ShapedInterface
     from plait.scenario.fields.conditions import Aqm, Conditions
 
 

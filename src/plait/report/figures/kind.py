@@ -38,6 +38,7 @@ class FigureRequest:
     facets: str | None = None
     only: tuple[tuple[str, tuple[str, ...]], ...] = ()
     caption: str = ""
+    """Text of the scenario's author; plait's own text is the kind's `note`."""
     column: bool = False
     """Its files are as wide as a column of a paper."""
     plain: bool = False

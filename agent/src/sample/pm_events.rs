@@ -170,7 +170,7 @@ fn name(kind: EventType) -> Option<&'static str> {
         EventType::Created => "created",
         EventType::Established => "established",
         EventType::Closed => "closed",
-        EventType::Announced => "announced",
+        EventType::Announced => "announced", // ADD_ADDR arrived
         EventType::Removed => "removed",
         EventType::SubEstablished => "sub_established",
         EventType::SubClosed => "sub_closed",

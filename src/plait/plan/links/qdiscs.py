@@ -15,7 +15,7 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
 from plait.plan.links.distributions import UNIFORM, netem_jitter_ns
-from plait.plan.links.queues import configured_length, limit_bytes, queue_length
+from plait.plan.links.queue_lengths import configured_length, limit_bytes, queue_length
 from plait.plan.links.red import plait_red, red
 from plait.plan.links.traces import Followed
 from plait.plan.links.values import direction_values
@@ -38,7 +38,7 @@ from plait.units import Queue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plait.plan.links.queues import ShapedInterface
+    from plait.plan.links.queue_lengths import ShapedInterface
     from plait.plan.links.values import DirectionValues
     from plait.scenario.fields import conditions as asked
     from plait.scenario.fields.conditions import Conditions

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from plait.cautions import Code
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Reason(StrEnum):
-    """Why a subflow is not established, or an endpoint has no effect."""
+    """Why a subflow is not established, or an endpoint has no effect; most are codes of cautions, too."""
 
-    SUBFLOW_LIMIT = "subflow-limit"
-    ADD_ADDR_LIMIT = "add-addr-limit"
-    NO_ROUTE = "no-route"
-    NO_SIGNAL = "no-signal"
-    NO_ENDPOINT = "no-endpoint"
-    WRONG_SIDE = "wrong-side"
+    SUBFLOW_LIMIT = Code.SUBFLOW_LIMIT
+    ADD_ADDR_LIMIT = Code.ADD_ADDR_LIMIT
+    NO_ROUTE = Code.NO_ROUTE
+    NO_SIGNAL = Code.NO_SIGNAL
+    NO_ENDPOINT = Code.NO_ENDPOINT
+    WRONG_SIDE = Code.WRONG_SIDE
     ONLY_ANNOUNCED = "only-announced"
 
 

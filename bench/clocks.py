@@ -27,31 +27,31 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 SWITCHES, CLOCKS = ("ovs", "bridge"), ("virtual", "real")
 LOAD_MAX = 1.0
 BOUND_S = 600
-_FIRST = ("chrt", "--rr", "20") if os.geteuid() == 0 else ()
+_REAL_CLOCK_PREFIX = ("chrt", "--rr", "20") if os.geteuid() == 0 else ()
 """Of a run with the real clock."""
 _MBITS = re.compile(r"([\d.]+) Mbits/sec")
 
 
-def run(switch: str, clock: str, seed: int) -> dict[str, float]:
+def run_script(switch: str, clock: str, seed: int) -> dict[str, float]:
     """Runs the script once. Returns Mbit/s by TCP and by MPTCP, and the machine's load before."""
     load = os.getloadavg()[0]
-    before = _FIRST if clock == "real" else ()
+    before = _REAL_CLOCK_PREFIX if clock == "real" else ()
     command = [*before, str(PLAIT), "exec", "--seed", str(seed), "--clock", clock, "--"]
     done = subprocess.run(
         [*command, SYSTEM_PYTHON, str(HERE / "mininet_pair.py"), switch],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOUND_S, check=True,
     )  # fmt: skip
-    tcp, mptcp = (float(found) for found in _MBITS.findall(done.stdout))
+    tcp, mptcp = (float(rate) for rate in _MBITS.findall(done.stdout))
     return {"tcp": tcp, "mptcp": mptcp, "load": load}
 
 
-def kept(folder: Path, switch: str, clock: str, seeds: int) -> list[dict[str, float]]:
+def run_missing(folder: Path, switch: str, clock: str, seeds: int) -> list[dict[str, float]]:
     """Returns what the seeds gave, from `folder` where it has been run before."""
     runs = []
     for seed in range(1, seeds + 1):
         path = folder / f"{switch}-{clock}-{seed}.json"
         if not path.exists():
-            path.write_text(json.dumps(run(switch, clock, seed)), encoding="ascii")
+            path.write_text(json.dumps(run_script(switch, clock, seed)), encoding="ascii")
         runs.append(json.loads(path.read_text(encoding="ascii")))
     return runs
 
@@ -59,16 +59,20 @@ def kept(folder: Path, switch: str, clock: str, seeds: int) -> list[dict[str, fl
 def row(switch: str, transport: str, sides: list[list[dict[str, float]]]) -> list[str]:
     """Returns a row of the table: medians and ranges of both clocks, and the p values of both tests."""
     values = [
-        [one[transport] for one in side if clock == "virtual" or _FIRST or one["load"] <= LOAD_MAX]
+        [
+            run[transport]
+            for run in side
+            if clock == "virtual" or _REAL_CLOCK_PREFIX or run["load"] <= LOAD_MAX
+        ]
         for clock, side in zip(CLOCKS, sides, strict=True)
     ]
-    told = [
+    cells = [
         f"{statistics.median(side):.2f} ({min(side):.2f} to {max(side):.2f}), n = {len(side)}"
         for side in values
     ]
-    loads = [one["load"] for one in sides[CLOCKS.index("real")]]
+    loads = [run["load"] for run in sides[CLOCKS.index("real")]]
     tests = (stats.mannwhitneyu(*values).pvalue, stats.ks_2samp(*values).pvalue)
-    return [switch, transport, *told, f"{min(loads):.1f} to {max(loads):.1f}", *(f"{p:.2f}" for p in tests)]
+    return [switch, transport, *cells, f"{min(loads):.1f} to {max(loads):.1f}", *(f"{p:.2f}" for p in tests)]
 
 
 def main() -> int:
@@ -77,7 +81,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     table = Table("switches", "", *(f"{clock} clock, Mbit/s" for clock in CLOCKS), "load", "p (MW)", "p (KS)")
     for switch in SWITCHES:
-        sides = [kept(folder, switch, clock, seeds) for clock in CLOCKS]
+        sides = [run_missing(folder, switch, clock, seeds) for clock in CLOCKS]
         for transport in ("tcp", "mptcp"):
             table.add_row(*row(switch, transport, sides))
     Console(width=150).print(table)

@@ -26,7 +26,7 @@ from hostile import DAMAGES, study, use_everywhere
 
 def main() -> None:
     """Does it, and says what each verb did how often."""
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    random_count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     choose = random.Random(seed)
     ends: Counter[str] = Counter()
@@ -41,7 +41,7 @@ def main() -> None:
         )
         attempts = [(file, damage) for file in files for damage in DAMAGES]
         attempts += [
-            (choose.choice(files), choose.choice(("flipped", "swapped", "cut"))) for _ in range(wanted)
+            (choose.choice(files), choose.choice(("flipped", "swapped", "cut"))) for _ in range(random_count)
         ]
         for file, damage in attempts:
             bad = Path(shutil.copytree(good, root / "bad"))

@@ -3,7 +3,7 @@
     python bench/estimates.py [--kernel NAME] [--only N]
 
 Each study runs from nothing (`--fresh`), with the pace that the studies before it left in the cache. Prints for
-each the estimated range and the time it took, report included, and how many of them held.
+each the estimated range and the time it took, report included, and how many of them were correct.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out
     ran_s = time.monotonic() - started
     build(folder)
     took_s = time.monotonic() - started
-    trials_s = [one.wall_s for one in outcome.finished]
+    trials_s = [trial.wall_s for trial in outcome.finished]
     return {
         "name": name,
         "fields": fields,
@@ -89,34 +89,34 @@ def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out
         "trials_s": sum(trials_s),
         "jobs": jobs,
         "load": os.getloadavg()[0],
-        "work": [vars(one) for one in estimates.work_per_case(study)],
+        "work": [vars(work) for work in estimates.work_per_case(study)],
         "failed": len(outcome.failed),
     }
 
 
 def main() -> int:
-    """Prints a line for each study, and the share of those whose time held."""
+    """Prints a line for each study, and the share of those whose time was correct."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernel")
     parser.add_argument("--only", type=int, default=len(STUDIES))
     parser.add_argument("--json", type=Path, help="a line of JSON for each study is added to this file")
-    given = parser.parse_args()
-    held = 0
-    chosen = STUDIES[: given.only]
+    arguments = parser.parse_args()
+    correct = 0
+    chosen = STUDIES[: arguments.only]
     for number, (name, repeat, fields) in enumerate(chosen):
         with tempfile.TemporaryDirectory() as folder:
-            found = run(name, repeat, fields, given.kernel, Path(folder) / str(number))
-        ok = float(str(found["low_s"])) <= float(str(found["took_s"])) <= float(str(found["high_s"]))
-        held += ok
+            result = run(name, repeat, fields, arguments.kernel, Path(folder) / str(number))
+        ok = float(str(result["low_s"])) <= float(str(result["took_s"])) <= float(str(result["high_s"]))
+        correct += ok
         print(
-            f"{name:<20} {found['trials']:>4} trials  {found['low_s']:7.1f} to {found['high_s']:7.1f} s  "
-            f"took {found['took_s']:7.1f} s  {'held' if ok else 'MISSED'}",
+            f"{name:<20} {result['trials']:>4} trials  {result['low_s']:7.1f} to {result['high_s']:7.1f} s  "
+            f"took {result['took_s']:7.1f} s  {'correct' if ok else 'MISSED'}",
             flush=True,
         )
-        if given.json:
-            with given.json.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
-    print(f"{held} of {len(chosen)} held")
+        if arguments.json:
+            with arguments.json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+    print(f"{correct} of {len(chosen)} correct")
     return 0
 
 

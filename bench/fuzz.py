@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fuzz.verdict import Verdict
 
 
-def tried(table: Table, name: str, numbers: range, judge: Callable[[int], Verdict]) -> bool:
+def judge_all(table: Table, name: str, numbers: range, judge: Callable[[int], Verdict]) -> bool:
     """Judges inputs, prints what does not hold, and adds a row of figures; returns whether all held."""
     refused = wrong = 0
     seconds = []
@@ -78,7 +78,7 @@ def main() -> int:
         ("first", 0),
     ):
         parser.add_argument(f"--{option}", type=int, default=default)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     table = Table("inputs", "number", "refused", "wrong", "processor time", "slowest", "peak memory")
     shipped = library.folder()
     assert shipped is not None
@@ -89,18 +89,26 @@ def main() -> int:
         box = Box(root)
 
         def numbers(count: int) -> range:
-            return range(asked.first, asked.first + count)
+            return range(arguments.first, arguments.first + count)
 
         held = [
-            tried(
+            judge_all(
                 table,
                 "scenario",
-                numbers(asked.scenarios),
-                lambda number: judge_scenario(scenario_input(asked.seed, number), folder),
+                numbers(arguments.scenarios),
+                lambda number: judge_scenario(scenario_input(arguments.seed, number), folder),
             ),
-            tried(table, "store", numbers(asked.stores), lambda number: box.judge_store(asked.seed, number)),
-            tried(
-                table, "folder", numbers(asked.folders), lambda number: box.judge_study(asked.seed, number)
+            judge_all(
+                table,
+                "store",
+                numbers(arguments.stores),
+                lambda number: box.judge_store(arguments.seed, number),
+            ),
+            judge_all(
+                table,
+                "folder",
+                numbers(arguments.folders),
+                lambda number: box.judge_study(arguments.seed, number),
             ),
         ]
     Console().print(table)

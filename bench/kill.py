@@ -73,9 +73,9 @@ class Place:
     def finish(self) -> str:
         """Runs the study to its end and returns its digest."""
         study = self.start()
-        _, words = study.communicate(timeout=900)
+        _, output = study.communicate(timeout=900)
         if study.returncode != 0:
-            raise SystemExit(f"the study did not end well ({study.returncode}): {words[-2000:]}")
+            raise SystemExit(f"the study did not end well ({study.returncode}): {output[-2000:]}")
         return str(json.loads((self.out / "summary.json").read_text())["digest"])
 
     def there(self) -> int:
@@ -84,20 +84,20 @@ class Place:
 
     def processes(self, *, janitors: bool) -> list[int]:
         """The guests' processes, or the janitors', of this place."""
-        found = []
+        pids = []
         for process in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 if not process.name.isdigit():
                     continue
                 line = process.joinpath("cmdline").read_bytes()
-                of_guests = b"plait-contain" in line.split(b"\0")[0]
-                wanted = line.startswith(b"/bin/sh\0-c") if janitors else of_guests
-                if wanted and str(self.root).encode() in line:
-                    found.append(int(process.name))
-                    if of_guests:
+                is_guest = b"plait-contain" in line.split(b"\0")[0]
+                matches = line.startswith(b"/bin/sh\0-c") if janitors else is_guest
+                if matches and str(self.root).encode() in line:
+                    pids.append(int(process.name))
+                    if is_guest:
                         children = process.joinpath("task", process.name, "children").read_text()
-                        found += [int(pid) for pid in children.split()]
-        return found
+                        pids += [int(pid) for pid in children.split()]
+        return pids
 
     def left(self) -> list[str]:
         """What is left behind when all processes have ended."""
@@ -140,7 +140,7 @@ def disturb(place: Place, choose: random.Random, victim: str) -> bool:
     return hit
 
 
-def kills(wanted: int, trials: int) -> bool:
+def kills(count: int, trials: int) -> bool:
     """SIGKILL at random moments; True when nothing was lost or left behind."""
     seed = time.time_ns() % 10**6
     choose = random.Random(seed)
@@ -150,7 +150,7 @@ def kills(wanted: int, trials: int) -> bool:
         undisturbed = Place(Path(temporary) / "undisturbed", trials)
         place = Place(Path(temporary) / "killed", trials)
         digest = undisturbed.finish()
-        while hits.total() < wanted:
+        while hits.total() < count:
             if place.there() >= trials and choose.random() < 0.5:  # the report has been killed often enough
                 shutil.rmtree(place.out)
                 shutil.rmtree(place.cache / "trials")
@@ -163,9 +163,9 @@ def kills(wanted: int, trials: int) -> bool:
         same = place.finish() == digest
         page = (place.out / "report.html").read_bytes() == (undisturbed.out / "report.html").read_bytes()
         rest = place.left() + undisturbed.left()
-    said = ", ".join(f"{victim} {count}" for victim, count in sorted(hits.items()))
+    victims = ", ".join(f"{victim} {times}" for victim, times in sorted(hits.items()))
     print(
-        f"\nkills: {hits.total()} ({said}), seed {seed}; left behind: {dict(left)}, in the end {rest}; ",
+        f"\nkills: {hits.total()} ({victims}), seed {seed}; left behind: {dict(left)}, in the end {rest}; ",
         end="",
     )
     print(f"same digest: {same}; same report: {page}")
@@ -189,16 +189,18 @@ def signals(each: int) -> bool:
                 time.sleep(choose.uniform(0.0, 0.4))
                 began = time.monotonic()
                 study.send_signal(number)
-                _, words = study.communicate(timeout=60)
+                _, output = study.communicate(timeout=60)
                 slowest = max(slowest, time.monotonic() - began)
-                said = (
-                    "The same command goes on" in words
-                    or f"ended by {number.name}" in words
+                reported = (
+                    "The same command goes on" in output
+                    or f"ended by {number.name}" in output
                     or study.returncode == 0
                 )
                 kept, left = place.there(), place.left()
-                fine = said and kept and not left and "Traceback" not in words and place.finish() == digest
-                codes[study.returncode if fine else f"{study.returncode}: {words[-200:]!r} {left}"] += 1
+                fine = (
+                    reported and kept and not left and "Traceback" not in output and place.finish() == digest
+                )
+                codes[study.returncode if fine else f"{study.returncode}: {output[-200:]!r} {left}"] += 1
             print(
                 f"{number.name}: exit codes {dict(codes)}, at most {slowest:.2f} s until plait ended",
                 flush=True,
@@ -230,11 +232,11 @@ def _on_full_disk(place: Place, which: str, size: int, digest: str) -> str:
     small = place.root / which
     kernels = (cache_root() / "kernels").resolve()
     link = f"ln -s {kernels} {small}/kernels; " if which == "cache" else ""
-    words = " ".join(f"'{word}'" for word in place.command)
+    command = " ".join(f"'{word}'" for word in place.command)
     inner = (
         f"mount -t tmpfs -o size={max(size, 4096)} none {small} || exit 99; {link}"
-        f"{words} >/dev/null; echo code $? >&2; "
-        f"mount -o remount,size=1g {small}; {words} | grep digest; ls -A {small} {place.out} >&2"
+        f"{command} >/dev/null; echo code $? >&2; "
+        f"mount -o remount,size=1g {small}; {command} | grep digest; ls -A {small} {place.out} >&2"
     )
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", inner],
@@ -293,11 +295,11 @@ def _with_limit(place: Place, kind: int, amount: int) -> str:
             os.chown(path, NOBODY, NOBODY)
         identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     study = place.start(preexec_fn=limit, **identity)
-    _, words = study.communicate(timeout=600)
-    said = next((line for line in words.splitlines() if "ulimit" in line), "")
-    if study.returncode == 0 or (study.returncode in (1, 3) and said and "Traceback" not in words):
+    _, output = study.communicate(timeout=600)
+    advice = next((line for line in output.splitlines() if "ulimit" in line), "")
+    if study.returncode == 0 or (study.returncode in (1, 3) and advice and "Traceback" not in output):
         return str(study.returncode)
-    return f"BAD {study.returncode}: {words[-300:]!r}"
+    return f"BAD {study.returncode}: {output[-300:]!r}"
 
 
 def clock() -> bool:
@@ -328,15 +330,15 @@ def clock() -> bool:
 
 def main() -> None:
     """Does what the command line asks for, and exits with 1 when something did not hold."""
-    what, *numbers = sys.argv[1:] or ["kills"]
-    given = [int(number) for number in numbers]
+    mode, *numbers = sys.argv[1:] or ["kills"]
+    arguments = [int(number) for number in numbers]
     good = {
-        "kills": lambda: kills(*(given or [50]), *([] if len(given) > 1 else [40])),
-        "signals": lambda: signals(*(given or [10])),
+        "kills": lambda: kills(*(arguments or [50]), *([] if len(arguments) > 1 else [40])),
+        "signals": lambda: signals(*(arguments or [10])),
         "full": full,
         "limits": limits,
         "clock": clock,
-    }[what]()
+    }[mode]()
     sys.exit(0 if good else 1)
 
 

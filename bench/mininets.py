@@ -34,7 +34,7 @@ _FIGURES = re.compile(r"[\d.]+ Mbits/sec|\d+% dropped|^\d+\.\d+$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Done:
+class ScriptRun:
     """How a script went."""
 
     seconds: float
@@ -61,7 +61,7 @@ def scripts() -> dict[str, list[str]]:
     }
 
 
-def real(command: list[str]) -> Done | str:
+def real(command: list[str]) -> ScriptRun | str:
     """Runs a script on this machine's kernel. Returns why it cannot, if it cannot."""
     if os.geteuid() != 0:
         return "needs root"
@@ -70,12 +70,12 @@ def real(command: list[str]) -> Done | str:
     return _timed([*OWN_NAMESPACES, *command], {**os.environ, **IPERF})
 
 
-def virtual(command: list[str]) -> Done | str:
+def virtual(command: list[str]) -> ScriptRun | str:
     """Runs a script in a guest."""
     return _timed([str(PLAIT), "exec", "--", *command], dict(os.environ))
 
 
-def _timed(command: list[str], environment: dict[str, str]) -> Done | str:
+def _timed(command: list[str], environment: dict[str, str]) -> ScriptRun | str:
     started, before = time.perf_counter(), children_s()
     try:
         done = subprocess.run(
@@ -87,7 +87,9 @@ def _timed(command: list[str], environment: dict[str, str]) -> Done | str:
     printed = done.stdout + done.stderr
     if done.returncode != 0:
         return f"failed: {printed.strip().splitlines()[-1][:60] if printed.strip() else done.returncode}"
-    return Done(time.perf_counter() - started, children_s() - before, " ".join(_FIGURES.findall(printed)))
+    return ScriptRun(
+        time.perf_counter() - started, children_s() - before, " ".join(_FIGURES.findall(printed))
+    )
 
 
 def children_s() -> float:
@@ -96,14 +98,15 @@ def children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _median(run: list[Done | str]) -> Done | str:
-    good = [one for one in run if isinstance(one, Done)]
-    if len(good) < len(run):
-        return next(one for one in run if isinstance(one, str))
+def _median(runs: list[ScriptRun | str]) -> ScriptRun | str:
+    good = [outcome for outcome in runs if isinstance(outcome, ScriptRun)]
+    if len(good) < len(runs):
+        return next(outcome for outcome in runs if isinstance(outcome, str))
     seconds, busy = (
-        statistics.median(values) for values in zip(*((one.seconds, one.busy) for one in good), strict=True)
+        statistics.median(values)
+        for values in zip(*((done.seconds, done.busy) for done in good), strict=True)
     )
-    return Done(seconds, busy, good[0].printed)
+    return ScriptRun(seconds, busy, good[0].printed)
 
 
 def main() -> int:
@@ -111,17 +114,17 @@ def main() -> int:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     table = Table("script", "Mininet", "plait exec", "of that busy", "faster", "they print")
     for name, command in scripts().items():
-        there = _median([real(command) for _ in range(repeats)])
-        here = _median([virtual(command) for _ in range(repeats)])
+        mininet = _median([real(command) for _ in range(repeats)])
+        guest = _median([virtual(command) for _ in range(repeats)])
         table.add_row(
             name,
-            f"{there.seconds:.1f} s" if isinstance(there, Done) else there,
-            f"{here.seconds:.1f} s" if isinstance(here, Done) else here,
-            f"{here.busy:.1f} s" if isinstance(here, Done) else "",
-            f"{there.seconds / here.seconds:.1f} x"
-            if isinstance(there, Done) and isinstance(here, Done)
+            f"{mininet.seconds:.1f} s" if isinstance(mininet, ScriptRun) else mininet,
+            f"{guest.seconds:.1f} s" if isinstance(guest, ScriptRun) else guest,
+            f"{guest.busy:.1f} s" if isinstance(guest, ScriptRun) else "",
+            f"{mininet.seconds / guest.seconds:.1f} x"
+            if isinstance(mininet, ScriptRun) and isinstance(guest, ScriptRun)
             else "",
-            "\n".join(one.printed for one in (there, here) if isinstance(one, Done)),
+            "\n".join(side.printed for side in (mininet, guest) if isinstance(side, ScriptRun)),
         )
     Console().print(table)
     return 0

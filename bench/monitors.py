@@ -58,14 +58,16 @@ def measure(engine: VirtualEngine, monitors: str, folder: Path) -> tuple[float, 
 def main(agent: Path) -> None:
     """Prints a row for each set of monitors."""
     engine = VirtualEngine(kernels.ensure(), agent)
-    found: dict[str, list[tuple[float, float]]] = {monitors: [] for monitors in MONITORS}
+    times_by_monitors: dict[str, list[tuple[float, float]]] = {monitors: [] for monitors in MONITORS}
     with tempfile.TemporaryDirectory() as temporary:
         for repeat in range(REPEATS):
             for i, monitors in enumerate(MONITORS):
-                found[monitors].append(measure(engine, monitors, Path(temporary) / f"{repeat}-{i}"))
-    base = [min(times) for times in zip(*found[""], strict=True)]
+                times_by_monitors[monitors].append(
+                    measure(engine, monitors, Path(temporary) / f"{repeat}-{i}")
+                )
+    base = [min(times) for times in zip(*times_by_monitors[""], strict=True)]
     print(f"{'monitors':<50} {'wall':>8} {'more':>7} {'processor':>10} {'more':>7}")
-    for monitors, times in found.items():
+    for monitors, times in times_by_monitors.items():
         wall, processor = (min(column) for column in zip(*times, strict=True))
         more = f"{wall / base[0] - 1:7.0%} {processor:9.2f}s {processor / base[1] - 1:7.0%}"
         print(f"{monitors or 'none':<50} {wall:7.2f}s {more}")

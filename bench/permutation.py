@@ -96,12 +96,16 @@ def main() -> int:
     permutations = int(sys.argv[1]) if len(sys.argv) > 1 else PERMUTATIONS
     table = Table("subflows", "expected, k = 4", "measured, k = 4", "least and most", "expected, k = 8")
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(SUBFLOWS, permutations, Path(folder) / "study")
-    for many, shares in found.items():
+        shares_by_subflows = measured(SUBFLOWS, permutations, Path(folder) / "study")
+    for subflows, shares in shares_by_subflows.items():
         ends = f"{min(shares):.0%} .. {max(shares):.0%}"
-        large = expected(8, many, drawn=20)
+        large = expected(8, subflows, drawn=20)
         table.add_row(
-            str(many), f"{expected(4, many):.0%}", f"{statistics.mean(shares):.0%}", ends, f"{large:.0%}"
+            str(subflows),
+            f"{expected(4, subflows):.0%}",
+            f"{statistics.mean(shares):.0%}",
+            ends,
+            f"{large:.0%}",
         )
     Console().print(table)
     return 0

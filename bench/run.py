@@ -57,7 +57,7 @@ def plans(scenario: str) -> list[Plan]:
     return [resolve(case.scenario, trial_seed(model.seed, 0)) for case in expand(model)]
 
 
-class Bench:
+class GuestTimer:
     """Runs plans on the virtual engine and measures."""
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ def mininet_pair() -> float | str:
     return done if isinstance(done, str) else done.seconds
 
 
-def starting_programs(bench: Bench, folder: Path) -> float:
+def starting_programs(timer: GuestTimer, folder: Path) -> float:
     """Returns the processor time in s that a guest with the host's files takes beyond a bare one: medians."""
     plan = plan_of(1, 1024)
     first = SessionRequest(start=ProgramStart(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
@@ -121,19 +121,19 @@ def starting_programs(bench: Bench, folder: Path) -> float:
 
     def bare() -> float:
         before = mininets.children_s()
-        bench.boot(plan)
+        timer.boot(plan)
         return mininets.children_s() - before
 
     return statistics.median(map(full, range(REPEATS))) - statistics.median(bare() for _ in range(REPEATS))
 
 
-def gigabit(bench: Bench) -> float:
+def gigabit(timer: GuestTimer) -> float:
     """Returns simulated Gbit per wall second of 1 GB by TCP and then 200 MB by MPTCP over 2 x 1 Gbit/s."""
     work = [("tcp", 10**9), ("mptcp", 2 * 10**8)]
     wall = 0.0
     for transport, size in work:
         text = GIGABIT.replace("BYTES", f"{size // 10**6}MB").replace("TRANSPORT", transport)
-        wall += bench.median(*plans(text))
+        wall += timer.median(*plans(text))
     return sum(size for _, size in work) * 8 / 1e9 / wall
 
 
@@ -154,21 +154,21 @@ def main() -> None:
         return value <= target
 
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
+        timer = GuestTimer(Path(folder))
         tcp, mptcp = plans("two-paths")
-        pair = bench.median(tcp, mptcp)
+        pair = timer.median(tcp, mptcp)
         row("pair TCP 10 s + MPTCP 10 s, to data on disk", pair, "s", 0.55, below)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         idle = tcp.model_copy(update={"flows": (), "end_us": 0})
-        row("start, build, stop of two hosts without traffic", bench.median(idle), "s", 0.2, below)
+        row("start, build, stop of two hosts without traffic", timer.median(idle), "s", 0.2, below)
         first, second = study_times(Path(folder))
         row("plait run two-paths, 20 trials and report", first, "s", 6, below)
         row("the same from the store", second, "s", 2, below)
-        row("2 x 1 Gbit/s: simulated Gbit per wall second", gigabit(bench), "Gbit/s", 5, lambda a, b: a >= b)
+        row("2 x 1 Gbit/s: simulated Gbit per wall second", gigabit(timer), "Gbit/s", 5, lambda a, b: a >= b)
         row("peak memory of a two-host trial", peak, "MB", 100, below)
         row(
             "a guest with the host's files: processor time beyond a bare one",
-            starting_programs(bench, Path(folder)),
+            starting_programs(timer, Path(folder)),
             "s",
             0.3,
             below,

@@ -126,14 +126,14 @@ def _guest(options: argparse.Namespace) -> int:
             soak = Soak(chance, options.connections // options.rounds)
             soak.play()
             soak.tear_down(abruptly=number % 2 == 1)
-            _say(
+            _report(
                 f"round {number + 1}: " + ", ".join(f"{value} {name}" for name, value in soak.counts.items())
             )
         if leaks.exists():
             _look_for_leaks(leaks)
-        _say("finished")
+        _report("finished")
     except BaseException as error:
-        _say(f"failed: {type(error).__name__}: {error}")
+        _report(f"failed: {type(error).__name__}: {error}")
         raise
     finally:
         sys.stdout.flush()
@@ -141,7 +141,7 @@ def _guest(options: argparse.Namespace) -> int:
     return 0
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(f"SOAK {text}", flush=True)
 
 
@@ -153,9 +153,9 @@ def _look_for_leaks(leaks: Path) -> None:
     for _ in range(3):
         time.sleep(15)
         leaks.write_text("scan")
-    found = leaks.read_text()
-    print(found, flush=True)
-    _say(f"kmemleak: {found.count('unreferenced object')} unreferenced objects")
+    report = leaks.read_text()
+    print(report, flush=True)
+    _report(f"kmemleak: {report.count('unreferenced object')} unreferenced objects")
 
 
 @dataclass
@@ -222,7 +222,7 @@ class Soak:
     """One network and the connections over it."""
 
     chance: random.Random
-    wanted: int
+    connections: int
     counts: dict[str, int] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)
 
@@ -270,7 +270,7 @@ class Soak:
         """Until all connections were opened: one random step after another."""
         steps = [self.open] * 6 + [self.move] * 60 + [self.change] * 4 + [self.end] * 6 + [self.kill] * 2
         rare = [self.flap_link, self.add_endpoints, self.remove_endpoints]
-        while self.counts.get("connections", 0) < self.wanted:
+        while self.counts.get("connections", 0) < self.connections:
             if self.chance.random() < 0.02:
                 self.schedule()
             self.chance.choice(rare if self.chance.random() < 0.003 else steps)()
@@ -435,14 +435,14 @@ def _established(diag: socket.socket) -> list[bytes]:
     """The 48 bytes by which sock_diag knows each TCP socket of a namespace that is neither listening nor closed."""
     request = struct.pack("=BBxxI48x", 2, 6, 0xFFF & ~(1 << 10) & ~(1 << 6))
     diag.send(struct.pack("=IHHII", 16 + len(request), DUMP, 0x301, 1, 0) + request)
-    found: list[bytes] = []
+    identities: list[bytes] = []
     while True:
         data, at = diag.recv(1 << 18), 0
         while at < len(data):
             length, kind = struct.unpack_from("=IH", data, at)
             if kind in (2, 3):
-                return found
-            found.append(data[at + 16 + 4 : at + 16 + 4 + 48])
+                return identities
+            identities.append(data[at + 16 + 4 : at + 16 + 4 + 48])
             at += (length + 3) & ~3
 
 

@@ -46,34 +46,34 @@ SINGLE = 5
 
 
 @contextlib.contextmanager
-def timed(found: dict[str, tuple[float, float, float]], name: str) -> Iterator[None]:
-    """Puts wall time, this process's and its children's processor time (s) of the block into `found`."""
+def timed(times: dict[str, tuple[float, float, float]], name: str) -> Iterator[None]:
+    """Puts wall time, this process's and its children's processor time (s) of the block into `times`."""
     before = _spent()
     yield
     after = _spent()
-    found[name] = (after[0] - before[0], after[1] - before[1], after[2] - before[2])
+    times[name] = (after[0] - before[0], after[1] - before[1], after[2] - before[2])
 
 
 def _spent() -> tuple[float, float, float]:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (time.perf_counter(), own.ru_utime + own.ru_stime, children.ru_utime + children.ru_stime)
+    plait, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (time.perf_counter(), plait.ru_utime + plait.ru_stime, children.ru_utime + children.ru_stime)
 
 
 def single(
-    engine: VirtualEngine, plan: Plan, folder: Path, found: dict[str, tuple[float, float, float]]
+    engine: VirtualEngine, plan: Plan, folder: Path, times: dict[str, tuple[float, float, float]]
 ) -> None:
-    """Measures what the parts of one trial take, each several times."""
+    """Measure the parts of one trial, each several times."""
     idle = plan.model_copy(update={"flows": (), "end_us": 0})
-    for name, what in (
+    for name, workload in (
         ("a guest that boots, builds the network and stops", idle),
         ("a guest with its traffic", plan),
     ):
-        with timed(found, name):
+        with timed(times, name):
             for number in range(SINGLE):
                 job = folder / f"{name[-5:]}{number}"
                 job.mkdir()
-                engine.execute(Job(what, {}, job))
-    with timed(found, "its tables from Arrow to Parquet"):
+                engine.execute(Job(workload, {}, job))
+    with timed(times, "its tables from Arrow to Parquet"):
         for number in range(SINGLE):
             convert(folder / f"affic{number}" / "data", folder / f"tables{number}")
 
@@ -83,30 +83,30 @@ def main() -> None:
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
     scenario = load("two-paths", ("vary={}", "transport=mptcp", f"repeat={trials}"))
     engine = VirtualEngine(kernels.ensure(), AGENT)
-    one: dict[str, tuple[float, float, float]] = {}
-    whole: dict[str, tuple[float, float, float]] = {}
+    trial_times: dict[str, tuple[float, float, float]] = {}
+    study_times: dict[str, tuple[float, float, float]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        single(engine, resolve(expand(scenario)[0].scenario, trial_seed(1, 0)), folder, one)
+        single(engine, resolve(expand(scenario)[0].scenario, trial_seed(1, 0)), folder, trial_times)
         out = folder / "study"
 
         def run(*, fresh: bool) -> None:
             options = Options(fresh=fresh, calibrate=False)
             perform(scenario, "study", lambda: engine, options, folder=out, watch=silent, notify=print)
 
-        with timed(whole, "all trials"):
+        with timed(study_times, "all trials"):
             run(fresh=True)
-        with timed(whole, "reading them back as rows of metrics"):
+        with timed(study_times, "reading them back as rows of metrics"):
             read_study(out)
-        with timed(whole, "the report (reading included)"):
+        with timed(study_times, "the report (reading included)"):
             build(out)
         page = (out / "report.html").read_bytes()
-        with timed(whole, "the same again, from the store"):
+        with timed(study_times, "the same again, from the store"):
             run(fresh=False)
             build(out)
         assert (out / "report.html").read_bytes() == page, "the report of a finished study has other bytes"
         usable = usable_after(out / "report.html")
-    print_table(one, whole, trials, len(page), hashlib.sha256(page).hexdigest()[:12])
+    print_table(trial_times, study_times, trials, len(page), hashlib.sha256(page).hexdigest()[:12])
     Console().print(usable)
 
 
@@ -120,26 +120,27 @@ def usable_after(page: Path) -> str:
 
 
 def print_table(
-    one: dict[str, tuple[float, float, float]],
-    whole: dict[str, tuple[float, float, float]],
+    trial_times: dict[str, tuple[float, float, float]],
+    study_times: dict[str, tuple[float, float, float]],
     trials: int,
     size: int,
     digest: str,
 ) -> None:
-    """Prints what was found."""
+    """Print the table of times."""
     table = Table("of one trial, ms", "wall", "processor: plait", "processor: guest")
-    for name, times in one.items():
+    for name, times in trial_times.items():
         table.add_row(name, *(f"{seconds / SINGLE * 1e3:.0f}" for seconds in times))
-    for name, times in whole.items():
+    for name, times in study_times.items():
         table.add_row(f"{name}, / {trials}", *(f"{seconds / trials * 1e3:.1f}" for seconds in times))
     console = Console()
     console.print(table)
     cores = len(os.sched_getaffinity(0))
-    spent = whole["all trials"]
-    alone = (spent[1] + spent[2]) / cores + whole["the report (reading included)"][1]
+    wall_s, own_s, children_s = study_times["all trials"]
+    report_wall_s, report_own_s, _ = study_times["the report (reading included)"]
+    alone = (own_s + children_s) / cores + report_own_s
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     console.print(
-        f"{trials} trials and their report: {spent[0] + whole['the report (reading included)'][0]:.0f} s of wall time; "
+        f"{trials} trials and their report: {wall_s + report_wall_s:.0f} s of wall time; "
         f"{alone:.0f} s if {cores} processors had nothing else to do.\n"
         f"Memory at most {peak:.0f} MB. The page has {size / 1e6:.2f} MB, and the same bytes again ({digest})."
     )

@@ -192,8 +192,8 @@ def signals(each: int) -> bool:
                 _, output = study.communicate(timeout=60)
                 slowest = max(slowest, time.monotonic() - began)
                 reported = (
-                    "The same command goes on" in output
-                    or f"ended by {number.name}" in output
+                    "The same command" in output
+                    or f"terminated by {number.name}" in output
                     or study.returncode == 0
                 )
                 kept, left = place.there(), place.left()

@@ -116,7 +116,7 @@ def starting_programs(timer: GuestTimer, folder: Path) -> float:
         place.mkdir()
         before = mininets.children_s()
         with Session(kernels.ensure(), AGENT, place, plan, first) as session:
-            session.guest.wait()
+            session.guest.process.wait()
         return mininets.children_s() - before
 
     def bare() -> float:

@@ -1,10 +1,10 @@
-"""Virtual and real time beside each other, by a Mininet script: `python bench/clocks.py FOLDER [SEEDS]`.
+"""Compare virtual and real time with a Mininet script: `python bench/clocks.py FOLDER [SEEDS]`.
 
-`mininet_pair.py` with Linux bridges and with Open vSwitch, each by `plait exec` with both clocks and SEEDS seeds (20):
-do the figures of the two clocks come from one distribution? (Mann-Whitney, two-sided; Kolmogorov-Smirnov.) Runs with
-the real clock take their time, and other work on the machine disturbs them: each is kept in FOLDER with the load that
-it met, so that the campaign can go on another time. One that met more than LOAD_MAX is left out of the table, except
-as root: then runs with the real clock have the processor before all others.
+The script runs `mininet_pair.py` with Linux bridges and with Open vSwitch, by `plait exec` with both clocks and SEEDS
+seeds (20). It tests whether the results of the two clocks come from the same distribution (two-sided Mann-Whitney,
+Kolmogorov-Smirnov). Runs with the real clock are slow, and other work on the machine disturbs them. The script keeps
+each run in FOLDER with the load before it, so that a later call continues. The table leaves out runs with a load above
+LOAD_MAX, except as root: then runs with the real clock have priority over all other processes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SWITCHES, CLOCKS = ("ovs", "bridge"), ("virtual", "real")
 LOAD_MAX = 1.0
 BOUND_S = 600
 _REAL_CLOCK_PREFIX = ("chrt", "--rr", "20") if os.geteuid() == 0 else ()
-"""Of a run with the real clock."""
+"""The command prefix of a run with the real clock."""
 _MBITS = re.compile(r"([\d.]+) Mbits/sec")
 
 
 def run_script(switch: str, clock: str, seed: int) -> dict[str, float]:
-    """Runs the script once. Returns Mbit/s by TCP and by MPTCP, and the machine's load before."""
+    """Run the script once. Return Mbit/s with TCP and with MPTCP, and the machine's load before the run."""
     load = os.getloadavg()[0]
     before = _REAL_CLOCK_PREFIX if clock == "real" else ()
     command = [*before, str(PLAIT), "exec", "--seed", str(seed), "--clock", clock, "--"]
@@ -46,7 +46,7 @@ def run_script(switch: str, clock: str, seed: int) -> dict[str, float]:
 
 
 def run_missing(folder: Path, switch: str, clock: str, seeds: int) -> list[dict[str, float]]:
-    """Returns what the seeds gave, from `folder` where it has been run before."""
+    """Return the result of each seed; run those that `folder` does not have."""
     runs = []
     for seed in range(1, seeds + 1):
         path = folder / f"{switch}-{clock}-{seed}.json"
@@ -57,7 +57,7 @@ def run_missing(folder: Path, switch: str, clock: str, seeds: int) -> list[dict[
 
 
 def row(switch: str, transport: str, sides: list[list[dict[str, float]]]) -> list[str]:
-    """Returns a row of the table: medians and ranges of both clocks, and the p values of both tests."""
+    """Return a row of the table: medians and ranges of both clocks, and the p values of both tests."""
     values = [
         [
             run[transport]
@@ -76,7 +76,7 @@ def row(switch: str, transport: str, sides: list[list[dict[str, float]]]) -> lis
 
 
 def main() -> int:
-    """Runs what is missing, and prints the table."""
+    """Run what is missing, and print the table."""
     folder, seeds = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20
     folder.mkdir(parents=True, exist_ok=True)
     table = Table("switches", "", *(f"{clock} clock, Mbit/s" for clock in CLOCKS), "load", "p (MW)", "p (KS)")

@@ -1,8 +1,8 @@
-"""What containment costs: starts of a guest and pairs of trials, with all layers and with none, in turn.
+"""Measure the cost of containment: guest starts and pairs of trials, alternately with all layers and with none.
 
     python bench/containment.py [ROUNDS]
 
-Prints the wall time of each (minimum, quartile, median) and the median of the ratio, round by round.
+Prints the wall time of each (minimum, quartile, median) and the median of the ratios of the rounds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Measures, and prints what came of it."""
+    """Measure, and print the results."""
     rounds = int((sys.argv[1:] or ["20"])[0])
     kernel = kernels.ensure()
     engines = {
@@ -44,9 +44,9 @@ def main() -> None:
                 took[kind].append(sum(_seconds(engine, plan) for plan in plans))
         for kind, seconds in took.items():
             low, quartile, middle = min(seconds), statistics.quantiles(seconds)[0], statistics.median(seconds)
-            print(f"{name}, {kind}: {low:.4f} s at least, {quartile:.4f} s, {middle:.4f} s in the middle")
+            print(f"{name}, {kind}: minimum {low:.4f} s, quartile {quartile:.4f} s, median {middle:.4f} s")
         ratios = [a / b for a, b in zip(took["all layers"], took["no layer"], strict=True)]
-        print(f"{name}: {statistics.median(ratios):.3f} times as long with all layers", flush=True)
+        print(f"{name}: {statistics.median(ratios):.3f} times the time without layers (median)", flush=True)
 
 
 def _seconds(engine: VirtualEngine, plan: Plan) -> float:

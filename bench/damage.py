@@ -1,8 +1,8 @@
-"""Damages files of a result folder in many ways, and looks at what every verb does with the folder.
+"""Damage files of a result folder in many ways, and check how every verb handles the folder.
 
     bench/damage.py [N] [SEED]     each way on each file once, then N random ones
 
-Good is an error of plait's that names the folder, or none. The exit code is 1 when anything else was raised.
+A verb passes if it raises no error, or one of plait's errors that names the folder. Otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hostile import DAMAGES, study, use_everywhere
 
 
 def main() -> None:
-    """Does it, and says what each verb did how often."""
+    """Damage the files, and print the number of each outcome."""
     random_count = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     choose = random.Random(seed)

@@ -1,9 +1,9 @@
-"""How often the time that `plait run` estimates beforehand holds: over varied studies from shipped scenarios.
+"""Measure how often the time estimates of `plait run` are correct, over varied studies from shipped scenarios.
 
     python bench/estimates.py [--kernel NAME] [--only N]
 
-Each study runs from nothing (`--fresh`), with the pace that the studies before it left in the cache. Prints for
-each the estimated range and the time it took, report included, and how many of them were correct.
+Each study runs without the store (`--fresh`), with the pace that earlier studies left in the cache. Prints for each
+study the estimated range and the measured time, including the report, and at the end the number of correct ranges.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ STUDIES = (
     ("two-paths", 20, ("traffic.0.bulk.duration=2s",)),
     ("two-paths", 2, ("traffic.0.bulk.duration=60s", "sample=10ms")),
 )
-"""Scenario, repeats, and what is set: paths from one to dozens, transfers, messages, events, traces, many flows."""
+"""Scenario, repeats and settings: one to dozens of paths, transfers, messages, events, traces, many flows."""
 
 
 def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out: Path) -> dict[str, object]:
-    """Runs one study, and returns what was estimated and how long it took."""
+    """Run one study, and return its estimate and its measured time."""
     scenario = scenarios.load(name, fields)
     study = plan_study(scenario, name, repeat=repeat)
     jobs = len(os.sched_getaffinity(0))
@@ -95,11 +95,11 @@ def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out
 
 
 def main() -> int:
-    """Prints a line for each study, and the share of those whose time was correct."""
+    """Print a line for each study, and the number of correct estimates."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernel")
     parser.add_argument("--only", type=int, default=len(STUDIES))
-    parser.add_argument("--json", type=Path, help="a line of JSON for each study is added to this file")
+    parser.add_argument("--json", type=Path, help="append a line of JSON for each study to this file")
     arguments = parser.parse_args()
     correct = 0
     chosen = STUDIES[: arguments.only]

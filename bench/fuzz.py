@@ -1,11 +1,11 @@
-"""Damages scenarios, options, result folders and the store by a seed, and counts what plait answers: `make bench`.
+"""Damage scenarios, options, result folders and the store at random, and count plait's reactions: `make bench`.
 
     bench/fuzz.py [--scenarios 10000] [--folders 200] [--stores 2000] [--seed 2] [--first 0]
 
-What must hold of a scenario, from its file to the shell export of its first cases: no traceback, every refusal with
-its place, at most 2 s of processor time and 500 MB. Of a result folder and an entry of the store: plait's errors, no
-more than 10 s and 1500 MB (figures are drawn), and no change outside. Whatever does not hold is printed with its
-number, and `--first NUMBER --scenarios 1` repeats it. Exit code 1 when there was any.
+Requirements for a scenario, from its file to the shell export of its first cases: no traceback, every refusal names
+its place, at most 2 s of processor time and 500 MB. Requirements for a result folder and an entry of the store: only
+plait's errors, at most 10 s and 1500 MB (plait draws figures), and no change outside. The script prints each violation
+with its number, and `--first NUMBER --scenarios 1` repeats it. The exit code is 1 after any violation.
 
 Measured on two busy processors, seed 2, numbers 0 to 1499 and 5000 to 6499: plait refused 2704 of 3000 scenarios,
 none wrongly or in more than 2 s, in 55 s of processor time with a peak of 211 MB;
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def judge_all(table: Table, name: str, numbers: range, judge: Callable[[int], Verdict]) -> bool:
-    """Judges inputs, prints what does not hold, and adds a row of figures; returns whether all held."""
+    """Judge inputs, print violations, and add a row of figures. Return whether there was no violation."""
     refused = wrong = 0
     seconds = []
     for number in numbers:
@@ -68,7 +68,7 @@ def judge_all(table: Table, name: str, numbers: range, judge: Callable[[int], Ve
 
 
 def main() -> int:
-    """Runs all and prints the table."""
+    """Judge all inputs and print the table."""
     parser = argparse.ArgumentParser(description="Fuzz what plait reads.")
     for option, default in (
         ("scenarios", 10_000),

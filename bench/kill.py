@@ -1,13 +1,13 @@
-"""Disturbs studies in every way that a machine can, and compares what they give in the end with an undisturbed one.
+"""Disturb studies in every way that a machine can, and compare their results with those of an undisturbed study.
 
     bench/kill.py kills [N] [TRIALS]   SIGKILL at N random moments, to plait, a guest, the janitor, or plait and janitor
     bench/kill.py signals [N]          N each of SIGINT, SIGTERM and SIGHUP
-    bench/kill.py full                 a disk that is full at ten points, for the result folder and for the cache
+    bench/kill.py full                 a full disk at ten points, for the result folder and for the cache
     bench/kill.py limits               open files, addresses, processes (as an ordinary user)
     bench/kill.py clock                a wall clock that jumps by up to a year at each look at it
 
-The same command continues the study each time. Every line says how many attempts ended well, and how; the exit code is
-1 when any left something behind, gave other data, or showed a traceback.
+The same command continues the study each time. Every line lists the outcomes and their numbers. The exit code is 1 if
+any attempt left something behind, gave other data, or showed a traceback.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GONE_S = 15.0
 
 @dataclass
 class Place:
-    """A result folder and a cache of their own, with the kernels that are built already."""
+    """A separate result folder and cache, which shares the kernels that are already built."""
 
     root: Path
     trials: int = 8
@@ -54,7 +54,7 @@ class Place:
 
     @property
     def command(self) -> list[str]:
-        """The study: two cases of 1 s each."""
+        """Return the command of the study: two cases of 1 s each."""
         repeat = str(self.trials // 2)
         return [*PLAIT, "run", "two-paths", *SHORT, "--repeat", repeat, "--out", str(self.out), "--json"]
 
@@ -71,19 +71,19 @@ class Place:
         )
 
     def finish(self) -> str:
-        """Runs the study to its end and returns its digest."""
+        """Run the study to its end and return its digest."""
         study = self.start()
         _, output = study.communicate(timeout=900)
         if study.returncode != 0:
-            raise SystemExit(f"the study did not end well ({study.returncode}): {output[-2000:]}")
+            raise SystemExit(f"the study failed ({study.returncode}): {output[-2000:]}")
         return str(json.loads((self.out / "summary.json").read_text())["digest"])
 
     def there(self) -> int:
-        """How many trials are in the result folder."""
+        """Return how many trials are in the result folder."""
         return len(list(self.out.glob("trials/*/*/provenance.json")))
 
     def processes(self, *, janitors: bool) -> list[int]:
-        """The guests' processes, or the janitors', of this place."""
+        """Return the process numbers of the guests, or of the janitors, of this place."""
         pids = []
         for process in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
@@ -100,7 +100,7 @@ class Place:
         return pids
 
     def left(self) -> list[str]:
-        """What is left behind when all processes have ended."""
+        """Return the processes and folders that still exist after GONE_S seconds."""
         until = time.monotonic() + GONE_S
         while time.monotonic() < until:
             processes = self.processes(janitors=True) + self.processes(janitors=False)
@@ -112,7 +112,7 @@ class Place:
 
 
 def kill(pids: list[int]) -> bool:
-    """Kills one of the processes, and returns whether there was one."""
+    """Kill one of the processes, and return whether there was one."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -121,7 +121,7 @@ def kill(pids: list[int]) -> bool:
 
 
 def disturb(place: Place, choose: random.Random, victim: str) -> bool:
-    """Starts the study, kills the victim at some moment, then plait; returns whether the victim was there."""
+    """Start the study, kill the victim at a random moment, then plait. Return whether the victim existed."""
     aim = place.there() + choose.randint(0, 4)
     study = place.start()
     until = time.monotonic() + choose.uniform(0.0, 3.0)
@@ -141,7 +141,7 @@ def disturb(place: Place, choose: random.Random, victim: str) -> bool:
 
 
 def kills(count: int, trials: int) -> bool:
-    """SIGKILL at random moments; True when nothing was lost or left behind."""
+    """Send SIGKILL at random moments. Return whether nothing is lost or left behind."""
     seed = time.time_ns() % 10**6
     choose = random.Random(seed)
     hits: Counter[str] = Counter()
@@ -159,7 +159,7 @@ def kills(count: int, trials: int) -> bool:
                 hits[victim] += 1
                 if victim not in ("janitor", "plait and janitor"):  # the next study removes what these leave
                     left.update(place.left())
-            print(f"\r{hits.total()} kills, {place.there()} trials are there ", end="", file=sys.stderr)
+            print(f"\r{hits.total()} kills, {place.there()} finished trials ", end="", file=sys.stderr)
         same = place.finish() == digest
         page = (place.out / "report.html").read_bytes() == (undisturbed.out / "report.html").read_bytes()
         rest = place.left() + undisturbed.left()
@@ -173,7 +173,7 @@ def kills(count: int, trials: int) -> bool:
 
 
 def signals(each: int) -> bool:
-    """Signals at random moments after the first trial."""
+    """Send signals at random moments after the first trial. Return whether every study ended as it should."""
     choose = random.Random(1)
     good = True
     with tempfile.TemporaryDirectory() as temporary:
@@ -210,7 +210,7 @@ def signals(each: int) -> bool:
 
 
 def full() -> bool:
-    """A small file system, of ten sizes, below the results or the cache; then the same with more space."""
+    """Run on a small file system of ten sizes, below the results or the cache, and then again with more space."""
     good = True
     with tempfile.TemporaryDirectory() as temporary:
         first = Place(Path(temporary) / "undisturbed")
@@ -261,7 +261,7 @@ def _bytes(folder: Path) -> int:
 
 
 def limits() -> bool:
-    """Fewer and fewer open files, addresses and processes."""
+    """Run with several limits of open files, addresses and processes."""
     good = True
     with tempfile.TemporaryDirectory() as temporary:
         Path(temporary).chmod(0o755)
@@ -303,7 +303,7 @@ def _with_limit(place: Place, kind: int, amount: int) -> str:
 
 
 def clock() -> bool:
-    """Another time at each look at the wall clock, and files from the past and the future."""
+    """Run with a wall clock that jumps at each reading, and with files from the past and the future."""
     jumping = (
         "import random, time, datetime\n"
         "_choose, _time = random.Random(1), time.time\n"
@@ -329,7 +329,7 @@ def clock() -> bool:
 
 
 def main() -> None:
-    """Does what the command line asks for, and exits with 1 when something did not hold."""
+    """Run the mode of the command line, and exit with 1 after any failure."""
     mode, *numbers = sys.argv[1:] or ["kills"]
     arguments = [int(number) for number in numbers]
     good = {

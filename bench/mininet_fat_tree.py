@@ -1,7 +1,7 @@
-"""A fat tree of k ports a switch with Mininet on the host's kernel: what plait's building is compared with. Needs root.
+"""Build a fat tree with k ports per switch in Mininet on the host's kernel, for comparison with plait. Needs root.
 
-Hosts are Mininet's hosts, routers its nodes that forward, links TCLinks of 100 Mbit/s; addresses and routes are left
-out, which favours Mininet. Prints the seconds until everything stands.
+Hosts are Mininet's hosts, routers are nodes that forward, and links are TCLinks of 100 Mbit/s. The script leaves out
+addresses and routes, which favours Mininet. It prints the seconds until the network is complete.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Router(Node):
     """A node that forwards."""
 
     def config(self, **params: object) -> dict[str, object]:
-        """Turns forwarding on."""
+        """Enable forwarding."""
         done: dict[str, object] = super().config(**params)
         self.cmd("sysctl -w net.ipv4.ip_forward=1")
         return done
 
 
 def main() -> int:
-    """Builds the network, says how long that took, and removes it."""
+    """Build the network, print the seconds, and remove it."""
     k = int(sys.argv[1])
     half = k // 2
     started = time.monotonic()

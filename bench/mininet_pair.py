@@ -1,4 +1,4 @@
-"""The pair of `two-paths` as a Mininet script: what `plait exec` is compared with, and its two clocks with each other.
+"""The pair of `two-paths` as a Mininet script, to compare `plait exec` with Mininet and its two clocks.
 
 Two hosts, two switches, four TCLinks of 5 Mbit/s and no delay; 10 s of iperf by TCP, then 10 s by MPTCP (mptcpize where
 it is installed; iperf over TCP with the second path idle otherwise, which takes the same time). Switches are Linux
@@ -16,7 +16,7 @@ from mininet.nodelib import LinuxBridge
 
 
 def network(kind: str) -> Mininet:
-    """Returns the two hosts and two switches, started."""
+    """Return the started network of two hosts and two switches."""
     net = Mininet(link=TCLink) if kind == "ovs" else Mininet(link=TCLink, switch=LinuxBridge, controller=None)
     if kind == "ovs":
         net.addController("c0")
@@ -30,7 +30,7 @@ def network(kind: str) -> Mininet:
 
 
 def main() -> int:
-    """Runs the pair and prints what iperf says."""
+    """Run the pair and print the output of iperf."""
     net = network(*sys.argv[1:] or ["bridge"])
     h1, h2 = net["h1"], net["h2"]
     try:

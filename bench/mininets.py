@@ -1,9 +1,9 @@
-"""The same Mininet scripts by real Mininet and by `plait exec`: what they take and print (`python bench/mininets.py`).
+"""Compare real Mininet with `plait exec`: the time and output of the same scripts (`python bench/mininets.py`).
 
-Real Mininet runs as root on this machine's kernel, in namespaces of its own (mounts, processes, network), so that it
-meets nothing else here, and what it kills by name is its own. Where it cannot run, its column says why. Each is run
-once unless the first argument says how often; times are medians. Real Mininet mostly waits and a guest never does:
-beside the wall's time of `plait exec` is its processor time, which other work on the machine changes less.
+Real Mininet runs as root on this machine's kernel, in separate mount, process and network namespaces. So it affects
+nothing else here, and processes that it kills by name are its own. If it cannot run, its column gives the reason. Each
+script runs once, or as often as the first argument says; times are medians. Real Mininet mostly waits, but a guest
+never does. So the table also has the processor time of `plait exec`, on which other work has less influence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rich.table import Table
 HERE = Path(__file__).parent
 PLAIT = Path(sys.executable).parent / "plait"
 SYSTEM_PYTHON = "/usr/bin/python3"
-"""Mininet belongs to the distribution's Python."""
+"""The distribution's Python, which has Mininet."""
 OWN_NAMESPACES = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 BOUND_S = 600
 IPERF = {"IPERF_COMPAT": "1", "IPERF_SINGLECLIENT": "1"}
@@ -35,7 +35,7 @@ _FIGURES = re.compile(r"[\d.]+ Mbits/sec|\d+% dropped|^\d+\.\d+$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class ScriptRun:
-    """How a script went."""
+    """The times and the output of a script."""
 
     seconds: float
     busy: float
@@ -44,7 +44,7 @@ class ScriptRun:
 
 
 def scripts() -> dict[str, list[str]]:
-    """What is run, by what it is called in the table."""
+    """Return the command of each script, by its name in the table."""
     bridge = ["mn", "--switch", "lxbr", "--controller", "none", "--link", "tc,bw=10"]
     return {
         "TCP 10 s, MPTCP 10 s, 2 x 5 Mbit/s": [SYSTEM_PYTHON, str(HERE / "mininet_pair.py")],
@@ -62,7 +62,7 @@ def scripts() -> dict[str, list[str]]:
 
 
 def real(command: list[str]) -> ScriptRun | str:
-    """Runs a script on this machine's kernel. Returns why it cannot, if it cannot."""
+    """Run a script on this machine's kernel. Return the reason if that is not possible."""
     if os.geteuid() != 0:
         return "needs root"
     if shutil.which("mn") is None:
@@ -71,7 +71,7 @@ def real(command: list[str]) -> ScriptRun | str:
 
 
 def virtual(command: list[str]) -> ScriptRun | str:
-    """Runs a script in a guest."""
+    """Run a script in a guest."""
     return _timed([str(PLAIT), "exec", "--", *command], dict(os.environ))
 
 
@@ -93,7 +93,7 @@ def _timed(command: list[str], environment: dict[str, str]) -> ScriptRun | str:
 
 
 def children_s() -> float:
-    """Processor time of the processes that have ended so far, in s."""
+    """Return the processor time in s of the child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -110,7 +110,7 @@ def _median(runs: list[ScriptRun | str]) -> ScriptRun | str:
 
 
 def main() -> int:
-    """Prints the table."""
+    """Print the table."""
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     table = Table("script", "Mininet", "plait exec", "of that busy", "faster", "they print")
     for name, command in scripts().items():

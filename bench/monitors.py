@@ -1,8 +1,8 @@
-"""What monitors cost: wall time and processor time of a small trial with each of them, beside the trial without.
+"""Measure the cost of monitors: wall and processor time of a small trial with each monitor and without.
 
-The trial is 30 virtual seconds of 10 Mbit/s over two paths, small on purpose: a reading costs the same in a large
-one, where it weighs less. The least of several repeats is printed, which a busy machine disturbs least; `AGENT` as the
-only argument measures another agent.
+The trial lasts 30 virtual seconds at 10 Mbit/s over two paths. It is small on purpose: a reading costs the same in a
+large trial, but matters less there. The script prints the minimum of several repeats, which other work disturbs least.
+The only argument, `AGENT`, selects another agent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MONITORS = (
 
 
 def measure(engine: VirtualEngine, monitors: str, folder: Path) -> tuple[float, float]:
-    """Returns the wall and the processor time of one trial in s, without the conversion of its tables."""
+    """Return the wall and the processor time of one trial in s, without the conversion of its tables."""
     scenario = parse(SCENARIO + (f"monitors: {{{monitors}}}\n" if monitors else ""), "bench.yaml")
     plan = resolve(expand(scenario)[0].scenario, trial_seed(scenario.seed, 0))
     folder.mkdir()
@@ -56,7 +56,7 @@ def measure(engine: VirtualEngine, monitors: str, folder: Path) -> tuple[float, 
 
 
 def main(agent: Path) -> None:
-    """Prints a row for each set of monitors."""
+    """Print a row for each set of monitors."""
     engine = VirtualEngine(kernels.ensure(), agent)
     times_by_monitors: dict[str, list[tuple[float, float]]] = {monitors: [] for monitors in MONITORS}
     with tempfile.TemporaryDirectory() as temporary:

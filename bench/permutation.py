@@ -1,12 +1,13 @@
-"""How much of a fat tree's capacity permutation traffic finds, measured and expected: `python bench/permutation.py`.
+"""Compare measured and expected use of a fat tree's capacity by permutation traffic: `python bench/permutation.py`.
 
 Raiciu et al., "Improving datacenter performance and robustness with multipath TCP" (SIGCOMM 2011): each host sends to
-one other, which all could do at full rate at once; ECMP puts several connections on one link while others idle, and
-subflows of each connection fill them. Here for k = 4 and 100 Mbit/s (`plait run fat-tree`), several permutations.
+one other host. The network could carry all of this at full rate, but ECMP puts several connections on one link while
+others are idle. Subflows of each connection fill the idle links. The script measures several permutations for k = 4 and
+100 Mbit/s (`plait run fat-tree`).
 
-Expected is the mean over random permutations and random choices of ECMP when every subflow gets its max-min fair share
-(Bertsekas and Gallager, Data Networks, 6.5.2): nothing in it is fitted. Both are shares of what 16 access links of that
-rate can carry of payload.
+The expected value is the mean over random permutations and random choices of ECMP if every subflow gets its max-min
+fair share (Bertsekas and Gallager, Data Networks, 6.5.2); it has no fitted parameter. Both values are shares of the
+payload that 16 access links of that rate can carry.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ SUBFLOWS = (1, 2, 4, 8)
 PERMUTATIONS = 4
 DRAWN = 400
 PAYLOAD_SHARE = 1424 / 1514
-"""Of a frame: an Ethernet header of 14 bytes, of IPv4 20, of TCP with time stamps 32, and MPTCP's DSS of 24."""
+"""The payload share of a frame with headers of Ethernet (14 bytes), IPv4 (20), TCP with timestamps (32), DSS (24)."""
 
 Host = tuple[int, int, int]
 """(pod, edge router, number)."""
 
 
 def fair_shares(ways: list[list[object]]) -> list[float]:
-    """The max-min fair rates over links of capacity 1: all grow alike until a link is full, and its own stop there."""
+    """Return the max-min fair rates over links of capacity 1: all rates grow until a link of theirs is full."""
     places = {link: place for place, link in enumerate({link for way in ways for link in way})}
     crosses = np.zeros((len(places), len(ways)))
     for number, way in enumerate(ways):
@@ -50,7 +51,7 @@ def fair_shares(ways: list[list[object]]) -> list[float]:
 
 
 def way(source: Host, target: Host, half: int, chance: random.Random) -> list[object]:
-    """The links of one of the equally good ways, drawn."""
+    """Return the links of a random shortest path."""
     links: list[object] = [("up", source), ("down", target)]
     if source[:2] != target[:2]:
         top = chance.randrange(half)
@@ -62,7 +63,7 @@ def way(source: Host, target: Host, half: int, chance: random.Random) -> list[ob
 
 
 def expected(k: int, subflows: int, drawn: int = DRAWN) -> float:
-    """The mean share of the optimum over random permutations and ways."""
+    """Return the mean share of the optimum over random permutations and paths."""
     chance, half = random.Random(1), k // 2
     hosts = [(pod, edge, i) for pod in range(k) for edge in range(half) for i in range(half)]
     shares = []
@@ -77,7 +78,7 @@ def expected(k: int, subflows: int, drawn: int = DRAWN) -> float:
 
 
 def measured(subflows: tuple[int, ...], permutations: int, out: Path) -> dict[int, list[float]]:
-    """The share of each permutation by the number of subflows: goodput from half a second on."""
+    """Return the share of each permutation by the number of subflows: goodput after the first half second."""
     varied = {
         "mptcp.subflows_per_path": list(subflows),
         "traffic.0.permutation.seed": list(range(1, permutations + 1)),
@@ -92,7 +93,7 @@ def measured(subflows: tuple[int, ...], permutations: int, out: Path) -> dict[in
 
 
 def main() -> int:
-    """Prints the table."""
+    """Print the table."""
     permutations = int(sys.argv[1]) if len(sys.argv) > 1 else PERMUTATIONS
     table = Table("subflows", "expected, k = 4", "measured, k = 4", "least and most", "expected, k = 8")
     with tempfile.TemporaryDirectory() as folder:

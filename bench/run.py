@@ -1,7 +1,7 @@
-"""The figures that plait promises, measured on this machine and printed as a table: `make bench`.
+"""Measure the performance figures that plait promises, and print them as a table: `make bench`.
 
-Each figure is measured as a user would meet it, several times, and the median is printed beside its target. A missed
-target is printed as missed; nothing here fails.
+The script measures each figure several times, as a user would see it, and prints the median beside its target. It
+reports a missed target, but does not fail.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ traffic:
 
 
 def plans(scenario: str) -> list[Plan]:
-    """Returns the plan of each case of a shipped scenario, or of the text of one."""
+    """Return the plan of each case of a shipped scenario, or of a scenario's text."""
     model = parse(scenario, "bench.yaml") if "\n" in scenario else load(scenario)
     return [resolve(case.scenario, trial_seed(model.seed, 0)) for case in expand(model)]
 
 
 class GuestTimer:
-    """Runs plans on the virtual engine and measures."""
+    """Runs plans on the virtual engine and measures their time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class GuestTimer:
         self._engine = VirtualEngine(kernels.ensure(), AGENT)
 
     def boot(self, plan: Plan) -> Path:
-        """Runs a guest to its end, and returns its folder."""
+        """Run a guest to its end, and return its folder."""
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
@@ -74,21 +74,21 @@ class GuestTimer:
         return folder
 
     def trial(self, plan: Plan) -> float:
-        """Returns the wall time of one trial in s, from starting the guest to Parquet on disk."""
+        """Return the wall time of one trial in s, from the start of the guest to Parquet on disk."""
         started = time.perf_counter()
         folder = self.boot(plan)
         convert(folder / "data", folder / "tables")
         return time.perf_counter() - started
 
     def median(self, *several: Plan) -> float:
-        """Returns the median over repeats of the wall time of some plans, one after the other, in s."""
+        """Return the median over repeats of the total wall time of some plans, in s."""
         return statistics.median(sum(self.trial(plan) for plan in several) for _ in range(REPEATS))
 
 
 def study_times(folder: Path) -> tuple[float, float]:
-    """Returns the wall times in s of `plait run two-paths`: nothing known of it, then all from the store.
+    """Return the wall times in s of `plait run two-paths`, first without the store, then from the store.
 
-    A seed that nobody used before makes new data, and so new figures: rendered figures are kept, too.
+    A new seed gives new data and so new figures, because the cache also keeps rendered figures.
     """
     times = []
     seed = str(time.time_ns() % 10**9)
@@ -101,13 +101,13 @@ def study_times(folder: Path) -> tuple[float, float]:
 
 
 def mininet_pair() -> float | str:
-    """Returns the wall time in s of the same pair with Mininet, or why it cannot be measured here."""
+    """Return the wall time in s of the same pair with Mininet, or why it is not measurable here."""
     done = mininets.real([mininets.SYSTEM_PYTHON, str(Path(__file__).with_name("mininet_pair.py"))])
     return done if isinstance(done, str) else done.seconds
 
 
 def starting_programs(timer: GuestTimer, folder: Path) -> float:
-    """Returns the processor time in s that a guest with the host's files takes beyond a bare one: medians."""
+    """Return the extra processor time in s of a guest with the host's files over a bare one (medians)."""
     plan = plan_of(1, 1024)
     first = SessionRequest(start=ProgramStart(1, ["/bin/true"], [("PATH", "/usr/bin:/bin")]))
 
@@ -128,7 +128,7 @@ def starting_programs(timer: GuestTimer, folder: Path) -> float:
 
 
 def gigabit(timer: GuestTimer) -> float:
-    """Returns simulated Gbit per wall second of 1 GB by TCP and then 200 MB by MPTCP over 2 x 1 Gbit/s."""
+    """Return simulated Gbit per wall second of 1 GB with TCP and then 200 MB with MPTCP over 2 x 1 Gbit/s."""
     work = [("tcp", 10**9), ("mptcp", 2 * 10**8)]
     wall = 0.0
     for transport, size in work:
@@ -138,7 +138,7 @@ def gigabit(timer: GuestTimer) -> float:
 
 
 def main() -> None:
-    """Measures everything and prints the table."""
+    """Measure everything and print the table."""
     table = Table("figure", "measured", "target", "")
 
     def row(

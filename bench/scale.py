@@ -1,10 +1,10 @@
-"""How long a fat tree takes to plan and to build, and how long Mininet takes for the same one: `python bench/scale.py`.
+"""Measure the time to plan and to build a fat tree, with plait and with Mininet: `python bench/scale.py`.
 
-A fat tree of k: k*k*k/4 hosts, 5*k*k/4 ECMP routers, 3*k*k*k/4 links of 100 Mbit/s. Planning is
-from the text of the scenario to the plan; building is from the plan to the complete network, guest and all, with
-addresses, routes and path managers; each is a median. The guest's processor time is beside it, since the wall's depends
-on what else the machine does. Mininet makes nodes and links alone, once, within a bound;
-it needs root, and a Mininet of the distribution, without which its column is empty.
+A fat tree of k has k*k*k/4 hosts, 5*k*k/4 ECMP routers and 3*k*k*k/4 links of 100 Mbit/s. Planning goes from the text
+of the scenario to the plan. Building goes from the plan to the complete network with addresses, routes and path
+managers, and includes the guest's boot. Both are medians. The table also has the guest's processor time, because other
+work on the machine affects the wall time. Mininet builds only nodes and links, once, within a time limit. It needs root
+and the distribution's Mininet; otherwise its column gives the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REPEATS = 3
 
 
 def fat_tree(k: int) -> str:
-    """The text of a scenario."""
+    """Return the text of a fat tree's scenario."""
     half = k // 2
     hosts, routers, links = [], [], []
     for pod in range(k):
@@ -52,7 +52,7 @@ def fat_tree(k: int) -> str:
 
 
 def measure(engine: VirtualEngine, k: int) -> tuple[int, float, float, float]:
-    """(links, seconds to plan, seconds to build, the guest's processor time of the latter), each a median."""
+    """Return (links, seconds to plan, seconds to build, the guest's processor seconds to build), each a median."""
     text = fat_tree(k)
     planned, built, busy, links = [], [], [], 0
     for _ in range(REPEATS):
@@ -68,7 +68,7 @@ def measure(engine: VirtualEngine, k: int) -> tuple[int, float, float, float]:
 
 
 def build_s(engine: VirtualEngine, job: Job) -> float:
-    """Seconds from the guest's start until the agent reports the complete network (its file `progress` appears)."""
+    """Return the seconds from the guest's start until its file `progress` appears: the network is complete."""
     with ThreadPoolExecutor(1) as pool:
         started = time.monotonic()
         trial = pool.submit(engine.execute, job)
@@ -80,14 +80,14 @@ def build_s(engine: VirtualEngine, job: Job) -> float:
 
 
 def mininet_s(k: int) -> str:
-    """Seconds that Mininet takes, or why that is not known."""
+    """Return the seconds that Mininet takes, or the reason why it cannot run."""
     script = Path(__file__).with_name("mininet_fat_tree.py")
     done = mininets.real([mininets.SYSTEM_PYTHON, str(script), str(k)])
     return done if isinstance(done, str) else done.printed
 
 
 def main() -> int:
-    """Prints the table."""
+    """Print the table."""
     engine = VirtualEngine(kernels.ensure(), AGENT)
     table = Table("k", "nodes", "links", "plan s", "build s", "of that busy", "ms a link", "Mininet s")
     for k in map(int, sys.argv[1:] or (4, 6, 8)):

@@ -1,4 +1,4 @@
-"""Repeats the kernel's test of simultaneous flows, 8 cases with equal and 12 with unequal rates, over many seeds.
+"""Repeat the kernel's test of simultaneous flows over many seeds: 8 cases with equal and 12 with unequal rates.
 
     python bench/simult.py SEEDS [JOBS]
 
@@ -25,13 +25,13 @@ from plait.seeds import trial_seed
 
 SIZES = (("16MiB", "80KiB"), ("80KiB", "16MiB"))
 DELAYS = {10: (("50us", "50us"), ("1ms", "25ms")), 3: (("50us", "50us"), ("1ms", "25ms"), ("25ms", "1ms"))}
-"""Of both links, by the rate of the second one in Mbit/s; the first has 10."""
+"""Delays of both links, by the rate of the second link in Mbit/s; the first link has 10."""
 QUEUES = {10: ((20, 20), (20, 50)), 3: ((50, 50), (20, 20), (20, 50))}
 """Packets, by the same rate. The kernel's script gives netem 50 on both links."""
 
 
 def main() -> None:
-    """Runs all cases and prints what came of them."""
+    """Run all cases and print the results."""
     seeds, jobs = int(sys.argv[1]), int((sys.argv[2:] or ["2"])[0])
     engine = VirtualEngine(kernels.ensure(), AGENT)
     for rate, queues in ((rate, pair) for rate, pairs in QUEUES.items() for pair in pairs):
@@ -52,7 +52,7 @@ def main() -> None:
 def _took_ms(
     engine: VirtualEngine, rate: int, case: tuple[tuple[str, str], tuple[int, int], tuple[str, str], int]
 ) -> float:
-    """How long one trial takes until both directions are complete."""
+    """Return the time in ms until both directions of a trial are complete."""
     delays, queues, sizes, repeat = case
     link = "network.links.client-router"
     settings = (

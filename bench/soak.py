@@ -1,15 +1,15 @@
-"""Thousands of connections under every scheduler and congestion control, closed in every order, some killed.
+"""Stress a kernel with thousands of connections under every scheduler and congestion control.
 
     .venv/bin/python bench/soak.py --kernel ID --connections 3000
 
 Boots a laboratory kernel with the host's files beneath it, opens connections of several subflows between two
-namespaces, and at random, from one seed: writes, reads, half-closes, closes, resets, changes the scheduler of those to
-come and the congestion control of a living connection, destroys subflows from outside (as `ss -K` does), removes
-endpoints, takes links down, and in the end deletes a namespace with connections alive in it. Then looks for anything
-that the kernel complained about, for sockets that stayed, and for memory that it lost. A kernel of
-`plait kernel build --debug` looks hardest: KASAN, lockdep, RCU, objects, leaks.
+namespaces, and at random, from one seed: writes, reads, half-closes, closes, resets, changes the scheduler of new
+connections and the congestion control of an open connection, destroys subflows from outside (as `ss -K` does), removes
+endpoints, takes links down, and in the end deletes a namespace with open connections. Then looks for warnings of the
+kernel, for sockets that remain, and for memory leaks. A kernel of `plait kernel build --debug` checks most: KASAN,
+lockdep, RCU, objects, leaks.
 
-One file for both sides: the host's boots the kernel, which runs the guest's as its first process.
+The file has both sides: the host's side boots the kernel, which runs the guest's side as its first process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMPLAINTS = re.compile(
 
 
 def main() -> int:
-    """Boots the kernel that was asked for, and judges what it said. Returns 0 when it complained of nothing."""
+    """Boot the kernel, and check its console. Return 0 if the kernel gave no warning."""
     options = _options()
     if options.guest:
         return _guest(options)
@@ -64,7 +64,7 @@ def main() -> int:
         print(console[-6000:])
         print("the guest did not finish")
         return 1
-    print(f"{len(complaints)} complaints of the kernel, {time.monotonic() - started:.0f} s")
+    print(f"{len(complaints)} warnings of the kernel, {time.monotonic() - started:.0f} s")
     if complaints:
         print(console[-20_000:])
     return 1 if complaints else 0
@@ -82,7 +82,7 @@ def _options() -> argparse.Namespace:
 
 
 def _boot(binary: Path, options: argparse.Namespace) -> str:
-    """Runs the guest's side in a fresh kernel, and returns its console."""
+    """Run the guest's side in a fresh kernel, and return its console."""
     with tempfile.TemporaryDirectory() as folder:
         init = Path(folder) / "init"
         command = [sys.executable, str(Path(__file__).resolve()), "--guest"]
@@ -105,14 +105,14 @@ def _boot(binary: Path, options: argparse.Namespace) -> str:
 LIBC = ctypes.CDLL(None, use_errno=True)
 NETWORK = 0x4000_0000
 HOME: list[int] = []
-"""The namespace in which the guest began."""
+"""The initial namespace of the guest."""
 MPTCP = 262
 TCP_CONGESTION = 13
 DESTROY, DUMP = 21, 20
 
 
 def _guest(options: argparse.Namespace) -> int:
-    """The first process of the guest: never returns."""
+    """Run as the first process of the guest; never return."""
     try:
         os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
         for kind, place in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run"), ("tmpfs", "/tmp")):  # noqa: S108 - the guest's own
@@ -160,19 +160,19 @@ def _look_for_leaks(leaks: Path) -> None:
 
 @dataclass
 class Pair:
-    """Both ends of a connection, as far as they are open."""
+    """Both ends of a connection that are open."""
 
     client: socket.socket
     server: socket.socket | None = None
     left: int = 0
-    """Bytes that the client still wants to write."""
+    """Bytes that the client still has to write."""
 
     def ends(self) -> list[socket.socket]:
         return [end for end in (self.client, self.server) if end is not None and end.fileno() >= 0]
 
 
 class Node:
-    """A namespace, and what acts in it."""
+    """A network namespace, and actions in it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -196,7 +196,7 @@ class Node:
         return socket.socket(family, kind, protocol)
 
     def wait_until_empty(self) -> int:
-        """Waits for the node's TCP and MPTCP sockets to go, and returns how many are left after 10 minutes."""
+        """Wait until the node's TCP and MPTCP sockets are gone. Return how many are left after 10 minutes."""
         self.enter()
         for _ in range(60):
             table = Path("/proc/thread-self/net/protocols").read_text().splitlines()
@@ -267,7 +267,7 @@ class Soak:
         self.counts[name] = self.counts.get(name, 0) + n
 
     def play(self) -> None:
-        """Until all connections were opened: one random step after another."""
+        """Take random steps until all connections have been opened."""
         steps = [self.open] * 6 + [self.move] * 60 + [self.change] * 4 + [self.end] * 6 + [self.kill] * 2
         rare = [self.flap_link, self.add_endpoints, self.remove_endpoints]
         while self.counts.get("connections", 0) < self.connections:
@@ -280,7 +280,7 @@ class Soak:
         self.orphan()
 
     def orphan(self) -> None:
-        """Closed connections that have lost their initial subflow lose the others with their endpoints."""
+        """Close connections without their initial subflow, and then remove their other subflows' endpoints."""
         self.remove_endpoints()
         for i in range(1, LINKS):
             self.client.run(f"ip mptcp endpoint add 10.0.{i}.1 dev c{i} subflow")
@@ -305,7 +305,7 @@ class Soak:
         self.count("orphans", ORPHANS)
 
     def schedule(self) -> None:
-        """Another scheduler for the connections that a node opens or accepts from now on."""
+        """Change the scheduler for the next connections that a node opens or accepts."""
         node = self.chance.choice((self.client, self.server))
         node.setting("mptcp/scheduler", self.chance.choice(SCHEDULERS))
         node.setting("mptcp_capped/e_permille", self.chance.choice((0, 50, 200)))
@@ -336,7 +336,7 @@ class Soak:
                     server.close()
 
     def move(self) -> None:
-        """Some bytes in both directions."""
+        """Send some bytes in both directions."""
         if not self.pairs:
             return
         pair = self.chance.choice(self.pairs)
@@ -351,7 +351,7 @@ class Soak:
                 pair.server.send(bytes(self.chance.randrange(20_000)))
 
     def change(self) -> None:
-        """Another congestion control for a living connection."""
+        """Change the congestion control of an open connection."""
         ends = [end for pair in self.pairs for end in pair.ends()]
         if ends:
             with contextlib.suppress(OSError):
@@ -360,7 +360,7 @@ class Soak:
                 self.count("changes of algorithm")
 
     def end(self) -> None:
-        """One end of a random connection shuts down, closes or resets."""
+        """Shut down, close or reset one end of a random connection."""
         pair = self.chance.choice(self.pairs) if self.pairs else None
         if pair is None or not pair.ends():
             self.pairs = [pair for pair in self.pairs if pair.ends()]
@@ -378,7 +378,7 @@ class Soak:
             self.pairs.remove(pair)
 
     def kill(self) -> None:
-        """Destroys a random TCP socket of a random node: mostly a subflow."""
+        """Destroy a random TCP socket of a random node: mostly a subflow."""
         diag = self.diag[self.chance.choice("cs")]
         sockets = list(_established(diag))
         if sockets:
@@ -411,7 +411,7 @@ class Soak:
         self.count("endpoints removed", LINKS)
 
     def tear_down(self, *, abruptly: bool) -> None:
-        """Closes all connections in a random order, or deletes the client's namespace beneath them first."""
+        """Close all connections in a random order; with `abruptly`, delete the client's namespace first."""
         self.server.enter()
         counters = _counters()
         for name in ("MPJoinAckRx", "MPFastcloseRx", "MPRstRx"):
@@ -432,7 +432,7 @@ class Soak:
 
 
 def _established(diag: socket.socket) -> list[bytes]:
-    """The 48 bytes by which sock_diag knows each TCP socket of a namespace that is neither listening nor closed."""
+    """Return the 48-byte sock_diag identity of each TCP socket of a namespace that is not listening or closed."""
     request = struct.pack("=BBxxI48x", 2, 6, 0xFFF & ~(1 << 10) & ~(1 << 6))
     diag.send(struct.pack("=IHHII", 16 + len(request), DUMP, 0x301, 1, 0) + request)
     identities: list[bytes] = []

@@ -1,8 +1,8 @@
-"""Where the time of a study goes: `bench/study.py [TRIALS]` runs so many trials of MPTCP over the two paths.
+"""Measure where the time of a study goes: `bench/study.py [TRIALS]` runs TRIALS trials of MPTCP over two paths.
 
-Processor time is counted beside wall time, because the machine may have other work. Targets are those of 1000 trials
-on two processors: 3 minutes, a report below 5 MB that a browser shows within 2 s, and the same report again without
-running anything.
+The script also measures processor time, because the machine may have other work. The targets are those of 1000 trials
+on two processors: 3 minutes, a report below 5 MB that a browser shows within 2 s, and the same report from the store
+without any new trial.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 TRIALS = 1000
 SINGLE = 5
-"""Trials that are run by themselves, to see what a guest and a conversion take."""
+"""The number of separate trials for the cost of a guest and of a conversion."""
 
 
 @contextlib.contextmanager
 def timed(times: dict[str, tuple[float, float, float]], name: str) -> Iterator[None]:
-    """Puts wall time, this process's and its children's processor time (s) of the block into `times`."""
+    """Put the wall time and the processor time of this process and of its children (s) of the block into `times`."""
     before = _spent()
     yield
     after = _spent()
@@ -79,7 +79,7 @@ def single(
 
 
 def main() -> None:
-    """Measures and prints the table."""
+    """Measure and print the table."""
     trials = int(sys.argv[1]) if len(sys.argv) > 1 else TRIALS
     scenario = load("two-paths", ("vary={}", "transport=mptcp", f"repeat={trials}"))
     engine = VirtualEngine(kernels.ensure(), AGENT)
@@ -111,12 +111,12 @@ def main() -> None:
 
 
 def usable_after(page: Path) -> str:
-    """Says how long a browser takes until what is in view of the page is drawn."""
+    """Return a sentence with the time until a browser has drawn the visible part of the page."""
     if MISSING:
-        return f"How soon the page can be used was not measured: there is no {' and no '.join(MISSING)}."
+        return f"The time until the page is usable is not measured: there is no {' and no '.join(MISSING)}."
     with browser() as driver:
         times = sorted(view(driver, page, width=1280).usable_ms for _ in range(SINGLE))
-    return f"In a browser the page can be used after {times[0]:.0f} to {times[-1]:.0f} ms."
+    return f"In a browser the page is usable after {times[0]:.0f} to {times[-1]:.0f} ms."
 
 
 def print_table(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from fake_plans import fake_plan
+from fake_plans import FakeFlow, fake_plan
 from plait.analysis.metrics import path_shares
 from plait.analysis.model import CaseSummary, Statistics
 from plait.analysis.values import show
@@ -16,7 +16,7 @@ from plait.report.page import split_table
 from plait.report.table import Row
 
 if TYPE_CHECKING:
-    from plait.plan.model.plan import Plan
+    from plait.plan.model.plan import Flow, Plan
 
 SECOND = 1_000_000
 
@@ -28,8 +28,19 @@ def measured(
     taken: list[int],
     reinjected: list[int | None] | None = None,
 ) -> path_shares.Metrics:
-    """The metrics of a flow of two subflows with these counters at samples half a second apart."""
-    flow = plan.flows[0]
+    """The metrics of flows of two subflows, each with these counters at samples half a second apart."""
+    of_each = [tables_of(flow, sent, arrived, taken, reinjected) for flow in plan.flows]
+    tables = {name: pl.concat([tables[name] for tables in of_each]) for name in of_each[0]}
+    return path_shares.share_metrics(plan, tables)
+
+
+def tables_of(
+    flow: Flow,
+    sent: list[list[int]],
+    arrived: list[list[int]],
+    taken: list[int],
+    reinjected: list[int | None] | None,
+) -> dict[str, pl.DataFrame]:
     rows = [
         {
             "t_us": i * SECOND // 2, "flow": flow.id, "side": side, "subflow": n, "local_address": local,
@@ -50,11 +61,10 @@ def measured(
         for i, count in enumerate(reinjected or [0] * len(taken))
     ]
     ends = [{"flow": flow.id, "start_us": 0, "end_us": (len(taken) - 1) * SECOND // 2}]
-    tables = {
-        name: pl.DataFrame(found, schema=ALL_TABLES[name]) if found else ALL_TABLES[name].to_frame()
-        for name, found in (("subflows", rows), ("connections", stream), ("flows", ends))
+    return {
+        name: pl.DataFrame(records, schema=ALL_TABLES[name]) if records else ALL_TABLES[name].to_frame()
+        for name, records in (("subflows", rows), ("connections", stream), ("flows", ends))
     }
-    return path_shares.share_metrics(plan, tables)
 
 
 def test_the_worst_second_counts_and_not_the_mean_of_the_transfer() -> None:
@@ -106,6 +116,14 @@ def test_copies_are_at_most_what_was_reinjected_by_then() -> None:
     found = measured(fake_plan(), arrived, arrived, [0, 0, 0, 0], reinjected=[0, 0, 0, 100])
     assert found["duplicate_bytes"] == 100
     assert found["out_of_order_max_bytes"] == 500
+
+
+def test_copies_of_several_flows_are_added_and_what_waits_is_that_of_the_worst() -> None:
+    arrived = [[0, 500, 500, 500], [0, 0, 0, 100]]
+    two = fake_plan(FakeFlow(), FakeFlow())
+    metrics = measured(two, arrived, arrived, [0, 0, 0, 0], reinjected=[0, 0, 0, 100])
+    assert metrics["duplicate_bytes"] == 200
+    assert metrics["out_of_order_max_bytes"] == 500
 
 
 def test_nothing_is_said_of_copies_where_reinjections_were_not_sampled() -> None:

@@ -29,9 +29,9 @@ WINDOW_US = 1_000_000
 
 
 def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
-    """Return the metrics of the split; of several MPTCP flows each metric is that of the worst. Empty without any.
+    """Return the metrics of the split: of several MPTCP flows that of the worst, and the sum of their copies.
 
-    Flows in the background are no part of it.
+    Empty without MPTCP flows. Flows in the background are no part of it.
     """
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     values: dict[str, list[float]] = {}
@@ -44,7 +44,11 @@ def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
         for name, value in one.items():
             if value is not None:
                 values.setdefault(name, []).append(value)
-    return {name: max(values[name]) if name in values else None for name in sorted(names)}
+    return {name: _of_all_flows(name, values[name]) if name in values else None for name in sorted(names)}
+
+
+def _of_all_flows(name: str, values: list[float]) -> float:
+    return sum(values) if name == "duplicate_bytes" else max(values)
 
 
 def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from plait.analysis.compare.studies_wording import sentence, summing_up
 from plait.analysis.metrics.catalogue import CATALOGUE
 from plait.analysis.model import CaseComparison, CaseTrials, Estimate, StudiesComparison
-from plait.analysis.statistics.intervals import paired_difference, paired_ratio, t_quantile
+from plait.analysis.statistics.intervals import paired_difference, paired_ratio
+from plait.analysis.statistics.student import t_quantile
 from plait.analysis.statistics.tests import ALPHA, TestResult, holm, paired_test, welch_spread, welch_test
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""The shape of a few values: their tails by Student's t, whether they are skewed, and the bootstrap for those that are.
-
-scipy has all of it, but a quarter of a second of import is more than the analysis of a common study takes.
-"""
+"""The shape of a few values: whether they are skewed, and the bootstrap interval for those that are."""
 
 from __future__ import annotations
 
@@ -18,50 +15,7 @@ SKEWED = 2.576
 """Standard errors (1 % of normal samples have more) from which on values count as skewed."""
 RESAMPLES = 4000
 SEED = 8684
-_ITERATIONS = 500
 _CHUNK = 1_000_000
-
-
-def t_two_sided(t: float, degrees: float) -> float:
-    """Return the probability that Student's t with `degrees` of freedom is at least |t| away from zero.
-
-    It is the regularised incomplete beta function I_x(degrees/2, 1/2) at x = degrees / (degrees + t^2), by its
-    continued fraction (DLMF 8.17.22, evaluated by Lentz's method). A test compares it with scipy.special.stdtr.
-    """
-    if math.isinf(t):
-        return 0.0
-    together = degrees + t * t
-    return min(1.0, _incomplete_beta(degrees / 2, 0.5, degrees / together, t * t / together))
-
-
-def _incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Return I_x(a, b); `y` is 1 - x, which near x = 1 cannot be computed from x."""
-    if x <= 0 or y <= 0:
-        return 0.0 if x <= 0 else 1.0
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(y))
-    if x < (a + 1) / (a + b + 2):
-        return front * _fraction(a, b, x) / a
-    return 1 - front * _fraction(b, a, y) / b
-
-
-def _fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction of the incomplete beta function; it converges for x < (a + 1) / (a + b + 2)."""
-    tiny = 1e-300
-    c, d = 1.0, 1 - (a + b) * x / (a + 1)
-    d = 1 / (d if abs(d) > tiny else tiny)
-    value = d
-    for m in range(1, _ITERATIONS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for numerator in (even, odd):
-            d = 1 + numerator * d
-            d = 1 / (d if abs(d) > tiny else tiny)
-            c = 1 + numerator / c
-            c = c if abs(c) > tiny else tiny
-            value *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return value
 
 
 def skewed(values: Sequence[float]) -> bool:

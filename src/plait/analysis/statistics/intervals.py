@@ -1,4 +1,4 @@
-"""Means with intervals, and paired comparisons. The quantiles are scipy's; the formulas are named with a source."""
+"""Means with intervals, and paired comparisons. The docstrings name the sources of the formulas."""
 
 from __future__ import annotations
 
@@ -8,57 +8,10 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.model import Estimate, Statistics
 from plait.analysis.statistics.bootstrap import bootstrap_interval, skewed
+from plait.analysis.statistics.student import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-T_975 = (
-    12.706204736,
-    4.302652730,
-    3.182446305,
-    2.776445105,
-    2.570581836,
-    2.446911851,
-    2.364624252,
-    2.306004135,
-    2.262157163,
-    2.228138852,
-    2.200985160,
-    2.178812830,
-    2.160368656,
-    2.144786688,
-    2.131449546,
-    2.119905299,
-    2.109815578,
-    2.100922040,
-    2.093024054,
-    2.085963447,
-    2.079613845,
-    2.073873068,
-    2.068657610,
-    2.063898562,
-    2.059538553,
-    2.055529439,
-    2.051830516,
-    2.048407142,
-    2.045229642,
-    2.042272456,
-)
-"""The 0.975 quantile of Student's t for 1 to 30 degrees of freedom, from scipy.special.stdtrit; a test compares.
-
-A study of few repeats, the common one, need not wait a quarter of a second for scipy.
-"""
-
-
-def t_quantile(degrees: float) -> float:
-    """Return the 0.975 quantile of Student's t distribution, for two-sided 95 % intervals."""
-    if degrees <= len(T_975) and degrees == int(degrees):
-        return T_975[int(degrees) - 1]
-    # scipy.stats has it too, but takes a second to import.
-    from scipy import special  # type: ignore[import-untyped]
-
-    return float(special.stdtrit(degrees, 0.975))
 
 
 def describe(values: Sequence[float | None]) -> Statistics:

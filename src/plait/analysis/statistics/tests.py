@@ -7,7 +7,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.statistics.bootstrap import SEED, skewed, t_two_sided
+from plait.analysis.statistics.bootstrap import SEED, skewed
+from plait.analysis.statistics.student import t_two_sided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

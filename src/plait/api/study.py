@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -18,6 +17,7 @@ from plait.report.assemble import read_partly, summary_of
 from plait.report.figures.drawn import static_figures
 from plait.report.figures.selection import wanted
 from plait.report.headline import headline, path_counts, sentences
+from plait.report.page.template import fill
 from plait.report.render.paper import COLUMN_MM, PAGE_MM
 from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
@@ -236,31 +236,17 @@ class Study:
 
     def _repr_html_(self) -> str:
         """Return the headline, the table of cases and the first figure of cases, for a notebook."""
-        sentence = "".join(
-            f"<b>{escape(text)}</b>" if strong else escape(text)
-            for text, strong in headline(self.summary, path_counts(self.summary))
-        )
-        cells = "".join(
-            f"<tr><th>{escape(row.label)}</th><td>{escape(row.trials)}</td><td>{escape(row.completion)}</td>"
-            f"<td>{escape(row.goodput)}</td><td>{escape(row.efficiency)}</td><td>{escape(row.share_text)}</td></tr>"
-            for row in rows(self.summary)
-        )
-        head = "".join(
-            f"<th>{name}</th>" for name in ("", "trials", "completion", "goodput", "of ideal", "paths %")
-        )
-        figure = next(
-            (figure for name, figure in self.figures.items() if name.startswith(("goodput", "completion"))),
-            None,
-        )
-        image = ""
-        if figure is not None:
-            data = base64.b64encode(figure.svg.encode()).decode()
-            image = f'<img alt="{escape(figure.name)}" src="data:image/svg+xml;base64,{data}">'
-        more = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(self.summary))
-        return (
-            f"<h4>{escape(self._data.about.heading)}</h4><p>{sentence}</p><ul>{more}</ul>"
-            f"<table><tr>{head}</tr>{cells}</table>{image}"
-        )
+        named = (item for item in self.figures.items() if item[0].startswith(("goodput", "completion")))
+        name, figure = next(named, (None, None))
+        view = {
+            "heading": self._data.about.heading,
+            "headline": headline(self.summary, path_counts(self.summary)),
+            "sentences": sentences(self.summary),
+            "rows": rows(self.summary),
+            "figure": name,
+            "figure_base64": "" if figure is None else base64.b64encode(figure.svg.encode()).decode(),
+        }
+        return fill("notebook", view)
 
 
 def factor_column(values: list[object]) -> pl.Series:

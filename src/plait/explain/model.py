@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from textwrap import fill
 from typing import Literal
 
+from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field
 
 from plait.explain.causes import Cause
@@ -198,10 +198,10 @@ class StudyExplanation(ExplanationRecord):
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: the sentences of each flow, case by case."""
-        return "".join(
-            f"<h4>{escape(case.case)}</h4>"
-            + "".join(
-                f"<p><b>{escape(flow.flow)}</b>: {escape(' '.join(flow.sentences))}</p>"
+        return Markup().join(
+            Markup("<h4>{}</h4>").format(case.case)
+            + Markup().join(
+                Markup("<p><b>{}</b>: {}</p>").format(flow.flow, " ".join(flow.sentences))
                 for flow in case.flows
             )
             for case in self.cases

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from hypothesis import settings
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.plan.model.plan import Plan
+
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")  # a busy machine is no failure
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ class StudyExplanation(ExplanationRecord):
             lines += [case.case] if len(self.cases) > 1 else []
             for flow in case.flows:
                 sentences = " ".join(flow.sentences)
-                lines.append(fill(f"{flow.flow}: {sentences}", 80, subsequent_indent="  "))
+                lines.append(fill(sentences, 80, subsequent_indent="  "))
         return "\n".join(lines)
 
     __repr__ = __str__

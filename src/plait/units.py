@@ -133,24 +133,24 @@ class _Quantity(Text):
     @classmethod
     def _bounded(cls, base: int, value: object) -> Self:
         if not cls.least <= base <= cls.most:
-            low, high = cls._print(cls.least), cls._print(cls.most)
+            low, high = cls._format(cls.least), cls._format(cls.most)
             raise ValueError(f"{_abbreviated(value)} is out of range; write something from {low} to {high}")
         if base % cls.step:
-            grain = cls._print(cls.step)
+            grain = cls._format(cls.step)
             raise ValueError(
                 f"{_abbreviated(value)} is finer than {grain}; round it to a multiple of {grain}"
             )
         return cls(base)  # type: ignore[call-arg]  # every subclass is an int
 
     @classmethod
-    def _print(cls, base: int) -> str:
+    def _format(cls, base: int) -> str:
         for name, factor in reversed(cls.units.items()):
             if base % factor == 0 and (base or factor == 1):
                 return f"{base // factor}{name}"
         raise AssertionError("the smallest unit is 1")
 
     def __str__(self) -> str:
-        return self._print(int(self))  # type: ignore[call-overload]  # every subclass is an int
+        return self._format(int(self))  # type: ignore[call-overload]  # every subclass is an int
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -163,7 +163,7 @@ class _Quantity(Text):
         return {
             "type": "string",
             "pattern": rf"^\+?(\d+(\.\d+)?|\.\d+)\s*({names})$",
-            "description": f"{cls.noun}, from {cls._print(cls.least)} to {cls._print(cls.most)}",
+            "description": f"{cls.noun}, from {cls._format(cls.least)} to {cls._format(cls.most)}",
             "examples": [cls.example.split()[0]],
         }
 
@@ -202,7 +202,7 @@ class Duration(_Quantity, int):
     }  # fmt: skip
 
     @classmethod
-    def _print(cls, base: int) -> str:
+    def _format(cls, base: int) -> str:
         # 60s reads better than 1min: plait parses minutes and hours, but does not print them
         units = {name: n for name, n in cls.units.items() if name not in ("min", "h")}
         for name, factor in reversed(units.items()):

@@ -54,7 +54,7 @@ class SettingProbe:
 
 
 def measurement_plan(settings: Sequence[Setting]) -> tuple[Plan, list[SettingProbe]]:
-    """Return the plan that measures at most `AT_ONCE` settings, and the flows that measure each of them."""
+    """Return a plan that measures at most `AT_ONCE` settings in one guest, and the probe of each."""
     flows: list[_Packets] = []
     probes = [_add_probe(flows, i, setting) for i, setting in enumerate(settings)]
     chains = [chain for setting in settings for chain in (setting, setting.without_randomness())]

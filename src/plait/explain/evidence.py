@@ -106,7 +106,7 @@ def _memory_pressure(facts: FlowFacts, _: Where) -> list[str]:
 
 
 def for_links(network: NetworkTimeline, cause: Cause, where: Where) -> tuple[str, ...]:
-    """Return the evidence of a cause that the counters of the links alone provide."""
+    """Return the evidence of a cause from the links alone: their drops, or their jitter."""
     return jitter_sentences(network, where) if cause is Cause.JITTER else drop_sentences(network, where)
 
 

@@ -16,7 +16,7 @@ _NAMES = ("net/mptcp/scheduler", "net/ipv4/tcp_congestion_control")
 
 
 def with_modules(plan: Plan, additions: Mapping[str, Module]) -> Plan:
-    """Return the plan with the modules that it needs; `additions` holds modules by the algorithms that they provide.
+    """Return the plan with the kernel modules that it needs; `additions` maps the names of algorithms to their modules.
 
     Only these become part of the plan, and so of the trial's identity: an addition does not affect other
     trials.

@@ -149,7 +149,7 @@ def _reported_goodput(case: CaseSummary) -> float | None:
 
 
 def _shares(case: CaseSummary) -> tuple[tuple[str, float], ...]:
-    """Return the mean share of each path; nothing for several flows, nor between more hosts than a row has room for."""
+    """Return each path and its mean share (0 to 1). Empty for several flows, and for more than `MOST_SHARES` paths."""
     flows = tuple(f"{name.removesuffix(FLOW)}." for name in case.metrics if name.endswith(FLOW))
     shares = tuple(
         (name.removesuffix(SHARE), stats.mean)

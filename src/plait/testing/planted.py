@@ -1,7 +1,8 @@
 """Scenarios with one planted cause each, and controls without: the test set of `plait explain`.
 
 Each kind of cause is planted twice: in an even scenario, which was run while the thresholds were chosen, and in an odd
-one, which was not (`held_out`). If a cause has two mechanisms, each scenario of the pair has one of them. Topology,
+one, which was not (`held_out`). If a cause has two mechanisms, each scenario of the pair has one of them. A function
+here returns the scenario of one kind: `twin` is 0 for one scenario of the pair and 1 for the other. Topology,
 rate and delay follow from a scenario's number alone (three topologies, six rates, five delays), so that they are not
 chosen to fit. planted_kinds.py adds scenarios behind address translation, and with traffic that does not fill paths.
 

@@ -63,7 +63,7 @@ def _usable(flow: Flow, by_name: dict[str, LinkDirection]) -> list[LinkDirection
 
 
 def _solved(plan: Plan, usable: list[list[LinkDirection]]) -> float | None:
-    """Return the optimum; None when the solver has none."""
+    """Return the optimum in bit/s; None if the solver finds none."""
     from scipy.optimize import linprog  # type: ignore[import-untyped]  # scipy ships no types
 
     programme = _Programme()
@@ -82,7 +82,7 @@ def _solved(plan: Plan, usable: list[list[LinkDirection]]) -> float | None:
 
 
 class _Programme:
-    """The linear programme: an unknown for each flow and link direction, and one for what each flow gets."""
+    """The linear programme: a variable for each flow and link direction, and one for what each flow gets."""
 
     def __init__(self) -> None:
         self.costs: list[float] = []
@@ -101,26 +101,30 @@ class _Programme:
         ends = (flow.client.netns, flow.server.netns)
         sender, receiver = ends if flow.sender == "client" else ends[::-1]
         for one in links:
-            column = self._unknown(flow, one.source, one.target, cost=0.0, most=None)
+            column = self._add_variable(flow, one.source, one.target, cost=0.0, upper_bound=None)
             if one.rate_bps is not None:
                 if one.name not in self._links:
                     self._links[one.name] = len(self.limits)
                     self.limits.append(one.rate_bps / _UNIT)
                 self.shared.append((self._links[one.name], column, 1.0))
         # what arrives goes back to the sender, so that every node is in balance
-        self._unknown(flow, receiver, sender, cost=-payload, most=(flow.ideal_rate_bps or 0) / _UNIT)
+        self._add_variable(
+            flow, receiver, sender, cost=-payload, upper_bound=(flow.ideal_rate_bps or 0) / _UNIT
+        )
 
-    def _unknown(self, flow: Flow, source: str, target: str, *, cost: float, most: float | None) -> int:
-        """Add what a flow carries from one node to another; return its column."""
+    def _add_variable(
+        self, flow: Flow, source: str, target: str, *, cost: float, upper_bound: float | None
+    ) -> int:
+        """Add a variable: the Mbit/s that a flow sends from one node to another. Return its column."""
         column = len(self.costs)
         self.costs.append(cost)
-        self.bounds.append((0.0, most))
+        self.bounds.append((0.0, upper_bound))
         for node, factor in ((source, 1.0), (target, -1.0)):
             self.balance.append((self.nodes.setdefault((flow.id, node), len(self.nodes)), column, factor))
         return column
 
     def matrix(self, entries: list[tuple[int, int, float]], height: int) -> coo_array:
-        """Return a sparse matrix of so many rows."""
+        """Return the sparse matrix of `entries` (row, column, factor) with `height` rows."""
         from scipy.sparse import coo_array
 
         rows, columns, factors = zip(*entries, strict=True) if entries else ((), (), ())

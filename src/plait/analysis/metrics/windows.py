@@ -82,11 +82,11 @@ def _samples(flow: Flow, connections: pl.DataFrame) -> pl.DataFrame:
 
 
 def second_subflow_s(flow: Flow, subflows: pl.DataFrame, row: Mapping[str, object] | None) -> float | None:
-    """Return the seconds from connect() until the sender has first sent data on another subflow than the initial one.
+    """Return the seconds from connect() until the sender first sends data on an additional subflow.
 
-    The first sample in which a further subflow has sent data, less the time for which it says to have been busy
-    (`tcpi_busy_time`, to the millisecond): exact for a sender that never pauses, else late by at most one sample.
-    None for TCP, and when there was no such subflow.
+    `row` is the flow's row of the table `flows`. The time is that of the first sample in which an additional subflow
+    has sent data, minus the subflow's busy time (`tcpi_busy_time`, to the millisecond). It is exact for a sender that
+    never pauses, otherwise late by at most one sample. None for TCP, and if no additional subflow has sent data.
     """
     start = row["start_us"] if row is not None else None
     if flow.transport != "mptcp" or not isinstance(start, int):

@@ -140,7 +140,7 @@ class _Follower:
         return self._deadline[1]
 
     def _forward_signals(self) -> int | None:
-        """Pass signals on. Return an exit code if plait must end the guest at once."""
+        """Pass signals on to the guest's command. Return an exit code if plait must end the guest at once."""
         for number in os.read(self._signals, 64):
             if number == signal.SIGWINCH:
                 size = terminal_size(sys.stdin.fileno())._asdict()

@@ -35,14 +35,14 @@ def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
         *flows.lint(scenario, plan),
         *links.lint(plan),
         *events.lint(scenario, plan),
-        *_pauses(plan),
+        *_prompt_halts(plan),
     ]
     return _collapse_alike(
         list({(finding.code, finding.where, finding.message): finding for finding in findings}.values())
     )
 
 
-def _pauses(plan: Plan) -> Iterator[LintFinding]:
+def _prompt_halts(plan: Plan) -> Iterator[LintFinding]:
     if plan.pause:
         yield LintFinding(
             Code.PAUSE,

@@ -91,7 +91,7 @@ class PathManagerState:
         ]
 
     def unanswered_subflows(self, initial: InitialSubflow) -> int:
-        """Return how many subflows the server opens at most that no host answers.
+        """Return the maximum number of subflows that the server opens and that no host answers.
 
         They use up its limit until they fail. A host that only accepts connections opens none, unless the
         scenario gives it endpoints for that.

@@ -121,11 +121,14 @@ class Reach:
         gates = self.towards([source], target)
         if not gates:
             return None
-        onwards = self._onwards(gates[0][1].node, target)
-        return None if onwards is None else way(*gates[0]) + onwards
+        rest = self._walk_from(gates[0][1].node, target)
+        return None if rest is None else way(*gates[0]) + rest
 
-    def _onwards(self, router: str, target: Port) -> list[Port] | None:
-        """Return the rest of a walk, from a router on; None: given routes lead nowhere. Refuse loops."""
+    def _walk_from(self, router: str, target: Port) -> list[Port] | None:
+        """Return the ports left by a packet from `router` to `target`; None: it cannot arrive.
+
+        Raises ScenarioError if static routes form a loop.
+        """
         ports: list[Port] = []
         passed = [router]
         while (nearby := self.attached(router, target.segment)) is None:
@@ -135,11 +138,11 @@ class Reach:
             ports += way(*gates[0])
             router = gates[0][1].node
             if router in passed:
-                self._refuse_circle([*passed[passed.index(router) :], router], target)
+                self._refuse_loop([*passed[passed.index(router) :], router], target)
             passed.append(router)
         return ports + ([] if nearby is target else way(nearby, target))
 
-    def _refuse_circle(self, routers: list[str], target: Port) -> NoReturn:
+    def _refuse_loop(self, routers: list[str], target: Port) -> NoReturn:
         given = (s for router in routers for s in self.statics.get(router, ()) if target.ip in s.to)
         static = next(given, None)
         assert static is not None  # without given routes each hop is nearer to the target
@@ -154,12 +157,12 @@ class Reach:
         start = server
         back: list[Port] = []
         for outside in reversed([port for port in there if port in self.outside]):
-            part = self.walk(start, outside) if start is server else self._onwards(start.node, outside)
+            part = self.walk(start, outside) if start is server else self._walk_from(start.node, outside)
             if part is None:
                 return None
             back += part
             start = outside
-        last = self.walk(start, client) if start is server else self._onwards(start.node, client)
+        last = self.walk(start, client) if start is server else self._walk_from(start.node, client)
         return None if last is None else (there, back + last)
 
     def spread(self, source: Port, target: Port) -> list[Port]:

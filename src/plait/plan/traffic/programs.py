@@ -119,7 +119,7 @@ def end_us(scenario: Scenario) -> int:
 
 
 def system_call_ns(scenario: Scenario) -> int:
-    """Return the virtual cost of a system call."""
+    """Return the virtual cost of a system call: the configured one, or a default if the scenario runs programs."""
     if scenario.system_call is not None:
         return int(scenario.system_call)
     return SYSTEM_CALL_NS if scenario.programs else 0

@@ -71,7 +71,7 @@ def static_figures(
     content = content_of(study, summary, shown)
     trials = part("figures of trials", lambda: _figures(of_trials(content), content), {})
     makers: dict[str, Callable[[], Spec | str]] = {
-        **({"network": partial(_network, drawn)} if drawn is not None else {}),
+        **({"network": partial(_network_svg, drawn)} if drawn is not None else {}),
         **{name: partial(_laid_out, figure, width_mm) for name, figure in {**cases, **trials}.items()},
     }
     made = {name: part(f"figure {name}", make, None) for name, make in makers.items()}
@@ -120,7 +120,7 @@ def _laid_out(figure: DrawnFigure, width_mm: float) -> Spec:
     return together(SCHEMA, figure.panels, width, own_colours=own_colours)
 
 
-def _network(drawn: Representative) -> str:
+def _network_svg(drawn: Representative) -> str:
     return draw(drawn.plan, coloured_paths(drawn, LIGHT), LIGHT, legend=True)
 
 

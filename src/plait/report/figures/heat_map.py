@@ -89,7 +89,7 @@ def crossed(content: Content, metric: str) -> tuple[Factor, Factor] | None:
 
 
 def grid_of(varied: Sequence[Factor]) -> tuple[Factor, Factor] | None:
-    """Return the two factors with most steps that form a grid, and not only a line of points through it."""
+    """Return the first two factors that form a grid of at most `MOST_CELLS` cells, the one with more steps first."""
     pairs = [(x, y) for x in varied for y in varied if x is not y]
     for x, y in pairs:
         cells = len(set(zip(x.texts, y.texts, strict=True)))

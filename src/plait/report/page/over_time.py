@@ -124,7 +124,7 @@ def _note(shown: Sequence[Representative]) -> str:
 
 
 def _needs_key(one: Representative) -> bool:
-    """Return whether the key of paths is ambiguous for the queues: some are shared, or several are on one path."""
+    """Return whether colours of paths do not identify the queues: paths share a queue, or a path has several."""
     colours = [queue.colour for queue in one.series.queues]
     return len(one.plan.flows) > 1 or None in colours or len(set(colours)) < len(colours)
 

@@ -99,7 +99,10 @@ def _kernel(about: StudyFile) -> str:
 
 
 def show_comparison(comparison: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
-    """Print the comparison to `file` (standard output); only a terminal shows colours."""
+    """Print the comparison, then `lines`, then its conclusion to `file` [default: standard output].
+
+    Only a terminal shows colours.
+    """
     screen = Screen(file)
     table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("case", overflow="fold")

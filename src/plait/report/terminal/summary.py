@@ -62,7 +62,9 @@ class Screen:
 
 
 def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None = None) -> None:
-    """Print the summary of a result folder, and `cautions`, to `file` (standard output); only a terminal shows colours.
+    """Print the summary of a result folder, and `cautions`, to `file` [default: standard output].
+
+    Only a terminal shows colours.
 
     Raises:
         DataError: there is no summary.json in the folder, or it is damaged.

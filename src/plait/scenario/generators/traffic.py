@@ -115,7 +115,10 @@ def _number(seed: int, round_: int, step: int) -> int:
 
 
 def flows(kind: str, part: Permutation | Pairs, hosts: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the plain entries of a generated one. Raises ValueError with the problem and the remedy."""
+    """Return the traffic entries that the generator `kind` makes: one flow for each pair of hosts.
+
+    Raises ValueError with the problem and the remedy.
+    """
     if len(part.each) != 1 or not isinstance(next(iter(part.each.values())), dict):
         raise ValueError(
             f"each must be one entry of the traffic without its ends, not {str(part.each)[:60]}; "

@@ -74,7 +74,11 @@ def _varied(path: str, value: Any) -> TraceSpec | None:
     return None
 
 
-def _read(path: Path, trace: TraceSpec | None, names: set[str]) -> InputFile:
+def _read(path: Path, trace: TraceSpec | None, used_names: set[str]) -> InputFile:
+    """Return the facts of a file, with a name that is not in `used_names`, and its content if it is a trace.
+
+    Raises OSError if plait cannot read the file, ValueError with the problem and the remedy if it is unsuitable.
+    """
     size = path.stat().st_size
     if not path.is_file() or not 1 <= size <= MAX_FILE_BYTES:
         raise ValueError("this is empty or not a regular file; name another file")
@@ -85,7 +89,7 @@ def _read(path: Path, trace: TraceSpec | None, names: set[str]) -> InputFile:
         content = read_trace(_text(path), trace.kind, loop=trace.loop)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    name = path.name if path.name not in names else f"{len(names)}-{path.name}"
+    name = path.name if path.name not in used_names else f"{len(used_names)}-{path.name}"
     return InputFile(name=name, path=path.resolve(), bytes=size, sha256=digest, trace=content)
 
 

@@ -163,7 +163,7 @@ def _units(text: str, *written: str | None) -> tuple[tuple[str, int], ...]:
 
 
 def _same_family(name: str, a: str, b: str) -> bool:
-    """Return whether points between ends in units a and b may have this unit: KiB only with KiB, never min or h."""
+    """Return whether points between ends in units a and b may use unit `name`: KiB only for KiB, never min or h."""
     if name in {"min", "h"}:
         return False
     binary = [unit.endswith("iB") for unit in (a, b, name)]

@@ -16,13 +16,14 @@ use crate::plan::{OnOff, Stream};
 pub fn send_stream(flow: &FlowState, job: &Stream, socket: &OwnedFd, sent: &mut u64) -> Result<(), String> {
     let mut due_ns = clock::trial_ns();
     for _ in 0..job.count {
-        send_due(flow, due_ns, job.message_bytes, socket, sent)?;
+        send_when_due(flow, due_ns, job.message_bytes, socket, sent)?;
         due_ns += job.interval_ns;
     }
     Ok(())
 }
 
-fn send_due(
+/// Wait until a message of `size` bytes is due; record the time in the table of messages, and send it.
+fn send_when_due(
     flow: &FlowState,
     due_ns: i64,
     size: u64,
@@ -45,7 +46,7 @@ pub fn send_on_off(flow: &FlowState, job: &OnOff, socket: &OwnedFd, sent: &mut u
             (Some(size), Some(interval_ns)) => {
                 let mut due_ns = on_ns;
                 while due_ns < off_ns {
-                    send_due(flow, due_ns, size, socket, sent)?;
+                    send_when_due(flow, due_ns, size, socket, sent)?;
                     due_ns += interval_ns;
                 }
             }

@@ -12,28 +12,28 @@ pub(super) struct End {
     pub received_bytes: Option<i64>,
 }
 
-/// Return the planned end of a flow, if it has one and the flow has begun.
-pub(super) fn deadline(flow: &FlowState) -> Option<i64> {
+/// Return the planned end of a flow in µs of the trial, if it has one and the flow has begun.
+pub(super) fn deadline_us(flow: &FlowState) -> Option<i64> {
     match &flow.plan.application {
-        Application::Bulk(Bulk { duration_us }) => Some(begin(flow)? + (*duration_us)?),
-        Application::Udp(Udp { drain_us, .. }) => Some(sending_ends(flow)? + drain_us),
+        Application::Bulk(Bulk { duration_us }) => Some(begin_us(flow)? + (*duration_us)?),
+        Application::Udp(Udp { drain_us, .. }) => Some(sending_end_us(flow)? + drain_us),
         _ => None,
     }
 }
 
-/// Return the end of the last interval of a UDP flow.
-pub(super) fn sending_ends(flow: &FlowState) -> Option<i64> {
+/// Return the end of the last interval of a UDP flow, in µs of the trial.
+pub(super) fn sending_end_us(flow: &FlowState) -> Option<i64> {
     match &flow.plan.application {
         Application::Udp(Udp { interval_ns, count, .. }) => {
             let lasts_ns = interval_ns.saturating_mul(i64::try_from(*count).unwrap_or(i64::MAX));
-            Some(begin(flow)? + lasts_ns.div_euclid(1000))
+            Some(begin_us(flow)? + lasts_ns.div_euclid(1000))
         }
         _ => None,
     }
 }
 
-/// Return when a flow begins; None while this depends on the end of other flows.
-pub(super) fn begin(flow: &FlowState) -> Option<i64> {
+/// Return when a flow begins, in µs of the trial; None while this depends on the end of other flows.
+pub(super) fn begin_us(flow: &FlowState) -> Option<i64> {
     if answers(flow) {
         flow.progress().begin_us
     } else if flow.plan.after.is_empty() && flow.plan.after_programs.is_empty() {

@@ -10,7 +10,7 @@ use rustix::net::{Shutdown, shutdown};
 
 pub use output::Tables;
 
-use ends::{End, deadline, sending_ends, still_counting, uses_connection};
+use ends::{End, deadline_us, sending_end_us, still_counting, uses_connection};
 use rows::{write_events, write_flows};
 
 use crate::apply::{Applied, Schedule};
@@ -156,7 +156,7 @@ impl Trial<'_> {
     }
 
     fn next_deadline(&self) -> i64 {
-        let deadlines = self.live().into_iter().filter_map(|index| deadline(&self.traffic.flows[index]));
+        let deadlines = self.live().into_iter().filter_map(|index| deadline_us(&self.traffic.flows[index]));
         deadlines.min().unwrap_or(i64::MAX)
     }
 
@@ -240,10 +240,10 @@ impl Trial<'_> {
     fn end_timed_flows(&mut self, t_us: i64) -> Result<()> {
         for index in self.live() {
             let flow = &self.traffic.flows[index];
-            if deadline(flow).is_none_or(|deadline| t_us < deadline) {
+            if deadline_us(flow).is_none_or(|deadline| t_us < deadline) {
                 continue;
             }
-            match sending_ends(flow) {
+            match sending_end_us(flow) {
                 Some(sent_us) => self.end(index, sent_us, t_us, true, Shutdown::Both)?,
                 None => self.end(index, t_us, t_us, self.connected(index), Shutdown::Write)?,
             }
@@ -261,7 +261,7 @@ impl Trial<'_> {
                 let finished = progress.last_byte_us.filter(|_| progress.stream_ended);
                 (progress.failed_us, finished)
             };
-            let finished_us = finished_us.map(|last_us| sending_ends(flow).unwrap_or(last_us));
+            let finished_us = finished_us.map(|last_us| sending_end_us(flow).unwrap_or(last_us));
             if let Some(t_us) = failed_us.or(finished_us) {
                 let now_us = clock::trial_us();
                 noticed_us = Some(now_us);

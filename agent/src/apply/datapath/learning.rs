@@ -108,7 +108,7 @@ impl Learner {
         let mut request = Request::execute(self.ifindex);
         {
             let attributes = request.packet().push_packet(&miss.packet).push_key(&miss.key);
-            attributes.push_actions(&actions(&output));
+            attributes.push_actions(&encode_outputs(&output));
         }
         self.send(&request, self.families.packet, "forwarding a packet")
     }
@@ -176,8 +176,8 @@ fn read(payload: &[u8]) -> Option<Miss> {
     Some(Miss { in_port, source: ethernet.eth_src, destination: ethernet.eth_dst, packet, key })
 }
 
-/// Encode output actions, one after the other.
-fn actions(ports: &[u32]) -> Vec<u8> {
+/// Encode an output action (`OVS_ACTION_ATTR_OUTPUT`) for each port.
+fn encode_outputs(ports: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for port in ports {
         push_header(&mut bytes, ACTION_OUTPUT, 4);

@@ -64,22 +64,23 @@ impl View {
     }
 
     /// Add a sample: the received bytes, and how many ms ago the last of them arrived.
-    pub fn count(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
+    pub fn add_sample(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
         if let Some(bytes) = received {
             self.first.get_or_insert((t_us, bytes));
         }
-        self.end(t_us, received, last_data_ms);
+        self.update_received(t_us, received, last_data_ms);
     }
 
-    /// Update the received bytes at the end of the connection, which is no sample.
-    pub fn end(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
+    /// Update the received bytes and the time of the last of them, without a sample: `t_us` is now, and
+    /// the last data arrived `last_data_ms` ago.
+    pub fn update_received(&mut self, t_us: i64, received: Option<i64>, last_data_ms: Option<i64>) {
         if received > self.received_bytes {
             self.received_bytes = received;
             self.last_data_us = last_data_ms.map(|ms| t_us - ms * US_PER_MS);
         }
     }
 
-    /// Record the program that owns the connection, while this is possible.
+    /// Record the congestion control, and the program that owns the connection unless it is known.
     pub fn set_owner(&mut self, owner: impl FnOnce() -> Option<&'static str>, seen: &SocketInfo) {
         if self.program.is_none() {
             self.program = owner();
@@ -293,9 +294,9 @@ mod tests {
     fn a_connection_is_measured_from_its_first_sample_to_its_last_byte() {
         let mut all = Connections::new(0);
         let view = all.view(appearance("h1", ("10.0.0.1:4000", "10.0.0.2:80"), false));
-        view.count(100_000, Some(50), Some(0));
-        view.count(200_000, Some(150), Some(3));
-        view.count(300_000, Some(150), Some(103));
+        view.add_sample(100_000, Some(50), Some(0));
+        view.add_sample(200_000, Some(150), Some(3));
+        view.add_sample(300_000, Some(150), Some(103));
         assert_eq!(view.window(), Some((100_000, 197_000, 100)));
         let (flow, details) = all.rows().remove(0);
         assert_eq!((flow.name.as_deref(), details.sender.as_deref()), (Some("h1:80"), Some("server")));

@@ -152,7 +152,7 @@ impl ProgramTables {
             let view = self.connections.view(appearance);
             view.begun_us = view.begun_us.or(self.nodes[place].begun.get(&token).copied());
             view.fallback = info.fallback();
-            view.count(t_us, info.received_bytes(), info.last_data_ms());
+            view.add_sample(t_us, info.received_bytes(), info.last_data_ms());
             view.set_owner(|| programs.owner(self.nodes[place].name, socket.inode), socket);
             let row = with_buffers(info.connection(), socket);
             let (flow, side) = (view.flow, view.side);
@@ -194,7 +194,7 @@ impl ProgramTables {
                 // A subflow with a token belongs to a closed MPTCP connection, which the kernel no
                 // longer lists.
                 view.fallback = socket.ulp.filter(|ulp| ulp.token == 0).map(|_| true);
-                view.count(t_us, info.received_bytes(), info.last_data_ms());
+                view.add_sample(t_us, info.received_bytes(), info.last_data_ms());
                 view.set_owner(|| programs.owner(name, socket.inode), &socket);
                 let whole = with_buffers(info.connection(), &socket);
                 view.sent_bytes = whole.sent_bytes;
@@ -239,7 +239,7 @@ impl ProgramTables {
         let view = self.connections.view(appearance);
         view.begun_us = view.begun_us.or(token.and_then(|token| node.begun.get(&token)).copied());
         if token.is_none() {
-            view.end(closed.t_us, info.received_bytes(), info.last_data_ms());
+            view.update_received(closed.t_us, info.received_bytes(), info.last_data_ms());
             view.sent_bytes = info.connection().sent_bytes.max(view.sent_bytes);
         }
         let number = view.number(ends);

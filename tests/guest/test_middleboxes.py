@@ -80,7 +80,7 @@ def test_a_join_that_is_stripped_is_refused_and_the_connection_goes_on(run_trial
     ran = run_trial(SECOND % ("strip: syn", ""))
     (refused,) = found_in(ran)
     assert (refused.code, refused.reasons) == ("JOIN_REFUSED", ("h1 MPJoinSynTxConnectErr",))
-    assert "10.0.1.1 to 10.0.1.2" in refused.what
+    assert "10.0.1.1 to 10.0.1.2" in refused.text
     start_us = ran.tables["flows"]["connected_us"][0]
     # established one round trip after connect, refused another one (and one for ARP) later
     assert start_us + 2 * ROUND_TRIP_US <= (refused.t_us or 0) <= start_us + 4 * ROUND_TRIP_US
@@ -91,7 +91,7 @@ def test_data_that_lose_their_mapping_on_a_joined_subflow_close_it_alone(run_tri
     ran = run_trial(SECOND % ("strip: data", ""))
     (closed,) = found_in(ran)
     assert closed.code == "SUBFLOW_CLOSED"
-    assert "(MPTCP-specific error)" in closed.what
+    assert "(MPTCP-specific error)" in closed.text
 
 
 def test_changed_data_are_noticed_by_the_checksum_and_only_by_it(run_trial: RunTrial) -> None:
@@ -99,7 +99,7 @@ def test_changed_data_are_noticed_by_the_checksum_and_only_by_it(run_trial: RunT
     ran = run_trial(SECOND % ("rewrite: true", CHECKSUM))
     (closed,) = found_in(ran)
     assert closed.code == "SUBFLOW_CLOSED"
-    assert closed.what.endswith(" (middlebox interference)")
+    assert closed.text.endswith(" (middlebox interference)")
     only = ("traffic.0.bulk.via='h1-h2#2'", "mptcp.limits.h1={subflows: 0}")
     alone = run_trial(SECOND % ("rewrite: true", CHECKSUM), overrides=only)
     assert "h2 DataCsumErr" in next(one for one in found_in(alone) if one.code == "FELL_BACK").reasons
@@ -110,4 +110,4 @@ def test_an_announcement_that_is_not_taken_up_is_told(run_trial: RunTrial) -> No
     assert found_in(run_trial(plain)) == []
     (unused,) = found_in(run_trial(plain, overrides=("mptcp.limits.h1={subflows: 0, add_addr_accepted: 0}",)))
     assert unused.code == "ADD_ADDR_UNUSED"
-    assert "10.0.1.2 was announced" in unused.what
+    assert "10.0.1.2 was announced" in unused.text

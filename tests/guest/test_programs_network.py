@@ -151,7 +151,7 @@ def test_a_torrent_arrives_whole_over_every_local_path_and_from_node_in_the_same
     overrides = ("programs.0.environment.SIZE=2000000", f"programs.4.environment.CLIENT={client}")
     ran = run_trial("bittorrent", case=1, overrides=overrides)
     about = with_connections(ran.plan, ran.tables)
-    assert not [one.what for one in findings(about, ran.tables) if one.code == "FELL_BACK"]
+    assert not [finding.text for finding in findings(about, ran.tables) if finding.code == "FELL_BACK"]
     data = [flow for flow in about.flows if not flow.background]
     assert {(flow.server.netns, flow.client.netns) for flow in data} <= {("ns1", "ns2"), ("ns2", "ns1")}
     carried = ran.tables["subflows"].filter(pl.col("flow").is_in([flow.id for flow in data]))
@@ -189,7 +189,7 @@ def test_a_swarm_of_mptcp_and_tcp_peers_completes_and_only_mptcp_uses_both_lines
 
     about = with_connections(ran.plan, ran.tables)
     # To TCP peers it has to, and a connection that is closed between two samples has not.
-    assert not [one.what for one in findings(about, ran.tables) if one.code == "FELL_BACK"]
+    assert not [finding.text for finding in findings(about, ran.tables) if finding.code == "FELL_BACK"]
     peers = [flow for flow in about.flows if 8000 not in (flow.client.port, flow.server.port)]
     got = ran.tables["connections"].group_by("flow").agg(pl.col("received_bytes").max())
     received = dict(got.rows())

@@ -87,7 +87,9 @@ def noted() -> tuple[Caution, ...]:
 def _named(error: BaseException) -> str:
     """Return an error's kind, its words, and the last line of plait that it passed."""
     lines = [
-        one for one in traceback.extract_tb(error.__traceback__) if "plait" in PurePath(one.filename).parts
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "plait" in PurePath(frame.filename).parts
     ]
     words = " ".join(str(error).split())[:200]
     kind = f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -44,9 +44,10 @@ def iperf3_document(flow: Flow, tables: Mapping[str, pl.DataFrame], version: str
     subflows = tables["subflows"].filter(mine).sort("t_us")
     seconds = None if start is None or end is None else (end - start) / 1e6
     last = [
-        _subflow(flow, side, one) for _, one in sorted(subflows.group_by("subflow"), key=lambda part: part[0])
+        _subflow(flow, side, frame)
+        for _, frame in sorted(subflows.group_by("subflow"), key=lambda part: part[0])
     ]
-    resent = [one["retransmits"] for one in last]
+    resent = [frame["retransmits"] for frame in last]
     retransmits = sum(resent) if resent and None not in resent else None
     sent = _amount(0.0, seconds, flow_row["sent_bytes"]) | {"retransmits": retransmits, "sender": True}
     received = _amount(0.0, seconds, flow_row["received_bytes"]) | {"sender": True}
@@ -117,8 +118,8 @@ def _within(subflows: pl.DataFrame, low: int, high: int, start: int) -> list[dic
     """Return what each subflow sent between two samples, new payload only."""
     streams = []
     fresh = pl.col("sent_bytes") - pl.col("retransmitted_bytes")
-    for (number,), one in sorted(subflows.group_by("subflow"), key=lambda part: part[0]):
-        until = one.filter(pl.col("t_us") <= high).select(
+    for (number,), frame in sorted(subflows.group_by("subflow"), key=lambda part: part[0]):
+        until = frame.filter(pl.col("t_us") <= high).select(
             "t_us", fresh.alias("fresh"), "rtt_us", "cwnd_segments", "mss_bytes"
         )
         if until.is_empty() or until["t_us"][-1] <= low:

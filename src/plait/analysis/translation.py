@@ -49,9 +49,13 @@ def _outside(plan: Plan) -> Outside:
         if ":" not in text
     }
     ports = {(nat.netns, ifname) for nat in plan.network.nats for ifname in nat.outside}
-    directions = (one for link in plan.links for one in link.directions if one.interface is not None)
+    directions = (
+        direction for link in plan.links for direction in link.directions if direction.interface is not None
+    )
     return {
-        one.name: addresses[place] for one in directions if (place := (one.source, one.interface)) in ports
+        direction.name: addresses[place]
+        for direction in directions
+        if (place := (direction.source, direction.interface)) in ports
     }
 
 

@@ -73,7 +73,7 @@ def why_never(
             for finding in findings(plan, tables)
             if finding.flow == view.name and finding.code == "FELL_BACK"
         ]
-        return "fallback", tuple(_sentence(finding.what, finding.reasons) for finding in fallbacks)
+        return "fallback", tuple(_sentence(finding.text, finding.reasons) for finding in fallbacks)
     if plan_reason is not None:
         text = REASON_TEXTS[REASONS[plan_reason]]
         return REASONS[plan_reason], (f"{capital(text)}.",)
@@ -134,11 +134,11 @@ def _refusals(plan: Plan, tables: Tables, facts: FlowFacts, path: PathFacts) -> 
         for finding in findings(plan, tables)
         if finding.flow == facts.view.name
         and finding.code == "JOIN_REFUSED"
-        and all(f" {address}" in finding.what for address in ends)
+        and all(f" {address}" in finding.text for address in ends)
         and (finding.t_us is None or finding.t_us < facts.end_us)
     ]
     if refusals:
-        return tuple(_sentence(finding.what, finding.reasons) for finding in refusals)
+        return tuple(_sentence(finding.text, finding.reasons) for finding in refusals)
     closed = facts.events.filter(
         (pl.col("event") == "sub_closed")
         & (pl.col("local_address") == path.planned.client_address)

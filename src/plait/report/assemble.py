@@ -43,7 +43,7 @@ def _write_all(study: StudyData, width_mm: float) -> tuple[Caution, ...]:
     write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
-    narrow = [one.name for one in asked if one.column]
+    narrow = [request.name for request in asked if request.column]
     drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
@@ -85,11 +85,11 @@ def _empty(
     return [
         Caution(
             code="FIGURE_EMPTY",
-            message=f"figure {one.name} is empty: no data of {one.metric} for kind {one.kind}",
+            message=f"figure {request.name} is empty: no data of {request.metric} for kind {request.kind}",
             remedy="see in summary.json which metrics were measured, and which fields vary in several steps",
         )
-        for one in asked
-        if one.name not in drawn and f"figure {one.name}:" not in failed
+        for request in asked
+        if request.name not in drawn and f"figure {request.name}:" not in failed
     ]
 
 

@@ -198,7 +198,7 @@ def _against(summary: Summary) -> str:
     if _alike(summary):
         return f"{_baselines(summary)} with the same settings otherwise"
     bases = {
-        one.baseline for one in summary.comparisons
+        comparison.baseline for comparison in summary.comparisons
     }  # of a Latin hypercube, in which nothing stays the same
     return labels(summary.cases)[bases.pop()] if len(bases) == 1 else "their baselines"
 

@@ -63,12 +63,12 @@ def representatives(study: StudyData, summary: Summary) -> list[Representative]:
     chosen = []
     for case in [case for case in study.cases if case.rows][:MOST]:
         row = median_row(case.rows, metric)
-        one = part(
+        representative = part(
             f"figures over time of case {case.name}",
             partial(_representative, study, summary, case, row, names[case.name]),
             None,
         )
-        chosen += [one] if one is not None else []
+        chosen += [representative] if representative is not None else []
     return chosen
 
 
@@ -113,9 +113,9 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
         return series
     marked = [at for at, _ in series.marks]
     more = [
-        ((one.t_us - explained[0].start_us) / 1e6, one.text)
-        for one in explained[0].moments
-        if one.t_us > explained[0].start_us
+        ((moment.t_us - explained[0].start_us) / 1e6, moment.text)
+        for moment in explained[0].moments
+        if moment.t_us > explained[0].start_us
     ]
     # The words of an event are not repeated.
     apart = series.duration_s / 50

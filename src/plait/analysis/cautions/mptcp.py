@@ -57,7 +57,7 @@ class MptcpFinding:
     code: str
     """FELL_BACK, JOIN_REFUSED, ADD_ADDR_UNUSED, SUBFLOW_CLOSED."""
     flow: str
-    what: str
+    text: str
     """In words, without time."""
     t_us: int | None = None
     """When it was seen: exactly for events and handshakes, else by the first sample that shows it; null: unknown."""
@@ -143,12 +143,12 @@ def _joins(flow: Flow, events: pl.DataFrame, counted: Counters) -> Iterator[Mptc
             came.add(ends)
         elif event["event"] == "join_failed" or (event["event"] == "sub_closed" and ends not in came):
             reasons, why = _named(flow, counted, JOIN_REFUSALS)
-            what = f"flow {flow.name}: the subflow from {between} was refused{why}"
-            yield MptcpFinding("JOIN_REFUSED", flow.name, what, event["t_us"], reasons)
+            text = f"flow {flow.name}: the subflow from {between} was refused{why}"
+            yield MptcpFinding("JOIN_REFUSED", flow.name, text, event["t_us"], reasons)
         elif event["event"] == "sub_closed" and (event["error"] or event["reset_reason"]):
             reset = _RESETS.get(event["reset_reason"] or 0, "")
-            what = f"flow {flow.name}: the subflow from {between} was reset{reset}"
-            yield MptcpFinding("SUBFLOW_CLOSED", flow.name, what, event["t_us"])
+            text = f"flow {flow.name}: the subflow from {between} was reset{reset}"
+            yield MptcpFinding("SUBFLOW_CLOSED", flow.name, text, event["t_us"])
 
 
 _RESETS = {
@@ -169,7 +169,7 @@ def _announcements(flow: Flow, events: pl.DataFrame) -> Iterator[MptcpFinding]:
     reached = {flow.server.address, *tried["remote_address"].to_list()}
     for event in mine.filter(pl.col("event") == "announced").iter_rows(named=True):
         if event["remote_address"] not in reached:
-            what = (
+            text = (
                 f"flow {flow.name}: {event['remote_address']} was announced, and no subflow was opened to it"
             )
-            yield MptcpFinding("ADD_ADDR_UNUSED", flow.name, what, event["t_us"])
+            yield MptcpFinding("ADD_ADDR_UNUSED", flow.name, text, event["t_us"])

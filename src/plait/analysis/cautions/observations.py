@@ -47,8 +47,10 @@ class Observation:
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
     observations = part("checks of the flows", lambda: _of_flows(plan, tables), [])
-    what_failed = part("findings of MPTCP", lambda: findings(plan, tables), [])
-    return observations + [Observation(one.code, one.what, one.t_us) for one in what_failed]
+    mptcp_findings = part("findings of MPTCP", lambda: findings(plan, tables), [])
+    return observations + [
+        Observation(finding.code, finding.text, finding.t_us) for finding in mptcp_findings
+    ]
 
 
 def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:

@@ -39,17 +39,17 @@ def _corrected(comparisons: list[Comparison]) -> list[Comparison]:
     """Return the comparisons with p values corrected for their number; a sentence says so where that matters."""
     result = list(comparisons)
     for metric in COMPARED:
-        places = [i for i, one in enumerate(comparisons) if one.metric == metric]
+        places = [i for i, comparison in enumerate(comparisons) if comparison.metric == metric]
         tested = sum(comparisons[i].p_value is not None for i in places)
         for i, p in zip(places, holm([comparisons[i].p_value for i in places]), strict=True):
-            one = comparisons[i]
-            sentence = one.sentence
-            if p is not None and p > ALPHA and one.verdict in {"more", "less"}:
+            comparison = comparisons[i]
+            sentence = comparison.sentence
+            if p is not None and p > ALPHA and comparison.verdict in {"more", "less"}:
                 sentence = (
                     f"{sentence.removesuffix('.')}; among {tested} comparisons one like it may be chance "
                     f"(p = {p:.2g} after Holm's correction)."
                 )
-            result[i] = one.model_copy(update={"p_holm": p, "sentence": sentence})
+            result[i] = comparison.model_copy(update={"p_holm": p, "sentence": sentence})
     return result
 
 

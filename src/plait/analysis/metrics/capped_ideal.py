@@ -55,9 +55,9 @@ def _extra(plan: Plan, flow: Flow) -> float | None:
     sender = flow.client if flow.sender == "client" else flow.server
     settings = next(
         (
-            {name.replace(".", "/"): value for name, value in one.sysctls}
-            for one in plan.network.namespaces
-            if one.name == sender.netns
+            {name.replace(".", "/"): value for name, value in namespace.sysctls}
+            for namespace in plan.network.namespaces
+            if namespace.name == sender.netns
         ),
         {},
     )

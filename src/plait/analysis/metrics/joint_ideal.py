@@ -39,7 +39,7 @@ def joint_goodput_bps(plan: Plan) -> float | None:
     flows = plan.flows
     if plan.events or not _at_once(flows) or any(flow.ideal_rate_bps is None for flow in flows):
         return None
-    by_name = {one.name: one for link in plan.links for one in link.directions}
+    by_name = {direction.name: direction for link in plan.links for direction in link.directions}
     usable = [_usable(flow, by_name) for flow in flows]
     if sum(map(len, usable)) > LARGEST:
         return None
@@ -100,13 +100,13 @@ class _Programme:
         """Add a flow, the link directions that it may cross, and its payload's share of a frame."""
         ends = (flow.client.netns, flow.server.netns)
         sender, receiver = ends if flow.sender == "client" else ends[::-1]
-        for one in links:
-            column = self._add_variable(flow, one.source, one.target, cost=0.0, upper_bound=None)
-            if one.rate_bps is not None:
-                if one.name not in self._links:
-                    self._links[one.name] = len(self.limits)
-                    self.limits.append(one.rate_bps / _UNIT)
-                self.shared.append((self._links[one.name], column, 1.0))
+        for link in links:
+            column = self._add_variable(flow, link.source, link.target, cost=0.0, upper_bound=None)
+            if link.rate_bps is not None:
+                if link.name not in self._links:
+                    self._links[link.name] = len(self.limits)
+                    self.limits.append(link.rate_bps / _UNIT)
+                self.shared.append((self._links[link.name], column, 1.0))
         # what arrives goes back to the sender, so that every node is in balance
         self._add_variable(
             flow, receiver, sender, cost=-payload, upper_bound=(flow.ideal_rate_bps or 0) / _UNIT

@@ -39,9 +39,9 @@ def share_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     for flow in foreground(plan):
         if flow.transport != "mptcp" or flow.id not in flows:
             continue
-        one = _of_flow(flow, flows[flow.id], tables)
-        names |= one.keys()
-        for name, value in one.items():
+        shares = _of_flow(flow, flows[flow.id], tables)
+        names |= shares.keys()
+        for name, value in shares.items():
             if value is not None:
                 values.setdefault(name, []).append(value)
     return {name: _of_all_flows(name, values[name]) if name in values else None for name in sorted(names)}
@@ -81,13 +81,13 @@ def by_path(flow: Flow, side: str, subflows: pl.DataFrame, column: str) -> tuple
     times: list[int] = rows["t_us"].unique(maintain_order=True).to_list()
     place = {t_us: i for i, t_us in enumerate(times)}
     counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
-    for _, one in rows.group_by("subflow", maintain_order=True):
-        first = one.row(0, named=True)
+    for _, frame in rows.group_by("subflow", maintain_order=True):
+        first = frame.row(0, named=True)
         path = counts.setdefault(
             path_name(flow, side, first["local_address"], first["remote_address"], first["remote_port"]),
             [0] * len(times),
         )
-        values = {place[t_us]: count for t_us, count in one.select("t_us", column).drop_nulls().iter_rows()}
+        values = {place[t_us]: count for t_us, count in frame.select("t_us", column).drop_nulls().iter_rows()}
         last = 0
         for i in range(len(times)):
             last = values.get(i, last)

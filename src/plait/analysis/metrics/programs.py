@@ -120,7 +120,7 @@ def _flow(plan: Plan, about: Row, row: Row, *, background: bool) -> Flow:
 
 def peers_between(plan: Plan, source: str, target: str) -> Peers | None:
     """Return the paths between the hosts that data went from and to; None when a node is unknown."""
-    peers = {(one.source, one.target): one for one in plan.peers}
+    peers = {(pair.source, pair.target): pair for pair in plan.peers}
     # Nothing connects to a host behind a translating router, but answers reach it: on its own path, backwards.
     return peers.get((source, target)) or _backwards(plan, peers.get((target, source)))
 
@@ -129,7 +129,7 @@ def _backwards(plan: Plan, peers: Peers | None) -> Peers | None:
     """Return the paths that answers take."""
     if peers is None:
         return None
-    rates = {one.name: one.rate_bps for link in plan.links for one in link.directions}
+    rates = {direction.name: direction.rate_bps for link in plan.links for direction in link.directions}
     paths = tuple(
         path.model_copy(
             update={
@@ -192,9 +192,9 @@ def _datagram_metrics(tables: Mapping[str, pl.DataFrame]) -> dict[str, float | N
     reports = [figures for _, figures in udp_figures(tables)]
     if not reports:
         return {}
-    packets = [one["iperf3_packets"] or 0 for one in reports]
+    packets = [report["iperf3_packets"] or 0 for report in reports]
     lost, jitter = (
-        [one.get(name) for one in reports] for name in ("iperf3_lost_packets", "iperf3_jitter_us")
+        [report.get(name) for report in reports] for name in ("iperf3_lost_packets", "iperf3_jitter_us")
     )
     return {
         "iperf3_udp_loss_ratio": None if None in lost else sum(n or 0 for n in lost) / sum(packets),

@@ -249,7 +249,7 @@ def _subflow_metrics(
 def _in_plans_order(plan: Plan, counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return what paths carried; those between programs in the order of the plan, wherever a connection began."""
     names = [path.name for peers in plan.peers for path in peers.paths]
-    return sorted(counts.items(), key=lambda one: names.index(one[0]) if one[0] in names else len(names))
+    return sorted(counts.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names))
 
 
 def _used(rows: pl.DataFrame) -> float | None:

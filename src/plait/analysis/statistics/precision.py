@@ -55,5 +55,5 @@ def next_repeat(cases: Sequence[CaseRows], done: int, *, until: float, most: int
     intervals = wide(cases, until)
     if not intervals or done >= most:
         return None
-    needed = max((one.share / until) ** 2 for one in intervals)
+    needed = max((interval.share / until) ** 2 for interval in intervals)
     return min(most, max(done + 1, math.ceil(done * min(needed, 2.0))))

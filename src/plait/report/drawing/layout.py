@@ -85,13 +85,13 @@ def sides(plan: Plan, nodes: Sequence[str]) -> tuple[list[str], list[str]]:
     left: list[str] = []
     right: list[str] = []
     for flow in plan.flows:
-        one, other = flow.client.netns, flow.server.netns
-        if one in right or other in left:
-            one, other = other, one
-        if one not in right:
-            left.append(one)
-        if other not in left:
-            right.append(other)
+        left_end, right_end = flow.client.netns, flow.server.netns
+        if left_end in right or right_end in left:
+            left_end, right_end = right_end, left_end
+        if left_end not in right:
+            left.append(left_end)
+        if right_end not in left:
+            right.append(right_end)
     return left, right
 
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def link_label(link: Link) -> str:
     """Return what a link does in a few words: "5 Mbit/s, 10 ms"; both directions where they differ."""
-    one, other = link.directions
+    forward, backward = link.directions
     words = [
-        _both(_rate(one.rate_bps), _rate(other.rate_bps)),
-        _both(_delay(one), _delay(other)),
-        _both(_loss(one), _loss(other)),
+        _both(_rate(forward.rate_bps), _rate(backward.rate_bps)),
+        _both(_delay(forward), _delay(backward)),
+        _both(_loss(forward), _loss(backward)),
     ]
     return ", ".join(word for word in words if word)
 
@@ -41,5 +41,5 @@ def _loss(direction: LinkDirection) -> str:
     return f"{direction.loss_ratio * 100:g} % loss" if direction.loss_ratio else ""
 
 
-def _both(one: str, other: str) -> str:
-    return one if one == other else f"{one or 'none'} / {other or 'none'}"
+def _both(forward: str, backward: str) -> str:
+    return forward if forward == backward else f"{forward or 'none'} / {backward or 'none'}"

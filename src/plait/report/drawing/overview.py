@@ -125,9 +125,9 @@ def _boxes(plan: Plan) -> list[_Box]:
     left, right = sides(plan, list(role))
     near: dict[str, list[tuple[str, str]]] = {name: [] for name in role}
     for link in plan.links:
-        one, other = link.directions[0].source, link.directions[0].target
-        near[one].append((other, link_label(link)))
-        near[other].append((one, link_label(link)))
+        a, b = link.directions[0].source, link.directions[0].target
+        near[a].append((b, link_label(link)))
+        near[b].append((a, link_label(link)))
     both = not _has_sides(plan)
     alike: dict[object, list[str]] = {}
     for name, kind in role.items():
@@ -194,9 +194,9 @@ def _ordered(columns: list[list[_Box]], lines: Sequence[_Line]) -> list[list[_Bo
     """Sort each column by the places of its neighbours, there and back (the barycentre method of Sugiyama)."""
     near: dict[_Box, list[_Box]] = {box: [] for column in columns for box in column}
     for line in lines:
-        for one, other in pairwise((line.a, *line.ways, line.b)):
-            near[one].append(other)
-            near[other].append(one)
+        for box_a, box_b in pairwise((line.a, *line.ways, line.b)):
+            near[box_a].append(box_b)
+            near[box_b].append(box_a)
     height = {box: (row + 0.5) / len(column) for column in columns for row, box in enumerate(column)}
 
     def middle(box: _Box) -> float:

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 def most_paths(shown: Sequence[Representative]) -> Representative | None:
     """Return the representative whose flows use most paths: its drawing shows those of the others too."""
-    return max(shown, key=lambda one: len(distinct_paths(one.plan)), default=None)
+    return max(shown, key=lambda case: len(distinct_paths(case.plan)), default=None)
 
 
-def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[DrawnPath]:
+def coloured_paths(representative: Representative, colours: Mapping[str, str]) -> list[DrawnPath]:
     """Return the paths of a plan in the colours that their subflows have in the charts."""
-    by_path = {series.path: series.colour for series in one.series.subflows}
-    several = len(one.plan.flows) > 1
+    by_path = {series.path: series.colour for series in representative.series.subflows}
+    several = len(representative.plan.flows) > 1
     paths = []
-    for number, (_, path) in enumerate(distinct_paths(one.plan)):
+    for number, (_, path) in enumerate(distinct_paths(representative.plan)):
         # With several flows the colours of the charts distinguish flows, and paths have none of their own.
         token = "muted" if several else f"path{by_path.get(path.name, number) % PATHS}"
         facts = [
@@ -46,4 +46,4 @@ def coloured_paths(one: Representative, colours: Mapping[str, str]) -> list[Draw
 
 def links_differ(shown: Sequence[Representative]) -> bool:
     """Return whether the links are not the same in all cases: then the drawing is that of one case."""
-    return len({tuple(link_label(link) for link in one.plan.links) for one in shown}) > 1
+    return len({tuple(link_label(link) for link in case.plan.links) for case in shown}) > 1

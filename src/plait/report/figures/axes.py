@@ -77,10 +77,10 @@ def factors(cases: Sequence[HasSettings]) -> list[Factor]:
     for setting in dict.fromkeys(key for case in cases for key in case.settings):
         given = tuple(case.settings.get(setting) for case in cases)
         numbers, unit = numbers_of(given)
-        one = Factor(setting, given, numbers, unit)
-        if one.steps > 1 and not any(_together(one, other) for other in varied):
-            varied.append(one)
-    return [replace(one, parts=_parts(one, varied)) for one in varied]
+        factor = Factor(setting, given, numbers, unit)
+        if factor.steps > 1 and not any(_together(factor, other) for other in varied):
+            varied.append(factor)
+    return [replace(factor, parts=_parts(factor, varied)) for factor in varied]
 
 
 def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | None:
@@ -91,13 +91,13 @@ def factor_of(cases: Sequence[HasSettings], setting: str | None) -> Factor | Non
 def steps(cases: Sequence[HasSettings]) -> list[Factor]:
     """Return the factors that are numbers with enough steps for an axis; most steps first, the compared one last."""
     compared = main_factor(cases)
-    stepped = [one for one in factors(cases) if one.numbers is not None and one.steps >= STEPS]
-    return sorted(stepped, key=lambda one: (one.setting == compared, -one.steps))
+    stepped = [factor for factor in factors(cases) if factor.numbers is not None and factor.steps >= STEPS]
+    return sorted(stepped, key=lambda factor: (factor.setting == compared, -factor.steps))
 
 
 def label_without(case: CaseRows | CaseSummary, settings: Sequence[str], varied: Sequence[Factor]) -> str:
     """Return what a case is called beside the axes: its label without these settings, and without what goes along."""
-    kept = {one.setting for one in varied} - set(settings)
+    kept = {factor.setting for factor in varied} - set(settings)
     left = {name: value for name, value in case.settings.items() if name in kept}
     return case_label("", left) if left else ""
 
@@ -117,27 +117,27 @@ def numbers_of(given: Sequence[Any]) -> tuple[tuple[float, ...] | None, str]:
     return None, ""
 
 
-def _parts(one: Factor, varied: Sequence[Factor]) -> int:
+def _parts(factor: Factor, varied: Sequence[Factor]) -> int:
     """Return how many parts of its path no other factor's ends with."""
-    most = one.setting.count(".") + 1
-    others = [other.setting for other in varied if other is not one]
+    most = factor.setting.count(".") + 1
+    others = [other.setting for other in varied if other is not factor]
     return next(
-        (n for n in range(1, most) if all(short_name(one.setting, n) != short_name(o, n) for o in others)),
+        (n for n in range(1, most) if all(short_name(factor.setting, n) != short_name(o, n) for o in others)),
         most,
     )
 
 
-def _together(one: Factor, other: Factor) -> bool:
-    """Return whether each value of one goes with just one value of the other, and has several of them.
+def _together(factor: Factor, other: Factor) -> bool:
+    """Return whether each value of a factor goes with just one value of the other, and there are several values.
 
     Of many numbers, one has to grow as the other does, or as it falls: those of a Latin hypercube do neither.
     """
-    pairs = set(zip(one.texts, other.texts, strict=True))
-    if len(pairs) != one.steps or len(pairs) != other.steps or one.steps < 3:
+    pairs = set(zip(factor.texts, other.texts, strict=True))
+    if len(pairs) != factor.steps or len(pairs) != other.steps or factor.steps < 3:
         return False
-    if one.numbers is None or other.numbers is None or one.steps < MANY:
+    if factor.numbers is None or other.numbers is None or factor.steps < MANY:
         return True
-    order = [number for _, number in sorted(set(zip(one.numbers, other.numbers, strict=True)))]
+    order = [number for _, number in sorted(set(zip(factor.numbers, other.numbers, strict=True)))]
     return order in (sorted(order), sorted(order, reverse=True))
 
 

@@ -44,9 +44,9 @@ def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bo
     """
     compared = main_factor(summary.cases)
     ratios = {
-        one.case: one.ratio.value
-        for one in matched(summary)
-        if one.metric == metric and one.ratio is not None
+        comparison.case: comparison.ratio.value
+        for comparison in matched(summary)
+        if comparison.metric == metric and comparison.ratio is not None
     }
     varied = factors(summary.cases)
     names = [axis.setting for axis in axes]

@@ -48,9 +48,11 @@ class DelayFigure(FigureKind):
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
         rows: TableRows = [["case", "trial", f"{wanted.metric}_us", "share"]]
-        for one in _having(wanted.metric, content):
-            points = one.distributions[wanted.metric]
-            rows += [[one.case, one.index, number(us), number(share)] for us, share in points]
+        for representative in _having(wanted.metric, content):
+            points = representative.distributions[wanted.metric]
+            rows += [
+                [representative.case, representative.index, number(us), number(share)] for us, share in points
+            ]
         return rows
 
     def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - one note serves all delays
@@ -65,25 +67,27 @@ DELAYS = DelayFigure()
 
 
 def _having(delay: str, content: Content) -> list[Representative]:
-    return [one for one in content.shown if delay in one.distributions][:MOST]
+    return [representative for representative in content.shown if delay in representative.distributions][
+        :MOST
+    ]
 
 
 def _spec(name: str, shown: Sequence[Representative]) -> Spec:
-    largest = max(one.distributions[name][-1][0] for one in shown)
+    largest = max(representative.distributions[name][-1][0] for representative in shown)
     divisor, unit = scale_of(f"{name}_us", largest)
     data = [
         {
-            "case": one.label,
+            "case": representative.label,
             "x": delay_us / divisor,
             "share": share,
             "shown": micros(delay_us),
             "part": percent(share),
         }
-        for one in shown
-        for delay_us, share in one.distributions[name]
+        for representative in shown
+        for delay_us, share in representative.distributions[name]
     ]
     scale = {"zero": True, "nice": False}
     title = f"{TITLES[name]}, {unit}"
-    order = [one.label for one in shown]
+    order = [representative.label for representative in shown]
     share_title = "Share with at most this delay"
     return steps_spec(data, order, scale, title=title, share_title=share_title, name="delay")

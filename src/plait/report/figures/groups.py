@@ -49,10 +49,10 @@ class GroupsFigure(FigureKind):
         head = ["case", *settings, "group", "what", "trial", "seed", "goodput_bps", "ci95_low", "ci95_high"]
         given = {case.name: [case.settings.get(name, "") for name in settings] for case in content.cases}
         rows: TableRows = [head]
-        for one in observations(content.rows, content.cases, content.published):
-            value = [number(one.get(name)) for name in ("goodput_bps", "low", "high")]
-            trial = [one.get(name, "") for name in ("trial", "seed")]
-            rows.append([one["case"], *given[one["case"]], one["group"], one["what"], *trial, *value])
+        for mark in observations(content.rows, content.cases, content.published):
+            value = [number(mark.get(name)) for name in ("goodput_bps", "low", "high")]
+            trial = [mark.get(name, "") for name in ("trial", "seed")]
+            rows.append([mark["case"], *given[mark["case"]], mark["group"], mark["what"], *trial, *value])
         return rows
 
     def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it has one metric
@@ -71,19 +71,21 @@ def group_spec(
     """Return the figure; None when no flow has a group, or nothing was measured."""
     groups = groups_of(summaries)
     marks = list(observations(rows[:MOST_CASES], summaries[:MOST_CASES], published))
-    values = [one["goodput_bps"] for one in marks]
+    values = [mark["goodput_bps"] for mark in marks]
     if not groups or not values:
         return None
     divisor, unit = scale_of("goodput_bps", max(values))
     order = [labels(summaries)[case.name] for case in summaries[:MOST_CASES]]
     domain = list(groups)
-    for one in marks:
-        one["x"] = one["goodput_bps"] / divisor
-        one["shown"] = show("goodput_bps", one["goodput_bps"])
+    for mark in marks:
+        mark["x"] = mark["goodput_bps"] / divisor
+        mark["shown"] = show("goodput_bps", mark["goodput_bps"])
         for end in ("low", "high"):
-            if end in one:
-                one[end] = one[end] / divisor
-    parts = {mark: [one for one in marks if one["what"] == mark] for mark in ("trial", "mean", "published")}
+            if end in mark:
+                mark[end] = mark[end] / divisor
+    parts = {
+        kind: [mark for mark in marks if mark["what"] == kind] for kind in ("trial", "mean", "published")
+    }
     return {
         "$schema": SCHEMA,
         "width": 520,
@@ -126,16 +128,22 @@ def observations(
     for case, summary in zip(rows, summaries, strict=True):
         for place_number, (group, metric) in enumerate(groups.items()):
             place = APART * (2 * place_number / (len(groups) - 1) - 1) if len(groups) > 1 else 0.0
-            one = {"case": case.name, "label": names[case.name], "group": group, "place": place}
+            base = {"case": case.name, "label": names[case.name], "group": group, "place": place}
             for row in case.rows:
                 if (value := row.metrics.get(metric)) is not None:
-                    yield {**one, "what": "trial", "trial": row.index, "seed": row.seed, "goodput_bps": value}
+                    yield {
+                        **base,
+                        "what": "trial",
+                        "trial": row.index,
+                        "seed": row.seed,
+                        "goodput_bps": value,
+                    }
             stats = summary.metrics.get(metric)
             if stats is not None and stats.mean is not None:
                 low, high = stats.ci95 or (stats.mean, stats.mean)
-                yield {**one, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
+                yield {**base, "what": "mean", "goodput_bps": stats.mean, "low": low, "high": high}
             if (value := published.goodput_bps(case.settings, group)) is not None:
-                yield {**one, "what": "published", "goodput_bps": value}
+                yield {**base, "what": "published", "goodput_bps": value}
 
 
 def _layers(parts: dict[str, Values], source: str) -> list[Spec]:
@@ -164,7 +172,7 @@ def _layers(parts: dict[str, Values], source: str) -> list[Spec]:
     if parts["published"]:
         layers.append(
             {
-                "data": {"values": [{**one, "source": source} for one in parts["published"]]},
+                "data": {"values": [{**mark, "source": source} for mark in parts["published"]]},
                 "mark": {
                     "type": "point",
                     "shape": "diamond",

@@ -79,9 +79,15 @@ class Content:
         rows = tuple(case for case in self.rows if wanted.shows(case.settings))
         names = {case.name for case in rows}
         cases = tuple(case for case in self.summary.cases if case.name in names)
-        compared = tuple(one for one in self.summary.comparisons if {one.case, one.baseline} <= names)
+        compared = tuple(
+            comparison
+            for comparison in self.summary.comparisons
+            if {comparison.case, comparison.baseline} <= names
+        )
         summary = self.summary.model_copy(update={"cases": cases, "comparisons": compared})
-        return Content(rows, summary, tuple(one for one in self.shown if one.case in names), self.published)
+        return Content(
+            rows, summary, tuple(drawn for drawn in self.shown if drawn.case in names), self.published
+        )
 
 
 class FigureKind(ABC):

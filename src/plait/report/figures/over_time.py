@@ -47,10 +47,10 @@ class OverTimeFigure(FigureKind):
         """Return a panel for each of the first cases."""
         panels = []
         frames = frames_of(content.shown)
-        for one, frame in list(zip(content.shown, frames, strict=True))[:SIDE_BY_SIDE]:
-            spec = chart(panel_of(one), wanted.metric, frame, legend=True)
+        for representative, frame in list(zip(content.shown, frames, strict=True))[:SIDE_BY_SIDE]:
+            spec = chart(panel_of(representative), wanted.metric, frame, legend=True)
             if spec is not None:
-                title = {"text": one.label, "subtitle": spec["title"]}
+                title = {"text": representative.label, "subtitle": spec["title"]}
                 panels.append({"$schema": SCHEMA, **spec, "title": title})
         return panels
 
@@ -58,10 +58,13 @@ class OverTimeFigure(FigureKind):
         """Return the points of every line."""
         column, factor = _COLUMNS[wanted.metric]
         rows: TableRows = [["case", "trial", "t_s", "series", column]]
-        for one in content.shown[:SIDE_BY_SIDE]:
-            for line in lines(panel_of(one), wanted.metric):
+        for representative in content.shown[:SIDE_BY_SIDE]:
+            for line in lines(panel_of(representative), wanted.metric):
                 series = line.label.replace(" \N{RIGHTWARDS ARROW} ", "->")
-                rows += [[one.case, one.index, number(t), series, number(v * factor)] for t, v in line.points]
+                rows += [
+                    [representative.case, representative.index, number(t), series, number(v * factor)]
+                    for t, v in line.points
+                ]
         return rows
 
     def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - panels have titles
@@ -72,13 +75,16 @@ class OverTimeFigure(FigureKind):
 OVER_TIME = OverTimeFigure()
 
 
-def panel_of(one: Representative) -> Panel:
+def panel_of(representative: Representative) -> Panel:
     """Return what is drawn over time of a representative."""
-    return Panel(one.label, one.series, one.ideal_bps)
+    return Panel(representative.label, representative.series, representative.ideal_bps)
 
 
 def frames_of(shown: Sequence[Representative]) -> list[Frame]:
     """Return the frame of each representative: the same for those that are compared with each other."""
-    groups = {one.group: [panel_of(other) for other in shown if other.group == one.group] for one in shown}
+    groups = {
+        representative.group: [panel_of(other) for other in shown if other.group == representative.group]
+        for representative in shown
+    }
     frames = {group: frame_of(panels) for group, panels in groups.items()}
-    return [frames[one.group] for one in shown]
+    return [frames[representative.group] for representative in shown]

@@ -71,8 +71,8 @@ SCATTER = ScatterFigure()
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
     """Return what has a panel: `x`, or whatever is a number and takes steps, six at most."""
-    numeric = {one.setting for one in steps(cases)}
-    return [one for one in factors(cases) if one.setting in numeric and x in {None, one.setting}][
+    numeric = {factor.setting for factor in steps(cases)}
+    return [factor for factor in factors(cases) if factor.setting in numeric and x in {None, factor.setting}][
         :MOST_PANELS
     ]
 

@@ -66,7 +66,7 @@ def wanted(study: StudyData, summary: Summary) -> list[FigureRequest]:
     content = content_of(study, summary)
     asked = asked_for(study)
     if asked:
-        return [_resolved(one, content) for one in asked]
+        return [_resolved(request, content) for request in asked]
     groups = GROUPS.selected(content)
     ranks = {metric: rank for rank, (_, metric) in enumerate(content.measured())}
     others = [figure for kind in BY_CASE if kind is not GROUPS for figure in kind.selected(content)]
@@ -117,4 +117,4 @@ def _resolved(asked: FigureFields, content: Content) -> FigureRequest:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in (value if isinstance(value, list) else [value]))
+    return tuple(str(item) for item in (value if isinstance(value, list) else [value]))

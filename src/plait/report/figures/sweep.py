@@ -122,7 +122,7 @@ LINES = SweepFigure()
 def sweep_of(cases: Sequence[CaseRows | CaseSummary], x: str | None = None) -> Sweep | None:
     """Return the sweep over `x`, or over the setting with most steps that are numbers; None when none can be drawn."""
     varied = factors(cases)
-    for factor in steps(cases) if x is None else [one for one in varied if one.setting == x]:
+    for factor in steps(cases) if x is None else [f for f in varied if f.setting == x]:
         sweep = _sweep(cases, factor, varied)
         if sweep is not None:
             return sweep

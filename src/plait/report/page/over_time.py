@@ -85,34 +85,50 @@ def over_time(shown: Sequence[Representative]) -> tuple[Markup | str, dict[str, 
         return "", {}
     figures: dict[str, dict[str, Any]] = {}
     panels = []
-    for number, (one, frame) in enumerate(zip(shown, frames_of(shown), strict=True)):
+    for number, (representative, frame) in enumerate(zip(shown, frames_of(shown), strict=True)):
         charts = {}
         for kind in KINDS:
-            spec = chart(panel_of(one), kind, frame, legend=kind == "queue" and _needs_key(one))
+            spec = chart(
+                panel_of(representative), kind, frame, legend=kind == "queue" and _needs_key(representative)
+            )
             if spec is not None:
                 charts[f"{kind}-{number}"] = spec
         figures |= charts
-        panels.append(_panel(one, tuple(charts), is_hidden=number >= OPEN_PANELS))
+        panels.append(_panel(representative, tuple(charts), is_hidden=number >= OPEN_PANELS))
     return fill("over_time", Panels(_note(shown), len(shown) > OPEN_PANELS, tuple(panels))), figures
 
 
-def _panel(one: Representative, charts: tuple[str, ...], *, is_hidden: bool) -> PanelView:
-    trial = f"trial {one.index:03d}" + (f", the median of {one.of}" if one.of > 1 else "")
-    several = len(one.plan.flows) > 1
-    key = tuple((series.colour % PATHS, series.label) for series in one.series.subflows) if several else ()
-    return PanelView(one.label, trial, key, charts, one.series.left_out, why(one.explained), is_hidden)
+def _panel(representative: Representative, charts: tuple[str, ...], *, is_hidden: bool) -> PanelView:
+    trial = f"trial {representative.index:03d}" + (
+        f", the median of {representative.of}" if representative.of > 1 else ""
+    )
+    several = len(representative.plan.flows) > 1
+    key = (
+        tuple((series.colour % PATHS, series.label) for series in representative.series.subflows)
+        if several
+        else ()
+    )
+    return PanelView(
+        representative.label,
+        trial,
+        key,
+        charts,
+        representative.series.left_out,
+        why(representative.explained),
+        is_hidden,
+    )
 
 
 def _note(shown: Sequence[Representative]) -> str:
     """Return what the charts show."""
     scales = (
         "the same scales"
-        if len({one.group for one in shown}) == 1
+        if len({representative.group for representative in shown}) == 1
         else "the same scales where cases are compared"
     )
     hint = (
         " Colours are those of the paths in the drawing."
-        if all(len(one.plan.flows) == 1 for one in shown)
+        if all(len(representative.plan.flows) == 1 for representative in shown)
         else ""
     )
     return (
@@ -123,14 +139,14 @@ def _note(shown: Sequence[Representative]) -> str:
     )
 
 
-def _needs_key(one: Representative) -> bool:
+def _needs_key(representative: Representative) -> bool:
     """Return whether colours of paths do not identify the queues: paths share a queue, or a path has several."""
-    colours = [queue.colour for queue in one.series.queues]
-    return len(one.plan.flows) > 1 or None in colours or len(set(colours)) < len(colours)
+    colours = [queue.colour for queue in representative.series.queues]
+    return len(representative.plan.flows) > 1 or None in colours or len(set(colours)) < len(colours)
 
 
 def bin_widths(shown: Sequence[Representative]) -> str:
     """Return the width of the goodput bins in words."""
-    widths = sorted({one.series.bin_s for one in shown if one.series.bin_s})
+    widths = sorted({representative.series.bin_s for representative in shown if representative.series.bin_s})
     texts = [f"{width:g} s" for width in widths]
     return texts[0] if len(texts) == 1 else f"{texts[0]} to {texts[-1]}" if texts else "one sample"

@@ -135,7 +135,10 @@ def cautions(noted: Sequence[Caution]) -> Markup | str:
     """Return what to check before trusting the result."""
     if not noted:
         return ""
-    views = tuple(CautionView(one.summary, one.code, one.remedy or "", one.code in LOUD) for one in noted)
+    views = tuple(
+        CautionView(caution.summary, caution.code, caution.remedy or "", caution.code in LOUD)
+        for caution in noted
+    )
     return fill("cautions", Cautions(views))
 
 

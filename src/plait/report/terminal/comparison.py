@@ -73,9 +73,16 @@ def differences(before: StudyFile, after: StudyFile) -> list[str]:
 
 def _changed_fields(before: object, after: object) -> list[str]:
     """Return a line for each field of the scenario that differs, the first few."""
-    one, other = dict(_fields(before)), dict(_fields(after))
-    changed = [path for path in {**one, **other} if one.get(path, MISSING) != other.get(path, MISSING)]
-    lines = [f"{path}: {one.get(path, MISSING)} then, {other.get(path, MISSING)} now" for path in changed]
+    old_fields, new_fields = dict(_fields(before)), dict(_fields(after))
+    changed = [
+        path
+        for path in {**old_fields, **new_fields}
+        if old_fields.get(path, MISSING) != new_fields.get(path, MISSING)
+    ]
+    lines = [
+        f"{path}: {old_fields.get(path, MISSING)} then, {new_fields.get(path, MISSING)} now"
+        for path in changed
+    ]
     more = len(lines) - _MANY_FIELDS
     return (
         lines

@@ -66,7 +66,7 @@ EnvOption = Annotated[
     typer.Option(
         "--env",
         metavar="NAME=VALUE",
-        help="Set a variable of the environment; NAME alone copies the variable of this environment",
+        help="Set an environment variable; NAME alone copies its value from your environment",
     ),
 ]
 WithOption = Annotated[

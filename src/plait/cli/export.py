@@ -15,11 +15,11 @@ def command(
     folder: ResultFolder,
     *,
     case: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Case", show_default="the only one")
+        str | None, typer.Option(metavar="NAME", help="Case of the flow", show_default="the only one")
     ] = None,
     trial: Annotated[int, typer.Option(metavar="N", min=0, help="Trial of the case")] = 0,
     flow: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Flow", show_default="the only one")
+        str | None, typer.Option(metavar="NAME", help="Flow to print", show_default="the only one")
     ] = None,
 ) -> int:
     """Print a flow in the JSON format of `iperf3 -J`.

@@ -19,7 +19,9 @@ def command(
     ] = "json",
     case: PlannedCase = None,
     seed: StudySeed = None,
-    repeat_index: Annotated[int, typer.Option(metavar="N", min=0, help="Repeat, counted from 0")] = 0,
+    repeat_index: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Index of the repeat, counted from 0")
+    ] = 0,
 ) -> None:
     """Print the resolved plan of a trial without running it."""
     import json

@@ -22,7 +22,7 @@ def command(
 ) -> int:
     """Rebuild the report of a result folder from its data.
 
-    The report is summary.json, figures/ and report.html. Exit code 1: an error left out part of the report.
+    The report is summary.json, figures/ and report.html. Exit code 1: an error prevented part of the report.
     """
     from plait.cautions import is_complete
     from plait.files import Folder

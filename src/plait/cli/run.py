@@ -47,7 +47,7 @@ RepeatOption = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Trials at once", show_default="number of CPUs")
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Run every trial again, also those in the store")]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Run every trial again, even those in the store")]
 ConfirmedOption = Annotated[
     bool,
     typer.Option("--yes", rich_help_panel=_CHECKS, help="Confirm a study of more than 10,000 trials"),
@@ -82,7 +82,7 @@ def command(
 ) -> int:
     """Run a study and report its results.
 
-    plait runs no trial again that the store has. Exit code 1: a trial failed, or part of the report is missing.
+    plait reuses the trials that are in the store. Exit code 1: a trial failed, or part of the report is missing.
     """
     from plait import scenario as scenarios
     from plait.engine.factory import make_engine

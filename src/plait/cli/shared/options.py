@@ -22,7 +22,7 @@ SetOption = Annotated[
 ResultFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A result folder that `plait run` wrote")]
 PlannedCase = Annotated[
     str | None,
-    typer.Option("--case", metavar="NAME", help="Case", show_default="the baseline"),
+    typer.Option("--case", metavar="NAME", help="Case to use", show_default="the baseline"),
 ]
 StudySeed = Annotated[
     int | None,
@@ -30,6 +30,6 @@ StudySeed = Annotated[
 ]
 KernelOption = Annotated[
     str | None,
-    typer.Option("--kernel", metavar="NAME", help="Kernel to run (`plait kernel list`)"),
+    typer.Option("--kernel", metavar="NAME", help="Kernel to use (`plait kernel list`)"),
 ]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]

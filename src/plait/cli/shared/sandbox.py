@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 UnconfinedOption = Annotated[
     bool,
     typer.Option(
-        "--unconfined", help="Run untrusted code even if a layer of containment is missing (`plait doctor`)"
+        "--unconfined", help="Run untrusted code even if a layer of the sandbox is missing (`plait doctor`)"
     ),
 ]
 DiskOption = Annotated[

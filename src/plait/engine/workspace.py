@@ -25,17 +25,20 @@ from plait.limits import remedy
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Guests die with plait (PR_SET_PDEATHSIG), but may write for a moment longer: try again, a bounded number of times.
+# Guests die with plait (PR_SET_PDEATHSIG), but may write for a moment longer, on a busy machine for some seconds: try
+# again, a bounded number of times.
 # chmod makes readable what a guest made unreadable; neither command follows links.
 _JANITOR = """
 read -r _
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+tries=60
+while [ $tries -gt 0 ]; do
     rm -rf -- "$1" && exit 0
     chmod -R u+rwx -- "$1"
     sleep 0.2
+    tries=$((tries - 1))
 done
 """
-_JANITOR_TIMEOUT_S = 30
+_JANITOR_TIMEOUT_S = 60
 
 
 class Workspace:

@@ -1,4 +1,4 @@
-"""A machine that lacks a layer of containment: who runs others' code there is told, and has to want it."""
+"""A machine that lacks a layer of the sandbox: who runs others' code there is told, and has to want it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def test_programs_run_without_a_layer_only_when_that_is_asked_for() -> None:
     assert "--unconfined" in refused.stderr
     asked = run("exec", "--unconfined", "--", "echo", "in")
     assert (asked.returncode, asked.stdout) == (0, "in\n")
-    assert "lacks layers of containment. user namespace: root in the guest's process" in asked.stderr
+    assert "lacks layers of the sandbox. user namespace: root in the guest's process" in asked.stderr
 
 
 def test_a_trial_without_code_of_others_runs_and_says_what_is_missing(tmp_path: Path) -> None:
     words = ("--repeat", "1", "--fresh", "--no-calibration", "--out", str(tmp_path / "out"))
     done = run("run", "two-paths", *words)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("lacks layers of containment") == 1
+    assert done.stderr.count("lacks layers of the sandbox") == 1
 
 
 def test_the_doctor_lists_every_layer_and_what_its_absence_means() -> None:
     lines = run("doctor").stdout.splitlines()
-    assert lines[0].startswith("sandbox    11 of 12 layers of containment are present")
+    assert lines[0].startswith("sandbox    11 of 12 layers of the sandbox are present")
     states = [line.split("  ")[-1].strip() for line in lines[1:13]]
     assert sum(state == "present" for state in states) == 11
     assert any("MISSING (creating a user namespace" in line for line in lines)

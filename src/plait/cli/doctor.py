@@ -56,7 +56,7 @@ def _sandbox() -> str:
         missing += reason is not None
         state = "present" if reason is None else f"MISSING ({reason}): {LAYERS[layer]}"
         lines.append(f"\n{'':<10}   {layer_title(layer):<18} {state}")
-    summary = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of containment are present"
+    summary = f"{len(LAYERS) - missing} of {len(LAYERS)} layers of the sandbox are present"
     if missing:
         summary += "; a guest with untrusted code needs all layers but Landlock, or --unconfined"
     return summary + "".join(lines)

@@ -110,4 +110,4 @@ def layer_title(layer: str) -> str:
 def caution(missing: Mapping[str, str]) -> str:
     """Return a caution that names each missing layer and the consequence of its absence."""
     sentences = [f"{layer_title(layer)}: {LAYERS[layer]} ({reason})" for layer, reason in missing.items()]
-    return "this machine lacks layers of containment. " + ". ".join(sentences)
+    return "this machine lacks layers of the sandbox. " + ". ".join(sentences)

@@ -61,7 +61,7 @@ class VirtualEngine:
     ) -> None:
         """`build` returns a module built for this kernel; the default knows the modules of `plait kernel add`.
 
-        The engine calls `warn` once if this machine lacks layers of containment.
+        The engine calls `warn` once if this machine lacks layers of the sandbox.
         """
         self._kernel = kernel
         self._build = build or partial(additions.object_of, kernel)

@@ -108,12 +108,12 @@ impl Latch {
         first
     }
 
-    /// Return when the event happened; None: not yet.
+    /// Return when the event happened, in µs of the trial; None: not yet.
     pub fn time(&self) -> Option<i64> {
         *self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wait for the event, and return when it happened.
+    /// Wait for the event, and return when it happened, in µs of the trial.
     pub fn wait(&self) -> i64 {
         let time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
         let time = self.happened.wait_while(time, |time| time.is_none());

@@ -119,7 +119,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Return when the next event is due.
+    /// Return when the next event is due, in µs of the trial; None: there is none.
     pub fn next_us(&self) -> Option<i64> {
         self.steps.front().map(|step| step.event.t_us)
     }

@@ -41,12 +41,12 @@ impl<'a> TcpInfo<'a> {
             ssthresh_segments: info.u32(76).filter(|s| *s < INFINITE_SSTHRESH).map(i64::from),
             cwnd_segments: info.cell32(80),
             retransmitted_segments: info.cell32(100),
-            pacing_rate_bps: info.u64(104).filter(|rate| *rate != u64::MAX).and_then(bits),
+            pacing_rate_bps: info.u64(104).filter(|rate| *rate != u64::MAX).and_then(to_bit_ps),
             acked_bytes: info.cell64(120),
             received_bytes: self.received_bytes(),
             notsent_bytes: info.cell32(144),
             min_rtt_us: info.u32(148).filter(|rtt| *rtt != u32::MAX).map(i64::from),
-            delivery_rate_bps: info.u64(160).filter(|rate| *rate != 0).and_then(bits),
+            delivery_rate_bps: info.u64(160).filter(|rate| *rate != 0).and_then(to_bit_ps),
             busy_us: info.cell64(168),
             rwnd_limited_us: info.cell64(176),
             sndbuf_limited_us: info.cell64(184),
@@ -82,8 +82,8 @@ fn measured(rtt: Option<u32>) -> Option<i64> {
     rtt.filter(|rtt| *rtt != 0).map(i64::from)
 }
 
-/// Convert the kernel's rate, in bytes per second.
-fn bits(bytes_ps: u64) -> Option<i64> {
+/// Convert a rate of the kernel from byte/s to bit/s.
+fn to_bit_ps(bytes_ps: u64) -> Option<i64> {
     bytes_ps.checked_mul(8).and_then(cell)
 }
 

@@ -38,7 +38,7 @@ pub fn serve(traffic: &Arc<Traffic>, flow: &FlowState, listener: &OwnedFd) {
 
 /// Run the client: wait for the flow's start, connect, then run the application.
 pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
-    let begin_us = begin(traffic, flow);
+    let begin_us = wait_to_begin(traffic, flow);
     clock::sleep_until(begin_us);
     let start_us = clock::trial_us();
     flow.progress().start_us = Some(start_us);
@@ -78,8 +78,8 @@ pub fn connect(traffic: &Arc<Traffic>, flow: &FlowState, client: Client) {
     run_side(traffic, flow, SideName::Client, &socket);
 }
 
-/// Wait for everything that the flow follows, and return when the flow starts.
-fn begin(traffic: &Traffic, flow: &FlowState) -> i64 {
+/// Wait for everything that the flow follows, and return when it starts, in µs of the trial.
+fn wait_to_begin(traffic: &Traffic, flow: &FlowState) -> i64 {
     let plan = flow.plan;
     if let Application::PageConnection(job) = &plan.application {
         return traffic.flow(job.page).loading.document.wait();
@@ -104,7 +104,7 @@ fn run_rider(traffic: &Arc<Traffic>, rider: usize, side: SideName, socket: &Arc<
 /// Run a UDP sender. Another thread receives the packets that come back.
 pub fn send_datagrams(traffic: &Arc<Traffic>, flow: &FlowState, socket: OwnedFd) {
     let socket = Arc::new(socket);
-    let begin_us = begin(traffic, flow);
+    let begin_us = wait_to_begin(traffic, flow);
     clock::sleep_until(begin_us);
     for rider in traffic.riders(flow) {
         let (shared, socket) = (Arc::clone(traffic), Arc::clone(&socket));

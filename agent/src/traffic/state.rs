@@ -75,7 +75,8 @@ impl Traffic {
         std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Wait for programs, and return when the last of them was ready. None: `names` is empty.
+    /// Wait for programs, and return when the last of them was ready, in µs of the trial. None:
+    /// `names` is empty.
     pub fn wait_for_programs(&self, names: &[String]) -> Option<i64> {
         names.iter().filter_map(|name| self.programs.get(name.as_str())).map(Latch::wait).max()
     }

@@ -30,20 +30,20 @@ _REMEDY = (
 
 
 class Gaps:
-    """What was noted, each gap once, in the order of their discovery."""
+    """The cautions about missing parts, each once, in the order in which the analysis met them."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Caution] = {}
+        self._cautions: dict[str, Caution] = {}
 
     def note(self, missing: str, error: BaseException) -> None:
-        """Keep that the part `missing` could not be computed because of `error`."""
+        """Record that the analysis could not compute the part `missing` because of `error`."""
         message = f"{missing}: missing, because the analysis raised {_named(error)}"
-        self._found[message] = Caution(code=ANALYSIS_FAILED, message=message, remedy=_REMEDY)
+        self._cautions[message] = Caution(code=ANALYSIS_FAILED, message=message, remedy=_REMEDY)
 
     @property
     def cautions(self) -> tuple[Caution, ...]:
         """A caution for each gap."""
-        return tuple(self._found.values())
+        return tuple(self._cautions.values())
 
 
 _COLLECTOR: ContextVar[Gaps | None] = ContextVar("gaps", default=None)
@@ -51,7 +51,7 @@ _COLLECTOR: ContextVar[Gaps | None] = ContextVar("gaps", default=None)
 
 @contextmanager
 def collected() -> Iterator[Gaps]:
-    """Yield the collector of what `part` notes in this block."""
+    """Yield the collector of the gaps that `part` records in this block."""
     gaps = Gaps()
     token = _COLLECTOR.set(gaps)
     try:

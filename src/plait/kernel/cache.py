@@ -82,7 +82,7 @@ def default(recipe_sha256: str) -> Kernel | None:
 
 
 def of_recipe(recipe_sha256: str) -> Kernel | None:
-    """Return the newest kernel of that recipe, whatever source it was built from, or None."""
+    """Return the newest kernel with that recipe whose binary is unchanged, from any source, or None."""
     built = (kernel for kernel, record in list_built() if record.recipe_sha256 == recipe_sha256)
     return next((kernel for kernel in built if _is_sound(kernel)), None)
 

@@ -124,7 +124,10 @@ def _marked(series: TrialSeries, explained: tuple[FlowExplanation, ...]) -> Tria
 
 
 def _ideal_bps(plan: Plan) -> float | None:
-    """Return what the links allow a flow that is alone and takes what it can get; others are no measure of them."""
+    """Return the goodput in bit/s that the links allow the only flow; None for several flows and for other kinds.
+
+    The flow's kind must be one of `GREEDY`, because goodputs of other kinds do not measure the links.
+    """
     alone = len(plan.flows) == 1 and plan.flows[0].kind in GREEDY
     return ideal_goodput_bps(plan, plan.flows[0]) if alone else None
 

@@ -37,10 +37,11 @@ def capped_goodput_bps(plan: Plan, flow: Flow) -> float | None:
 
 
 def best_rate(rates: Sequence[float], share: float) -> float:
-    """Return the greatest total T of which no path carries more than `share`, nor more than its rate.
+    """Return the largest total rate T at which each path carries at most `share` of T and at most its own rate.
 
-    The k fastest paths are held back by the cap (c T each), the others carry their rate R_i: T = k c T + their sum.
-    The right k is the one that gives least: more paths held back than need be would give them more than their rate.
+    T has the unit of `rates`. The cap limits the k fastest paths to c T each (c is `share`), and the other paths carry
+    their rates R_i: T = k c T + sum of R_i. The function returns the smallest T over all k: with a larger k the formula
+    would assign a path more than its rate.
     """
     ordered = sorted(rates, reverse=True)
     totals = [

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def payload_ratio(plan: Plan, flow: Flow, *, transport: str) -> float:
-    """Return payload per frame byte of a full segment of `flow`, were it sent by `transport` ("tcp", "mptcp").
+    """Return the ratio of payload to frame bytes in a full segment of `flow`, if `transport` ("tcp", "mptcp") sends it.
 
-    The least MTU of the plan's interfaces counts: a route over the others is no shorter in headers.
+    It uses the smallest MTU of the plan's interfaces: routes over the other interfaces have the same headers.
     """
     payload, frame = full_segment(plan, flow, transport=transport)
     return payload / frame

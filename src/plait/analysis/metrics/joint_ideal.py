@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plait.plan.model.plan import Flow, LinkDirection, Plan
 
 LARGEST = 100_000
-"""Unknowns; more would take longer than a trial."""
+"""The largest number of variables: solving for more would take longer than a trial."""
 AT_ONCE = 0.01
 """Flows begin together when they begin within this share of their duration."""
 _UNIT = 1e6
@@ -31,10 +31,10 @@ _UNIT = 1e6
 
 
 def joint_goodput_bps(plan: Plan) -> float | None:
-    """Return the greatest sum of goodputs in bit/s, rounded to one; None where it is no bound of what is measured.
+    """Return the largest possible sum of the flows' goodputs in bit/s; None if it does not bound what plait measures.
 
-    That is where not all flows are bulk flows in the foreground that run at the same time, where links change, and
-    where something else than rates limits a flow alone, or nothing.
+    It bounds the measured sum if all flows are bulk flows in the foreground that run at the same time, no link
+    changes, and the rates of links limit each flow. It is also None if the linear programme would be too large.
     """
     flows = plan.flows
     if plan.events or not _at_once(flows) or any(flow.ideal_rate_bps is None for flow in flows):

@@ -68,7 +68,7 @@ def _buffers(plan: Plan, flow: Flow, here: Where) -> Iterator[LintFinding]:
 
 
 def _largest(plan: Plan, host: str, sysctl: str) -> int:
-    """Return the size up to which the kernel grows a buffer by itself; half is for data, half for bookkeeping."""
+    """Return the bytes up to which the kernel grows a buffer by itself: half for data, half for bookkeeping."""
     sysctls = dict(next(space.sysctls for space in plan.network.namespaces if space.name == host))
     return int(sysctls[sysctl].split()[-1])
 
@@ -101,9 +101,9 @@ def _lasts_us(flow: Flow) -> int | None:
 
 
 def _slow_start_us(path: Path) -> float:
-    """Return the time of slow start.
+    """Return the duration of slow start in us.
 
-    It is the connection set-up (two round trips for a joined subflow) and the doublings up to one BDP.
+    It consists of connection set-up (two round trips for a joined subflow) and the doublings up to one BDP.
     """
     if path.rate_bps is None:
         return 2 * path.base_rtt_us

@@ -101,7 +101,7 @@ class Reach:
         return next((s.gate for s in given if s.gate[0] in ports and target.ip in s.to), None)
 
     def towards(self, ports: list[Port], target: Port) -> list[Gate]:
-        """Return the gates of a node towards an address: the given one, otherwise the best; empty if there is none."""
+        """Return the gates of a node towards an address: a static route's, otherwise the best; empty: none."""
         given = self.static(ports, target)
         return [given] if given is not None else self.gates(ports, target.segment)
 

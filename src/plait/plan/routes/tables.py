@@ -198,7 +198,7 @@ class Routing:
         return any(subnet.version == s.to.version and subnet.subnet_of(s.to) for s in given)  # type: ignore[arg-type]  # of one version
 
     def _given(self, ports: list[Port], table: int, source: str | None) -> list[Route]:
-        """Return the given routes through these ports of a node; of several to one destination, the first."""
+        """Return the static routes through these ports of a node, one per destination: the first that is configured."""
         first: dict[str, Route] = {}
         for static in self.reach.statics.get(ports[0].node, ()):
             port, gate = static.gate

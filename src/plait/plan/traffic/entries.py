@@ -54,7 +54,7 @@ class Entry:
         return other_side(self.sender) if self.carried(slot) else self.sender
 
     def _refuse_too_many_pairs(self, topology: Topology, client: str, server: str) -> None:
-        """Refuse two hosts with so many interfaces that a look at every pair would take minutes."""
+        """Refuse two hosts with more than `MAX_PAIRS` pairs of interfaces: examining every pair would take minutes."""
         many = len(topology.ports[client]), len(topology.ports[server])
         if prod(many) > MAX_PAIRS:
             message = (

@@ -174,7 +174,7 @@ def _data(drawn: Sequence[Line], end_s: float | None) -> Spec:
 
 
 def _number(value: float | None) -> str:
-    """Return a number for CSV with no more digits than can be seen; nothing when there is no value."""
+    """Return a number for CSV with five significant digits; an empty text for None."""
     return "" if value is None else f"{value:.5g}"
 
 

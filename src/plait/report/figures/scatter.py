@@ -46,7 +46,7 @@ class ScatterFigure(FigureKind):
         ]
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return a panel for each thing that varies."""
+        """Return a panel for each setting that varies."""
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         return scatter(content.summary, cells, axes_of(content.cases, wanted.x)) if cells is not None else []
 
@@ -70,7 +70,7 @@ SCATTER = ScatterFigure()
 
 
 def axes_of(cases: Sequence[HasSettings], x: str | None = None) -> list[Factor]:
-    """Return what has a panel: `x`, or whatever is a number and takes steps, six at most."""
+    """Return the factors that have a panel: `x`, or up to `MOST_PANELS` numeric ones with enough steps for an axis."""
     numeric = {factor.setting for factor in steps(cases)}
     return [factor for factor in factors(cases) if factor.setting in numeric and x in {None, factor.setting}][
         :MOST_PANELS

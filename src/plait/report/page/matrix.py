@@ -42,7 +42,7 @@ def section(summary: Summary) -> Markup | str:
 
 
 def crossed_settings(cases: Sequence[CaseSummary]) -> tuple[str, str] | None:
-    """Return the two settings with most choices of which every combination is there for each choice of the others."""
+    """Return the pair of settings with most combinations, all of which exist for each choice of the other settings."""
     names = list(dict.fromkeys(name for case in cases for name in case.settings))
     counts = {name: len({_text(case, name) for case in cases}) for name in names}
     pairs = [

@@ -101,7 +101,7 @@ def _trusted(text: str) -> Markup:
 
 
 def _fluid(spec: Spec) -> Spec:
-    """Return the specification at the width of whatever holds it."""
+    """Return the specification with the width of the element that contains it."""
     return {**spec, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
 
 

@@ -45,11 +45,13 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
     if len(panels) == 4:
         columns = min(columns, 2)
     inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
-    laid = [_with_narrow_keys({**_for_paper(panel, inside=True), "width": inner}, inner) for panel in panels]
+    laid_out = [
+        _with_narrow_keys({**_for_paper(panel, inside=True), "width": inner}, inner) for panel in panels
+    ]
     resolve = {"scale": {"color": "independent", "strokeDash": "independent"}} if own_colours else {}
     return {
         "$schema": schema,
-        "concat": laid,
+        "concat": laid_out,
         "columns": columns,
         "spacing": {"row": 24, "column": 24},
         **({"resolve": resolve} if resolve else {}),
@@ -57,7 +59,7 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
 
 
 def scaled(svg: str, width_mm: float) -> str:
-    """Return a drawing whose width is just `width_mm`, whatever it was laid out for; its height follows."""
+    """Return the drawing scaled to a width of `width_mm`; its height keeps the proportion."""
     return _resized(svg, width_mm, "mm")
 
 

@@ -103,7 +103,7 @@ def short_paths(svg: str) -> str:
 
 
 def stable_names(svg: str) -> str:
-    """Return the drawing with clips and gradients numbered from 0; Vega goes on from the figure that it drew before."""
+    """Return the drawing with clips and gradients numbered from 0: Vega continues those of the previous figure."""
     numbers: dict[str, str] = {}
 
     def renamed(match: re.Match[str]) -> str:

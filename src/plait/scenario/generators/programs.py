@@ -18,13 +18,13 @@ MAX_PROGRAMS = 256
 
 
 def is_group(entry: Any) -> bool:
-    """Return whether an entry stands for several programs."""
+    """Return whether an entry describes several programs."""
     node = entry.get("node") if isinstance(entry, dict) else None
     return isinstance(node, list) or (isinstance(node, str) and any(sign in node for sign in "*?["))
 
 
 def written_out(entry: dict[str, Any], nodes: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the plain entries of a group, with its transports in turn.
+    """Return an entry for each program of a group; a list of transports applies to the programs in turn.
 
     Raises ValueError with the problem and the remedy.
     """

@@ -11,6 +11,7 @@ import pytest
 from scenario_samples import TWO, all_plans, direct, plan_of
 from scipy.stats import binom
 
+from plait.calibration import words
 from plait.calibration.calibrate import Calibration, refuse
 from plait.calibration.probes import loss_ratio, measurement_plan
 from plait.calibration.settings import Setting, Users, settings_of
@@ -237,3 +238,9 @@ def test_a_refusal_names_case_setting_and_figures_as_people_read_them() -> None:
     assert "plait doctor" in lines[-1]
     assert "kernel build" not in str(refused.value)
     assert "e+" not in str(refused.value)
+
+
+def test_small_errors_are_printed_as_people_read_them() -> None:
+    assert [words.percent(ratio) for ratio in (0.0, 5.5e-7, 2e-5, 0.0051, 0.5)] == [
+        "0 %", "0.001 %", "0.002 %", "0.51 %", "50 %",
+    ]  # fmt: skip

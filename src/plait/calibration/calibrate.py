@@ -78,7 +78,7 @@ class Calibration:
         """The line for the terminal."""
         errors = verdict.worst(list(self.figures.values()))
         parts = [f"delay within {words.time(errors['delay_us'])}"] if "delay_us" in errors else []
-        parts += [f"rate within {errors['rate'] * 100:.2g} %"] if "rate" in errors else []
+        parts += [f"rate within {words.percent(errors['rate'])}"] if "rate" in errors else []
         lossy = any(
             figure.name == "loss_ratio" and figure.configured
             for figures in self.figures.values()

@@ -70,7 +70,9 @@ def time(us: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio as `0.51 %`."""
+    """Return a ratio as `0.51 %`; `0.001 %` for one that is smaller, but not 0: bounds are rounded up."""
+    if 0 < ratio < 1e-5:
+        return "0.001 %"
     return f"{ratio * 100:.2g} %" if ratio < 0.1 else f"{_short(ratio * 100)} %"
 
 

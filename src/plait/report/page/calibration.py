@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 MOST_LINKS = 4
+LEAST = 0.001
+"""Smaller differences are not printed as numbers."""
 
 
 def calibration(folder: Path) -> Markup | str:
@@ -77,4 +79,5 @@ def _off(figure: dict[str, Any], scale: float, unit: str) -> str:
     """Return by how much the measured value is off."""
     if figure["meant"] is None or figure["measured"] is None:
         return MISSING
-    return f"{(figure['measured'] - figure['meant']) * scale:+.2g} {unit}"
+    off = (figure["measured"] - figure["meant"]) * scale
+    return f"{off:+.2g} {unit}" if off == 0 or abs(off) >= LEAST else f"below {LEAST} {unit}"

@@ -26,9 +26,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.cache import cache_root
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 PLAIT = [sys.executable, "-c", "from plait.cli import main; main()"]
 SHORT = ("--set", "traffic.*.bulk.duration=1s", "--no-calibration")
@@ -99,12 +102,16 @@ class Place:
                         pids += [int(pid) for pid in children.split()]
         return pids
 
-    def left(self) -> list[str]:
-        """Return the processes and folders that still exist after GONE_S seconds."""
+    def folders(self) -> list[Path]:
+        """Return the working folders that exist."""
+        return [*self.out.glob(".*"), *(self.cache / "trials").glob(".*")]
+
+    def left(self, known: Collection[str] = ()) -> list[str]:
+        """Return the processes, and the folders that are not `known`, that still exist after GONE_S seconds."""
         until = time.monotonic() + GONE_S
         while time.monotonic() < until:
             processes = self.processes(janitors=True) + self.processes(janitors=False)
-            folders = [*self.out.glob(".*"), *(self.cache / "trials").glob(".*")]
+            folders = [path for path in self.folders() if path.name not in known]
             if not processes and not folders:
                 return []
             time.sleep(0.02)
@@ -146,6 +153,8 @@ def kills(count: int, trials: int) -> bool:
     choose = random.Random(seed)
     hits: Counter[str] = Counter()
     left: Counter[str] = Counter()
+    orphans: set[str] = set()
+    """Working folders that a killed janitor left."""
     with tempfile.TemporaryDirectory() as temporary:
         undisturbed = Place(Path(temporary) / "undisturbed", trials)
         place = Place(Path(temporary) / "killed", trials)
@@ -157,8 +166,10 @@ def kills(count: int, trials: int) -> bool:
             victim = choose.choices(("plait", "guest", "janitor", "plait and janitor"), (5, 2, 1, 2))[0]
             if disturb(place, choose, victim):
                 hits[victim] += 1
-                if victim not in ("janitor", "plait and janitor"):  # the next study removes what these leave
-                    left.update(place.left())
+                if victim in ("janitor", "plait and janitor"):
+                    orphans |= {path.name for path in place.folders()}
+                else:  # the next study that lives long enough removes what killed janitors left
+                    left.update(set(place.left(orphans)) - orphans)
             print(f"\r{hits.total()} kills, {place.there()} finished trials ", end="", file=sys.stderr)
         same = place.finish() == digest
         page = (place.out / "report.html").read_bytes() == (undisturbed.out / "report.html").read_bytes()

@@ -34,9 +34,6 @@ METRICS = (
     *(f"PROGRAM.{name}" for name in (*PROGRAM, *(f"iperf3_{figure}" for figure in IPERF3))),
 )
 
-DEVIATIONS: dict[tuple[str, str], str] = {}
-"""(metric, study): how `summary.json` differs from what docs/reference/results.md says. This list may only shrink."""
-
 
 class Case:
     """One case of a result folder: its metrics, and its trials."""

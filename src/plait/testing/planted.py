@@ -300,13 +300,13 @@ def run_and_explain(
 
 def table(rows: list[PlantedRow]) -> str:
     """Return the table as Markdown, followed by the number of right results."""
-    lines = ["| # | planted | named first | evidence |", "| -- | -- | -- | -- |"]
+    lines = ["| # | planted | named first |", "| -- | -- | -- |"]
     for row in rows:
         mark = r" \*" if row.planted.held_out else ""
         expected = _with_reason(row.planted.cause, row.planted.reason)
         named = _with_reason(row.named, row.reason)
         wrong = "" if row.right else " **wrong**"
-        lines.append(f"| {row.planted.number}{mark} | {expected} | {named}{wrong} | {row.evidence} |")
+        lines.append(f"| {row.planted.number}{mark} | {expected} | {named}{wrong} |")
     parts = []
     for name, members in (
         ("planted", [row for row in rows if row.planted.cause is not None]),
@@ -325,7 +325,7 @@ def _with_reason(cause: str | None, reason: str | None) -> str:
 
 
 def main() -> None:
-    """Run the set and print its table."""
+    """Run the set and print its table, and the evidence of each result."""
     from tempfile import TemporaryDirectory
 
     from plait.engine.uml.trial import VirtualEngine
@@ -342,7 +342,8 @@ def main() -> None:
             continue
         with TemporaryDirectory() as folder:
             rows.append(run_and_explain(scenario, engine, Path(folder))[0])
-    sys.stdout.write(table(rows) + "\n")
+    sys.stdout.write(table(rows) + "\n\n")
+    sys.stdout.writelines(f"{row.planted.number}: {row.evidence}\n" for row in rows)
     run, explain = sum(row.run_s for row in rows), sum(row.explain_s for row in rows)
     sys.stdout.write(f"\nRunning took {run:.1f} s, explaining {explain:.1f} s.\n")
 

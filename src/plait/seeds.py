@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 SEED_BITS = 53
-"""A JSON number holds so many bits exactly."""
+"""JSON numbers are doubles, which hold integers of at most 53 bits exactly."""
 
 
 def derived(seed: int, *purpose: object) -> int:

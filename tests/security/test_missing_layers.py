@@ -1,4 +1,4 @@
-"""A machine that lacks a layer of the sandbox: who runs others' code there is told, and has to want it."""
+"""A machine that lacks a layer of the sandbox: plait names it, and runs untrusted code only with --unconfined."""
 
 from __future__ import annotations
 

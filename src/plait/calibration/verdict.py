@@ -103,7 +103,7 @@ def _delay(setting: Setting, probe: pl.DataFrame) -> MeasuredFigure:
         measured = arrived.mean()
         tolerance += _mean_within_us(netem, len(arrived))
     low, high = configured - tolerance, configured + tolerance
-    return MeasuredFigure("delay_us", configured, float(measured), low, high, len(arrived))  # type: ignore[arg-type]
+    return MeasuredFigure("delay_us", configured, float(measured), low, high, len(arrived))  # type: ignore[arg-type]  # delays are numbers
 
 
 def _mean_within_us(netem: Netem, packets: int) -> float:

@@ -74,7 +74,8 @@ class Workspace:
         assert self._janitor.stdin is not None
         assert self._lock is not None
         self._janitor.stdin.close()
-        self._janitor.wait(timeout=_JANITOR_TIMEOUT_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the disk is slow; the janitor goes on
+            self._janitor.wait(timeout=_JANITOR_TIMEOUT_S)
         with contextlib.suppress(OSError):  # the janitor was killed, or the disk fails
             if self.path.exists():
                 Folder(self._parent).remove(self.path.name)

@@ -227,7 +227,8 @@ def _namespaces(net: Topology) -> tuple[Namespace, ...]:
         for name, options in nodes.items():
             specific = sysctls.of_host(options) if isinstance(options, Host) else []
             specific += sysctls.given(getattr(options, "sysctls", {}))
-            out.append(Namespace(name=name, role=role, sysctls=sysctls.merged(base, common, specific)))  # type: ignore[arg-type]
+            settings = sysctls.merged(base, common, specific)
+            out.append(Namespace(name=name, role=role, sysctls=settings))  # type: ignore[arg-type]  # one of the three roles
     wire = sysctls.of_node(scenario, "wire", ipv6=False)
     return (*out, Namespace(name=WIRE, role="wire", sysctls=tuple(wire)))
 

@@ -221,7 +221,8 @@ def planned(endpoint: HostEndpoint) -> Endpoint:
     """Return an endpoint as a record of the plan."""
     assert endpoint.id is not None  # all are numbered
     flags = endpoint.flags
-    return Endpoint(address=str(endpoint.port.ip), id=endpoint.id, flags=flags, port=endpoint.listen)  # type: ignore[arg-type]
+    address = str(endpoint.port.ip)
+    return Endpoint(address=address, id=endpoint.id, flags=flags, port=endpoint.listen)  # type: ignore[arg-type]  # pydantic checks the flags
 
 
 def _host_endpoint(topology: Topology, host: str, spec: EndpointSpec, where: Where) -> HostEndpoint:

@@ -16,6 +16,8 @@ from plait.scenario.names import LinkName, read_link_name
 from plait.scenario.read.located import error_at
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plait.scenario.scenario import Scenario
 
 BRIDGE_PORTS_MAX = 1023
@@ -145,10 +147,10 @@ def _build_tree(segment: Segment, ports: dict[str, list[Port]], switches: set[st
                 waiting.append(below.node)
 
 
-def _refuse_mixed_mtus(scenario: Scenario, segments: object) -> None:
+def _refuse_mixed_mtus(scenario: Scenario, segments: Iterable[Segment]) -> None:
     """Refuse a segment with several MTUs: a bridge silently drops frames that are too large for a port."""
     mistakes = []
-    for segment in segments:  # type: ignore[attr-defined]
+    for segment in segments:
         first = segment.wires[0]
         for link in segment.wires[1:]:
             if link.spec.mtu != first.spec.mtu:

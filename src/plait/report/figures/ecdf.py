@@ -82,9 +82,9 @@ def _observations(metrics: dict[str, float | None], metric: str) -> list[float]:
 
 def _points(values: list[float]) -> Points:
     count = len(values)
-    ranks = range(count)
+    ranks: Sequence[int] = range(count)
     if count > MOST_POINTS:
-        ranks = sorted({round(i * (count - 1) / (MOST_POINTS - 1)) for i in range(MOST_POINTS)})  # type: ignore[assignment]
+        ranks = sorted({round(i * (count - 1) / (MOST_POINTS - 1)) for i in range(MOST_POINTS)})
     return [(values[rank], (rank + 1) / count) for rank in ranks]
 
 

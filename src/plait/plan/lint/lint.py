@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plait.cautions import Code
-from plait.plan.lint import events, flows, links, subflows
+from plait.plan.lint import event_warnings, flow_warnings, link_warnings, subflow_warnings
 from plait.plan.lint.finding import LintFinding
 from plait.scenario.read.source import Source
 from plait.seeds import trial_seed
@@ -31,10 +31,10 @@ def lint(case: CasePlan, seed: int = 1) -> list[LintFinding]:
     """Return the findings of a case: about its subflows, its flows, its links and its events."""
     scenario, plan = case.scenario, case.plan(seed)
     findings = [
-        *subflows.lint(scenario, plan, case.missing),
-        *flows.lint(scenario, plan),
-        *links.lint(plan),
-        *events.lint(scenario, plan),
+        *subflow_warnings.lint(scenario, plan, case.missing),
+        *flow_warnings.lint(scenario, plan),
+        *link_warnings.lint(plan),
+        *event_warnings.lint(scenario, plan),
         *_prompt_halts(plan),
     ]
     return _collapse_alike(

@@ -37,10 +37,13 @@ RAISERS: dict[str, tuple[str, str]] = {
     "the comparison": ("plait.analysis.compare.summary.compare", "comparisons of cases"),
     "an explanation": ("plait.report.representatives.explain_trial", "explanation of case transport=tcp"),
     "a series": ("plait.report.representatives.trial_series", "figures over time of case transport=tcp"),
-    "a drawing": ("plait.report.figures.drawn.draw", "figure network"),
-    "a chart of cases": ("plait.report.figures.cases.cases_spec", "figure goodput"),
+    "a drawing": ("plait.report.figures.study_figures.draw", "figure network"),
+    "a chart of cases": ("plait.report.figures.kinds.cases.cases_spec", "figure goodput"),
     "the renderer": ("plait.report.render.render._pdf", "figure goodput"),
-    "the data of a figure": ("plait.report.figures.over_time.lines", "data of figure goodput-over-time"),
+    "the data of a figure": (
+        "plait.report.figures.kinds.over_time.lines",
+        "data of figure goodput-over-time",
+    ),
     "a section": ("plait.report.page.case_tables.cases", "section table of the page"),
 }
 """What raises, and the part of the report that is missing then."""

@@ -17,9 +17,9 @@ from plait.analysis.series import trial_series
 from plait.report.drawing.layout import distinct_paths, layout
 from plait.report.drawing.link_labels import link_label
 from plait.report.drawing.network import DrawnPath, draw
-from plait.report.figures.cases import cases_spec
-from plait.report.figures.over_time_chart import KINDS, Panel, chart, frame_of
-from plait.report.figures.sweep import Sweep, sweep_of
+from plait.report.figures.kinds.cases import cases_spec
+from plait.report.figures.kinds.over_time_chart import KINDS, Panel, chart, frame_of
+from plait.report.figures.kinds.sweep import Sweep, sweep_of
 from plait.report.render import render
 from plait.report.render.theme import DARK, LIGHT, case_token, paint, path_token
 from plait.report.representatives import median_row

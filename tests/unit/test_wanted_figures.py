@@ -18,8 +18,8 @@ from plait.dataset.study_file import StudyFile
 from plait.errors import ScenarioError
 from plait.report import build
 from plait.report.assemble import assemble, summary_of
-from plait.report.figures.drawn import case_figures
 from plait.report.figures.selection import wanted
+from plait.report.figures.study_figures import case_figures
 from plait.report.terminal.summary import read_summary
 from plait.results.read import StudyData, read_study
 from plait.scenario import parse

@@ -14,8 +14,8 @@ from plait.dataset.model import ALL_TABLES
 from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import RequestError
 from plait.report.assemble import read_partly, summary_of
-from plait.report.figures.drawn import static_figures
 from plait.report.figures.selection import wanted
+from plait.report.figures.study_figures import static_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page.template import fill
 from plait.report.render.paper import COLUMN_MM, PAGE_MM

@@ -11,8 +11,8 @@ from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import Folder
-from plait.report.figures.drawn import case_figures, figure_data, static_figures
 from plait.report.figures.selection import wanted
+from plait.report.figures.study_figures import case_figures, figure_data, static_figures
 from plait.report.page.page import page
 from plait.report.render.paper import PAGE_MM
 from plait.report.render.render import draw_all, script

@@ -1,1 +1,1 @@
-"""One module for each kind of figure, and which figures a report has. Writing image files is in `render`."""
+"""The figures of a study: the base of all kinds, which of them a report has, and their panels, captions and data."""

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from plait.analysis.metrics.catalogue import COMPARED, primary_metric
-from plait.report.figures.cases import CASES
-from plait.report.figures.delay import DELAYS
-from plait.report.figures.ecdf import DISTRIBUTION
-from plait.report.figures.groups import GROUPS
-from plait.report.figures.heat_map import HEAT_MAP
 from plait.report.figures.kind import Content, FigureKind, FigureRequest, KindName
-from plait.report.figures.over_time import OVER_TIME
-from plait.report.figures.scatter import SCATTER
-from plait.report.figures.sweep import LINES, sweep_of
+from plait.report.figures.kinds.cases import CASES
+from plait.report.figures.kinds.delay import DELAYS
+from plait.report.figures.kinds.ecdf import DISTRIBUTION
+from plait.report.figures.kinds.groups import GROUPS
+from plait.report.figures.kinds.heat_map import HEAT_MAP
+from plait.report.figures.kinds.over_time import OVER_TIME
+from plait.report.figures.kinds.scatter import SCATTER
+from plait.report.figures.kinds.sweep import LINES, sweep_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

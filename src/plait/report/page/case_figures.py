@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from plait.report.figures.drawn import DrawnFigure
+    from plait.report.figures.study_figures import DrawnFigure
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from plait.plan.network.ifnames import renamed_interfaces
 from plait.report.drawing.network import draw
 from plait.report.drawing.overview import is_crowded
 from plait.report.drawing.paths import coloured_paths, links_differ, most_paths
-from plait.report.figures.over_time import frames_of, panel_of
-from plait.report.figures.over_time_chart import KINDS, chart
+from plait.report.figures.kinds.over_time import frames_of, panel_of
+from plait.report.figures.kinds.over_time_chart import KINDS, chart
 from plait.report.page.explanation import why
 from plait.report.page.template import fill
 from plait.report.render.theme import LIGHT, PATHS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from plait.analysis.gaps import noted, part
-from plait.report.figures.drawn import case_figures, delay_figures
+from plait.report.figures.study_figures import case_figures, delay_figures
 from plait.report.headline import headline, path_counts, sentences
 from plait.report.page import case_tables, matrix, sections, split_table
 from plait.report.page.calibration import calibration
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from plait.analysis.model import Summary
-    from plait.report.figures.drawn import DrawnFigure
+    from plait.report.figures.study_figures import DrawnFigure
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 

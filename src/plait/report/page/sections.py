@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
     from plait.cautions import Caution
     from plait.dataset.study_file import StudyFile
-    from plait.report.figures.drawn import DrawnFigure
+    from plait.report.figures.study_figures import DrawnFigure
     from plait.report.headline import Phrase
     from plait.results.read import StudyData
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import labels, percent
-from plait.report.figures.cases import SCHEMA
 from plait.report.figures.kind import FigureKind, FigureRequest, number
+from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.values import scale_of
 from plait.analysis.wording import micros, percent
-from plait.report.figures.ecdf import steps_spec
 from plait.report.figures.kind import FigureKind, FigureRequest, number
+from plait.report.figures.kinds.ecdf import steps_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

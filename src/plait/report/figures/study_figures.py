@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from plait.analysis.gaps import part
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths, most_paths
-from plait.report.figures.cases import SCHEMA
-from plait.report.figures.delay import DELAYS
+from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
 from plait.report.render.paper import COLUMN_MM, PAGE_MM, fitted, together
 from plait.report.render.theme import LIGHT

@@ -9,9 +9,9 @@ from plait.analysis.metrics.catalogue import title_of
 from plait.analysis.values import axis_title, scale_of, show
 from plait.report.figures.axes import Factor, factor_of, factors, label_without, steps
 from plait.report.figures.case_values import trials_table
-from plait.report.figures.cases import SCHEMA
-from plait.report.figures.heat_map import crossed
 from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.kinds.heat_map import crossed
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from plait.report.figures.axes import factor_of, factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
-from plait.report.figures.cases import SCHEMA
 from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.kinds.cases import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.report.figures.cases import SCHEMA
 from plait.report.figures.kind import FigureKind, FigureRequest, number
-from plait.report.figures.over_time_chart import KINDS, Frame, Panel, chart, frame_of, lines
+from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.kinds.over_time_chart import KINDS, Frame, Panel, chart, frame_of, lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from plait.report.figures.axes import factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
-from plait.report.figures.cases import SCHEMA
-from plait.report.figures.heat_map import crossed
 from plait.report.figures.kind import FigureKind, FigureRequest
-from plait.report.figures.sweep import LOGARITHMIC, sweep_of
+from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.figures.kinds.heat_map import crossed
+from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@
 mod addresses;
 mod build;
 pub mod datapath;
-mod events;
 mod links;
 mod middlebox;
 mod mptcp;
@@ -15,15 +14,16 @@ mod nat;
 mod offloads;
 mod qdiscs;
 mod routing;
+mod scheduled_events;
 mod sysctl;
 
 use std::os::fd::OwnedFd;
 
 pub use addresses::address_family;
-pub use events::Schedule;
 pub use links::bring_up_loopback;
 pub use namespace::{Namespace, enter};
 pub use qdiscs::ROOT;
+pub use scheduled_events::Schedule;
 pub use sysctl::write_sysctl;
 
 use build::Build;

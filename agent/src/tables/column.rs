@@ -72,7 +72,7 @@ impl Cell for bool {
     }
 }
 
-/// A row of one table. `rows.rs` implements it for each table.
+/// A row of one table. `schema.rs` implements it for each table.
 pub trait Row {
     /// The name of the table and of its file.
     const NAME: &'static str;

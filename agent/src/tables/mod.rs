@@ -1,12 +1,12 @@
 //! The tables of a trial: Arrow IPC streams below /job/data, one file each, flushed as they grow.
 //!
-//! `rows.rs` lists the columns. `table.rs` converts rows into record batches and writes them.
+//! `schema.rs` lists the columns. `table.rs` converts rows into record batches and writes them.
 
 mod column;
-mod rows;
+mod schema;
 mod table;
 
-pub use rows::{
+pub use schema::{
     Connection, Counter, CounterChange, Event, Flow, Interface, Link, Message, Probe, Program, ProgramFigure,
     ProgramFlow, Queue, Subflow,
 };

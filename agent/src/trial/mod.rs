@@ -1,8 +1,8 @@
 //! The trial: from a complete network to complete tables, in one thread with one schedule.
 
 mod ends;
+mod flow_rows;
 mod output;
-mod rows;
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rustix::net::{Shutdown, shutdown};
 pub use output::Tables;
 
 use ends::{End, deadline_us, sending_end_us, still_counting, uses_connection};
-use rows::{write_events, write_flows};
+use flow_rows::{write_events, write_flows};
 
 use crate::apply::{Applied, Schedule};
 use crate::clock;
@@ -20,7 +20,7 @@ use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::datapath_flows;
-use crate::sample::pm_events;
+use crate::sample::mptcp_events;
 use crate::status::{self, Progress};
 use crate::sys;
 use crate::tables;
@@ -59,7 +59,7 @@ pub fn run(
     let counters = Counters::before(network)?;
     tables.monitors.attach(network)?;
     let traffic = traffic::start(prepared, &plan.programs)?;
-    pm_events::watch(network, &traffic)?;
+    mptcp_events::watch(network, &traffic)?;
     let programs = Programs::start(&plan.programs, &plan.names, network, &traffic)?;
     if let Some(program_tables) = &mut tables.programs {
         program_tables.attach(plan, network)?;

@@ -1,4 +1,4 @@
-"""What a kind of figure is: when a report has it, its panels, its data as a table, and the note above it.
+"""What a kind of figure is: when a report has it, its panels, its data as a table, and the caption of its marks.
 
 Each kind is one object in a file of its own; `selection` lists them, and all else iterates over them.
 """
@@ -37,8 +37,8 @@ class FigureRequest:
     y: str | None = None
     facets: str | None = None
     only: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    caption: str = ""
-    """Text of the scenario's author; plait's own text is the kind's `note`."""
+    author_text: str = ""
+    """The `caption` that the scenario's author gave it."""
     column: bool = False
     """Its files are as wide as a column of a paper."""
     plain: bool = False
@@ -118,8 +118,8 @@ class FigureKind(ABC):
         """Return the data behind the figure in base units, one observation a row, below a row of names."""
 
     @abstractmethod
-    def note(self, wanted: FigureRequest, content: Content) -> str:
-        """Return what the marks of the figure mean."""
+    def caption(self, wanted: FigureRequest, content: Content) -> str:
+        """Return what the marks of the figure mean; `plait.report.figures.caption` adds the other words."""
 
 
 def number(value: float | None) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from plait.analysis.gaps import part
 from plait.report.drawing.network import draw
 from plait.report.drawing.paths import coloured_paths, most_paths
+from plait.report.figures.caption import caption_of, with_description
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.selection import KINDS, content_of, of_trials, wanted
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from plait.analysis.model import Summary
+    from plait.report.figures.caption import Caption
     from plait.report.figures.kind import Content, FigureRequest, Spec, TableRows
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
@@ -31,14 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """One figure: what was wanted, its panels, left to right, and the words above it."""
+    """One figure: what was wanted, its panels, left to right, and the words around it."""
 
     wanted: FigureRequest
     panels: tuple[Spec, ...]
-    heading: str
-    """The metric to name above it; nothing where panels have titles."""
-    note: str
-    """What its marks mean."""
+    caption: Caption
 
 
 def case_figures(
@@ -106,9 +105,8 @@ def _figure(wanted: FigureRequest, content: Content) -> DrawnFigure | None:
     panels = kind.panels(wanted, content)
     if not panels:
         return None
-    # Screen readers read the caption, and vector files carry it.
-    described = [{**panel, "description": wanted.caption} if wanted.caption else panel for panel in panels]
-    return DrawnFigure(wanted, tuple(described), kind.heading(wanted), kind.note(wanted, content))
+    caption = caption_of(kind, wanted, content)
+    return DrawnFigure(wanted, with_description(panels, caption), caption)
 
 
 def _laid_out(figure: DrawnFigure, width_mm: float) -> Spec:

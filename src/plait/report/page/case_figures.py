@@ -1,11 +1,10 @@
-"""The section of the page with the figures of cases: what each shows, its panels, and its caption."""
+"""The section of the page with the figures of cases: where their panels and the words of their captions go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import title_of
 from plait.report.page.template import fill
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 class FigureView:
     """One figure: the places of its panels, and the words around them."""
 
-    heading: str
-    note: str
+    metric: str
+    marks: str
     charts: tuple[str, ...]
-    caption: str
+    author_text: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def by_case(figures: Sequence[DrawnFigure]) -> Markup | str:
     if not figures:
         return ""
     alone = len(figures) == 1 and figures[0].wanted.metric == "goodput_bps"
-    title = "Goodput by case" if alone and not figures[0].wanted.caption else "By case"
+    title = "Goodput by case" if alone and not figures[0].caption.author else "By case"
     views = tuple(_view(figure, titled=not alone) for figure in figures)
     return fill("by_case", CaseSection(title, views))
 
@@ -51,8 +50,8 @@ def panel_name(name: str, number: int) -> str:
 
 def _view(figure: DrawnFigure, *, titled: bool) -> FigureView:
     return FigureView(
-        heading=title_of(figure.heading) if titled and figure.heading else "",
-        note=figure.note,
+        metric=figure.caption.metric if titled else "",
+        marks=figure.caption.marks,
         charts=tuple(panel_name(figure.wanted.name, number) for number in range(len(figure.panels))),
-        caption=figure.wanted.caption,
+        author_text=figure.caption.author,
     )

@@ -128,7 +128,9 @@ def delays(figures: Sequence[DrawnFigure]) -> Markup | str:
     """Return the section with the distributions of delays, when messages were recorded."""
     if not figures:
         return ""
-    return fill("delays", DelaysSection(figures[0].note, tuple(figure.wanted.name for figure in figures)))
+    return fill(
+        "delays", DelaysSection(figures[0].caption.marks, tuple(figure.wanted.name for figure in figures))
+    )
 
 
 def cautions(noted: Sequence[Caution]) -> Markup | str:

@@ -74,22 +74,22 @@ class CasesFigure(FigureKind):
         """Return every trial's value, and the means."""
         return trials_table(content, wanted.metric, MOST_CASES)
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:
+    def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what the marks mean that the figure has."""
         metrics = [case.metrics.get(wanted.metric) for case in content.cases]
-        note = "Each dot is a trial, the vertical mark the mean"
+        caption = "Each dot is a trial, the vertical mark the mean"
         if any(stats is not None and stats.ci95 is not None for stats in metrics):
-            note += ", the bar its 95 % interval"
+            caption += ", the bar its 95 % interval"
         if any(stats is not None and stats.n >= BOX for stats in metrics):
-            note += "; the box extends from the first to the third quartile, with a line at the median"
+            caption += "; the box extends from the first to the third quartile, with a line at the median"
         ideals = [case.metrics.get("ideal_goodput_bps") for case in content.cases]
         if wanted.metric == "goodput_bps" and any(stats is not None and stats.n for stats in ideals):
-            note += "; the thin grey line is what the links allow"
+            caption += "; the thin grey line is what the links allow"
         if content.published.source and is_of_goodput(wanted.metric):
-            note += f"; diamonds are the published figures ({content.published.source})"
+            caption += f"; diamonds are the published figures ({content.published.source})"
         if len(content.cases) > MOST_CASES:
-            note += f"; only the first {MOST_CASES} of {len(content.cases)} cases are shown"
-        return f"{note}."
+            caption += f"; only the first {MOST_CASES} of {len(content.cases)} cases are shown"
+        return f"{caption}."
 
 
 CASES = CasesFigure()

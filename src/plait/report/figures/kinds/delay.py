@@ -55,12 +55,12 @@ class DelayFigure(FigureKind):
             ]
         return rows
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - one note serves all delays
+    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - one caption serves all delays
         """Return what a line means."""
-        note = (
+        caption = (
             "For each delay, the share of messages with at most that delay, in the median trial of each case."
         )
-        return note + (f" The first {MOST} cases." if len(content.shown) > MOST else "")
+        return caption + (f" The first {MOST} cases." if len(content.shown) > MOST else "")
 
 
 DELAYS = DelayFigure()

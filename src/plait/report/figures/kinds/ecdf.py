@@ -52,7 +52,7 @@ class EcdfFigure(FigureKind):
             rows += [[case, number(value), number(share)] for value, share in points]
         return rows
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
+    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
         """Return what a line means."""
         return "For each value, the share of trials with at most that value."
 

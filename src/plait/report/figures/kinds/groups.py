@@ -55,7 +55,7 @@ class GroupsFigure(FigureKind):
             rows.append([mark["case"], *given[mark["case"]], mark["group"], mark["what"], *trial, *value])
         return rows
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it has one metric
+    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it has one metric
         """Return what the marks mean."""
         source = content.published.source
         diamonds = f"; diamonds are the published figures ({source})" if source else ""

@@ -64,7 +64,7 @@ class HeatMapFigure(FigureKind):
         cells = _cells(wanted, content)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:
+    def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what a cell means."""
         cells = _cells(wanted, content)
         if cells is not None and cells.compared:

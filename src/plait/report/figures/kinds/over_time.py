@@ -67,7 +67,7 @@ class OverTimeFigure(FigureKind):
                 ]
         return rows
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - panels have titles
+    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - panels have titles
         """Return nothing: panels have titles."""
         return ""
 

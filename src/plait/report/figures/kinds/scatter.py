@@ -55,7 +55,7 @@ class ScatterFigure(FigureKind):
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         return cells_table(cells, wanted.metric, content.summary) if cells is not None else []
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:
+    def caption(self, wanted: FigureRequest, content: Content) -> str:
         """Return what a point means."""
         cells = points_of(content.summary, wanted.metric, plain=wanted.plain)
         if cells is not None and cells.compared:

@@ -111,7 +111,7 @@ class SweepFigure(FigureKind):
         """Return every trial's value, and the means."""
         return trials_table(content, wanted.metric)
 
-    def note(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
+    def caption(self, wanted: FigureRequest, content: Content) -> str:  # noqa: ARG002 - it is always the same
         """Return what the marks mean."""
         return "Each dot is a trial; lines join the means; vertical bars are 95 % intervals."
 

@@ -1,0 +1,221 @@
+"""Two studies side by side: matching, pairing, verdicts, words, and the exit code that scripts rely on."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fake_plans import FakeFlow, FakePath, fake_plan
+from plait.analysis.compare.studies import compare_studies
+from plait.analysis.metrics.catalogue import CATALOGUE, COMPARED, JUDGEABLE
+from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
+from plait.analysis.wording import MISSING
+from plait.cli import app
+from plait.errors import DataError, RequestError
+from plait.report.terminal.comparison import _changed_fields
+from result_folders import FakeCase, two_paths, write_study
+
+if TYPE_CHECKING:
+    from plait.analysis.model import CaseComparison
+
+
+def case(
+    values: list[float | None],
+    *,
+    metric: str = "goodput_bps",
+    seed: int = 0,
+    failed: int = 0,
+    **settings: Any,
+) -> CaseRows:
+    rows = tuple(TrialRow(i, seed + i, f"sha256:{i}", {metric: v}) for i, v in enumerate(values))
+    lost = tuple(FailedTrial(len(values) + i, "it broke") for i in range(failed))
+    return CaseRows(",".join(map(str, settings.values())) or "default", settings, rows, lost)
+
+
+def one(
+    before: CaseRows, after: CaseRows, tolerance: float = 0, metric: str = "goodput_bps"
+) -> CaseComparison:
+    (found,) = compare_studies([before], [after], metrics=[metric], tolerance=tolerance).cases
+    return found
+
+
+def test_trials_of_the_same_seeds_are_compared_pair_by_pair() -> None:
+    found = one(case([20e6, 20.1e6, 19.9e6]), case([18e6, 18.2e6, 17.8e6]))
+    assert (found.pairs, found.verdict, found.test) == (3, "worse", "paired t test")
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(0.9)
+    assert "went from 20.0 Mbit/s to 18.0 Mbit/s (\N{MINUS SIGN}10.0 %" in found.sentence
+    assert "paired t test over 3 pairs" in found.sentence
+
+
+def test_trials_of_other_seeds_are_compared_as_a_whole() -> None:
+    found = one(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
+    assert (found.pairs, found.verdict, found.test) == (None, "better", "Welch's t test")
+    assert found.difference is not None
+    assert found.difference.value == 10e6
+    assert found.difference.ci95 is not None
+
+
+def test_a_shorter_time_is_better() -> None:
+    before, after = case([10, 11, 12], metric="completion_s"), case([5, 5.6, 6], metric="completion_s")
+    assert one(before, after, metric="completion_s").verdict == "better"
+    assert one(after, before, metric="completion_s").verdict == "worse"
+
+
+def test_no_difference_seen_is_said_as_that_and_same_is_exact() -> None:
+    found = one(case([10.0, 20, 30]), case([11, 19, 30]))
+    assert found.verdict == "no difference seen"
+    assert "no difference seen; paired t test over 3 pairs, p = " in found.sentence
+    assert one(case([10.0, 20]), case([10, 20])).verdict == "same"
+
+
+def test_a_change_within_the_tolerance_is_accepted() -> None:
+    before, after = case([100.0, 100.1, 99.9]), case([98.0, 98.15, 97.9])
+    assert one(before, after).verdict == "worse"
+    assert one(before, after, tolerance=0.01).verdict == "worse"
+    assert one(before, after, tolerance=0.03).verdict == "within tolerance"
+
+
+def test_one_pair_of_trials_speaks_for_itself_and_says_so() -> None:
+    found = one(case([10.0]), case([9.0]))
+    assert (found.verdict, found.test) == ("worse", None)
+    assert found.sentence.endswith("worse; one pair of trials, so no interval.")
+
+
+def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
+    assert one(case([10.0, 10.1]), case([20.0], failed=1)).verdict == "not measured"
+    assert one(case([10.0, 10.1]), case([None, None])).verdict == "not measured"
+    gone = compare_studies([case([1.0, 2.0])], [case([], failed=2)], metrics=["goodput_bps"], tolerance=0)
+    assert gone.verdict == "worse"
+    assert "measured in 0 of 2 trials, before in 2 of 2" in gone.cases[0].sentence
+
+
+def test_what_was_not_measured_before_is_neither_better_nor_worse() -> None:
+    found = compare_studies([case([None, None])], [case([10.0, 10.1])], metrics=["goodput_bps"], tolerance=0)
+    assert [row.verdict for row in found.cases] == ["newly measured"]
+    assert found.verdict == "no worse"
+    assert "one without a value before" in found.sentence
+    assert "nothing to compare it with" in found.cases[0].sentence
+
+
+def test_help_and_page_name_every_metric_that_is_judged() -> None:
+    shown = " ".join(run("--help").output.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
+    assert f"[default: ({', '.join(COMPARED)})]" in shown
+    page = (Path(__file__).parents[3] / "docs/reference/compare.md").read_text(encoding="utf-8")
+    higher = page.partition("**Higher is better:**")[2].partition("\n- ")[0]
+    lower = page.partition("**Lower is better:**")[2].partition("\n\n")[0]
+    more, less = (re.findall(r"`(\w+)`", metrics) for metrics in (higher, lower))
+    assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == {
+        name: CATALOGUE[name].better == "more" for name in JUDGEABLE
+    }
+    by_default = page.partition("the default is ")[2].partition(".")[0]
+    assert re.findall(r"`(\w+)`", by_default) == list(COMPARED)
+
+
+def test_many_cases_are_corrected_for_their_number() -> None:
+    slightly = [10.0, 10.0, 10.0, 10.0], [9.0, 9.3, 9.4, 9.7]  # p = 0.02 on its own
+    unchanged = [10.0, 10.0, 10.0, 10.0], [10.1, 9.9, 10.2, 9.8]
+    alone = compare_studies([case(slightly[0])], [case(slightly[1])], metrics=["goodput_bps"], tolerance=0)
+    assert alone.verdict == "worse"
+    pairs = [slightly, *[unchanged] * 9]
+    many = compare_studies(
+        [case(before, rate=n) for n, (before, _) in enumerate(pairs)],
+        [case(after, rate=n) for n, (_, after) in enumerate(pairs)],
+        metrics=["goodput_bps"],
+        tolerance=0,
+    )
+    assert many.verdict == "no worse"
+    first = many.cases[0]
+    assert first.p_value is not None
+    assert first.p_holm == pytest.approx(10 * first.p_value)
+    assert "after Holm's correction" in first.sentence
+
+
+def test_cases_are_matched_by_settings_and_the_others_are_named() -> None:
+    found = compare_studies(
+        [case([1.0, 2.0], rate=1), case([1.0, 2.0], rate=2)],
+        [case([1.0, 2.0], rate=2), case([1.0, 2.0], rate=3)],
+        metrics=["goodput_bps"],
+        tolerance=0,
+    )
+    assert [row.case for row in found.cases] == ["2"]
+    assert (found.only_first, found.only_second) == (("1",), ("3",))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two studies: in the second, MPTCP's second path has half the rate."""
+    root = tmp_path_factory.mktemp("studies")
+    good, bad = root / "good", root / "bad"
+    write_study(good, two_paths(), repeat=3)
+    slower = (FakePath(), FakePath(rate_bps=2_500_000))
+    mptcp = FakeCase(
+        "transport=mptcp",
+        {"transport": "mptcp"},
+        partial(lambda seed: fake_plan(FakeFlow(transport="mptcp"), paths=slower, seed=seed)),
+    )
+    write_study(bad, (two_paths()[0], mptcp), repeat=3)
+    return good, bad
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["compare", *map(str, arguments)], standalone_mode=False)
+
+
+def test_the_exit_code_is_the_verdict(folders: tuple[Path, Path]) -> None:
+    good, bad = folders
+    same, worse, better = run(good, good), run(good, bad), run(bad, good)
+    assert (same.return_value, worse.return_value, better.return_value) == (0, 1, 0)
+    assert "No worse: of 2 comparisons, two exactly the same." in same.output
+    assert "Worse: of 2 comparisons, one worse, one exactly the same." in worse.output
+    assert "Paired t test assumes" in worse.output
+    assert max(len(line) for line in worse.output.splitlines()) <= 80
+    assert run(good, bad, "--tolerance", "40%").return_value == 0
+
+
+def test_the_fields_in_which_two_scenarios_differ_are_told() -> None:
+    one = {"mptcp": {"scheduler": "default"}, "traffic": [{"bulk": {"duration": "1s"}}], "tcp": {}}
+    other = {
+        "mptcp": {"scheduler": "redundant"},
+        "traffic": [{"bulk": {"duration": "2s", "mark": 1}}],
+        "tcp": {},
+    }
+    assert _changed_fields(one, other) == [
+        "mptcp.scheduler: default then, redundant now",
+        "traffic.0.bulk.duration: 1s then, 2s now",
+        f"traffic.0.bulk.mark: {MISSING} then, 1 now",
+    ]
+    assert _changed_fields(one, one) == []
+    many = _changed_fields({"x": 0}, {"x": 0} | {str(number): number for number in range(9)})
+    assert (len(many), many[-1]) == (7, "and 3 more fields; see scenario in each study.json")
+
+
+def test_json_holds_the_same_numbers(folders: tuple[Path, Path]) -> None:
+    found = run(*folders, "--json", "--metric", "goodput_bps")
+    value = json.loads(found.output)
+    assert value["schema"] == 1
+    assert value["verdict"] == "worse"
+    mptcp = next(row for row in value["cases"] if row["case"] == "transport=mptcp")
+    assert mptcp["verdict"] == "worse"
+    assert mptcp["ratio"]["value"] == pytest.approx(mptcp["after"]["mean"] / mptcp["before"]["mean"])
+
+
+def test_wrong_requests_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    good, bad = folders
+    assert isinstance(run(good, tmp_path).exception, DataError)
+    for options, said in (
+        (("--metric", "goodput"), "it cannot be judged; these can: completion_s"),
+        (("--tolerance", "2"), "--tolerance: '2' has no unit"),
+        (("--metric", "jain_index"), "neither measured jain_index"),
+    ):
+        wrong = run(good, bad, *options).exception
+        assert isinstance(wrong, RequestError)
+        assert said in str(wrong)
+    write_study(tmp_path / "other", (FakeCase("x=1", {"x": 1}, two_paths()[0].plan),), repeat=1)
+    assert "no case with the same settings" in str(run(good, tmp_path / "other").exception)

@@ -1,0 +1,160 @@
+"""The Python interface: the tutorial runs as it stands, and a study gives the numbers of its files."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import plait
+from fake_engine import FakeEngine, failing
+from plait.errors import DataError, RequestError, ScenarioError
+from plait.testing.notebook import notebook
+from result_folders import two_paths, write_study
+
+if TYPE_CHECKING:
+    from plait.api import Study
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with a cache of its own for trials."""
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    folder = tmp_path_factory.mktemp("study")
+    write_study(folder, two_paths(), repeat=3)
+    return plait.open(folder)
+
+
+def test_the_tutorial_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.api.calls.make_engine", lambda **_: FakeEngine())
+    text = (ROOT / "docs/tutorial/python.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) > 8
+    for block in blocks:
+        exec(compile(block, "docs/tutorial/python.md", "exec"), names)  # noqa: S102 - our own page
+    assert (place / "goodput.svg").read_text().startswith("<svg")
+    assert names["faster"].cases[1] == "transport=tcp,rate=2mbit"
+
+
+def test_the_notebook_is_the_page_that_was_run() -> None:
+    folder = ROOT / "docs/tutorial"
+    kept = (folder / "python.ipynb").read_text(encoding="utf-8")
+    page = (folder / "python.md").read_text(encoding="utf-8")
+    assert kept == notebook(page), (
+        "python -m plait.testing.notebook docs/tutorial/python.md > docs/tutorial/python.ipynb"
+    )
+    code = ["".join(cell["source"]) for cell in json.loads(kept)["cells"] if cell["cell_type"] == "code"]
+    assert code == [block.strip() for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
+
+
+def test_an_explanation_shows_its_paragraphs(study: Study) -> None:
+    found = study.explain()
+    page = found._repr_html_()
+    for case in found.cases:
+        assert f"<h4>{escape(case.case)}</h4>" in page
+        for flow in case.flows:
+            assert flow.sentences
+            assert escape(" ".join(flow.sentences)) in page
+
+
+def test_the_lines_that_reckon_the_summary_from_the_tables_give_its_numbers(place: Path) -> None:
+    plait.run("two-paths", repeat=4, engine=FakeEngine(), progress=False)
+    text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
+    block = text.partition("## Recomputing the numbers")[2].partition("```python\n")[2].partition("```")[0]
+    assert block.count("assert") == 2
+    exec(compile(block, "docs/reference/results.md", "exec"), {})  # noqa: S102 - our own page
+    kept = Path("results/two-paths/summary.json")
+    summary = json.loads(kept.read_text())
+    summary["cases"][1]["metrics"]["goodput_bps"]["mean"] *= 1.0001
+    kept.write_text(json.dumps(summary))
+    with pytest.raises(AssertionError):
+        exec(compile(block, "docs/reference/results.md", "exec"), {})  # noqa: S102
+
+
+def test_running_leaves_the_folder_that_the_command_leaves(place: Path) -> None:
+    found = plait.run("two-paths", repeat=2, set={"sample": "50ms"}, engine=FakeEngine(), progress=False)
+    assert found.folder == Path("results/two-paths")
+    assert {"study.json", "summary.json", "report.html", "figures", "trials"} <= {
+        path.name for path in found.folder.iterdir()
+    }
+    kept = json.loads((found.folder / "summary.json").read_text())
+    assert json.loads(found.summary.model_dump_json()) == kept
+    assert (found.failed, found.report.is_file()) == ({}, True)
+
+
+def test_failed_trials_are_told_and_the_others_kept(place: Path) -> None:
+    found = plait.run("two-paths", repeat=2, engine=FakeEngine(failing("it broke")), progress=False)
+    assert [trial.error for trial in found.failed["transport=tcp"]] == ["it broke"] * 2
+    assert found.trials.is_empty()
+    assert found.table("flows").is_empty()
+
+
+def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) -> None:
+    engine = FakeEngine()
+    with pytest.raises(ScenarioError, match="no shipped scenario"):
+        plait.run("two-path", engine=engine)
+    with pytest.raises(ScenarioError, match="repeat"):
+        plait.load("two-paths", repeat=0)
+    with pytest.raises(RequestError, match="confirm them with --yes"):
+        plait.run("two-paths", repeat=9000, engine=engine)
+    with pytest.raises(RequestError, match=r"pass `set` to plait\.load"):
+        plait.run(plait.load("two-paths"), set={"repeat": 3}, engine=engine)
+    assert engine.calls == 0
+    with pytest.raises(DataError, match="give the folder"):
+        plait.open(place)
+    with pytest.raises(RequestError, match="did you mean 'flows'"):
+        study.table("flow")
+    with pytest.raises(RequestError, match="case 'transport=tpc'"):
+        study.table("flows", case="transport=tpc")
+    with pytest.raises(RequestError, match=r"unknown suffix; use \.svg, \.png or \.pdf"):
+        study.figures["goodput"].save("figure.gif")
+
+
+def test_frames_have_a_row_for_each_trial_and_each_metric(study: Study) -> None:
+    assert study.trials.select("case", "trial").rows() == [
+        (f"transport={t}", n) for t in ("tcp", "mptcp") for n in range(3)
+    ]
+    assert study.trials.schema["completion_s"] == pl.Float64, "null in every trial"
+    row = study.metrics.row(
+        by_predicate=(pl.col("case") == "transport=tcp") & (pl.col("metric") == "goodput_bps"), named=True
+    )
+    stats = study.summary.cases[0].metrics["goodput_bps"]
+    assert (row["n"], row["mean"], (row["quartile1"], row["quartile3"])) == (3, stats.mean, stats.quartiles)
+
+
+def test_a_notebook_shows_the_study_and_its_figures(study: Study) -> None:
+    page = study._repr_html_()
+    assert "MPTCP <b>" in page
+    assert "data:image/svg+xml;base64," in page
+    bundle = study.figures["goodput"]._repr_mimebundle_()
+    assert bundle["image/svg+xml"].startswith("<svg")
+    spec = study.figures["goodput"].spec
+    assert spec is not None
+    assert spec["$schema"].startswith("https://vega.github.io")
+    assert study.figures["network"].spec is None
+    assert repr(study).startswith("<study 'Two 5 Mbit/s paths")
+    assert study.figures["goodput"].png.startswith(b"\x89PNG")
+
+
+def test_the_package_stays_callable_after_its_modules_are_imported() -> None:
+    import plait.study.runner
+
+    assert callable(plait.run)
+    assert callable(plait.load)
+    assert plait.Scenario is type(plait.load("two-paths"))
+    with pytest.raises(AttributeError, match="no attribute 'walk'"):
+        plait.walk  # noqa: B018

@@ -1,0 +1,180 @@
+"""Explanations by messages, against lateness and loss that are computed by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from fake_tables import fake_tables, make_tables
+from plait.analysis.metrics.catalogue import COMPARED, speaks_for
+from plait.dataset.model import ALL_TABLES
+from plait.explain import explain_trial
+from plait.explain.causes import CAUSES, Cause
+from plait.explain.effect import effect
+from plait.plan.model.applications import Application, Connection
+from scenario_samples import plan_of
+
+if TYPE_CHECKING:
+    from plait.explain.model import FlowExplanation
+
+ONE = """\
+title: One path
+network: {hosts: [a, b], links: {a-b: {rate: 10mbit, delay: 10ms, jitter: JITTER}}}
+traffic:
+  - udp: {from: a, to: b, rate: 960kbit, packet: 1200B, duration: 2s}
+sample: 100ms
+"""
+PACKETS, GAP_US, BASE_US = 200, 10_000, 10_000 + 960
+"""1200 bytes take 960 us at 10 Mbit/s."""
+Tables = dict[str, pl.DataFrame]
+
+
+def udp(delays: list[int | None], links: list[dict[str, Any]], jitter: str = "0ms") -> FlowExplanation:
+    plan = plan_of(ONE.replace("JITTER", jitter))
+    messages = [
+        {
+            "flow": 0,
+            "index": n,
+            "sent_us": n * GAP_US,
+            "received_us": None if d is None else n * GAP_US + d,
+            "bytes": 1200,
+        }
+        for n, d in enumerate(delays)
+    ]
+    flow = {"flow": 0, "name": "udp1", "kind": "udp", "start_us": 0, "end_us": 2_000_000, "completed": True}
+    (explanation,) = explain_trial(plan, make_tables({"messages": messages, "flows": [flow], "links": links}))
+    return explanation
+
+
+def link(**counters: tuple[int, int]) -> list[dict[str, Any]]:
+    """Samples of a->b every 100 ms; a counter (first, step) grows by `step` in each sample after `first`."""
+    rows = []
+    for n in range(22):
+        grown = {name: max(0, n - first) * step for name, (first, step) in counters.items()}
+        rows.append({"t_us": n * 100_000, "link": "a->b", "sent_bytes": n * 12_000, "queue_bytes": 0} | grown)
+    return rows
+
+
+def shares(explanation: FlowExplanation) -> dict[Cause, float]:
+    return {share.cause: share.time for share in explanation.shares}
+
+
+def test_udp_that_all_arrives_in_time_is_on_time() -> None:
+    explanation = udp([BASE_US] * PACKETS, link(dropped_packets=(0, 0), overflow_packets=(0, 0)))
+    assert (explanation.basis, explanation.first, shares(explanation)) == (
+        "messages",
+        None,
+        {Cause.ON_TIME: 1.0},
+    )
+    assert explanation.delivery is not None
+    account = explanation.delivery
+    assert (account.messages, account.lost, account.late) == (PACKETS, 0, 0)
+    assert (account.p50_us, account.p95_us, account.max_us, account.jitter_us) == (
+        BASE_US,
+        BASE_US,
+        BASE_US,
+        0,
+    )
+    assert account.base_us == pytest.approx(BASE_US)
+    assert account.asked_bps == pytest.approx(960_000)
+    assert explanation.sentences == (
+        "udp1 lost none of its 200 packets (960 kbit/s of payload).",
+        (
+            "Packet delay: median 11.0 ms, 95th percentile 11.0 ms, maximum 11.0 ms, jitter 0 ms; "
+            "an idle network takes at most 11.0 ms."
+        ),
+        "All packets were on time.",
+    )
+
+
+def test_lost_packets_are_attributed_to_the_link_that_dropped_them_and_to_its_queue_only_if_that_was_full() -> (
+    None
+):
+    lost = [None if n % 10 == 5 else BASE_US for n in range(PACKETS)]
+    at_random = udp(lost, link(dropped_packets=(0, 1), overflow_packets=(0, 0)))
+    assert at_random.named == (Cause.LOSS_RECOVERY,)
+    assert shares(at_random)[Cause.LOSS_RECOVERY] == pytest.approx(0.1)
+    assert at_random.shares[0].where == ("a->b",)
+    assert at_random.shares[0].evidence == (
+        "a->b dropped 20 packets, 0 of them because its queue (100 packets) was full.",
+    )
+    # 10 Mbit/s are 125 000 bytes in 100 ms; the packets of the flow are 12 420 of them.
+    short = udp(lost, link(dropped_packets=(0, 1), overflow_packets=(0, 1), sent_bytes=(0, 12_420)))
+    assert short.named == (Cause.QUEUE_FULL,)
+    others = udp(lost, link(dropped_packets=(0, 1), overflow_packets=(0, 1), sent_bytes=(0, 125_000)))
+    assert others.named == (Cause.COMPETING_TRAFFIC,)
+
+
+def test_a_delay_is_attributed_to_jitter_if_no_queue_explains_it() -> None:
+    late = [BASE_US + (15_000 if n % 4 == 0 else 0) for n in range(PACKETS)]
+    assert udp(late, link(), jitter="9ms").named == (Cause.JITTER,)
+    assert udp(late, link()).named == (Cause.NOT_KNOWN,), "a link without jitter"
+    queue = [row | {"queue_bytes": 20_000} for row in link(sent_bytes=(0, 125_000))]
+    assert udp(late, queue, jitter="9ms").named == (Cause.COMPETING_TRAFFIC,), "16 ms of queue"
+
+
+def test_every_kind_of_flow_has_a_primary_metric() -> None:
+    kinds = {kind.model_fields["kind"].default for kind in Application.__origin__.__args__}  # type: ignore[attr-defined]
+    spoken = {kind: speaks_for(kind) for kind in kinds}
+    assert set(spoken.values()) <= set(COMPARED)
+    assert {kind for kind, metric in spoken.items() if metric == "goodput_bps"} == {
+        "bulk",
+        "page_connection",
+        Connection.model_fields["kind"].default,
+    }
+
+
+STREAM = """\
+title: A stream
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 100mbit, delay: 10ms}}}
+traffic:
+  - stream: {from: h1, to: h2, rate: 4mbit, message: 5KB, duration: 4s, nodelay: true}
+transport: tcp
+"""
+
+
+def stream(delays: list[int]) -> FlowExplanation:
+    plan = plan_of(STREAM)
+    bulk = plan_of(STREAM.replace("stream:", "bulk:").replace("rate: 4mbit, message: 5KB, ", ""))
+    tables = fake_tables(bulk)
+    messages = [
+        {"flow": 0, "index": n, "sent_us": n * 10_000, "received_us": n * 10_000 + delay, "bytes": 5000}
+        for n, delay in enumerate(delays)
+    ]
+    tables["messages"] = pl.DataFrame(messages, schema_overrides=dict(ALL_TABLES["messages"]))
+    (explanation,) = explain_trial(plan, tables)
+    return explanation
+
+
+def test_a_stream_that_kept_its_pace_is_judged_by_its_delays() -> None:
+    explanation = stream([12_000] * 400)
+    assert (explanation.first, explanation.basis) == (None, "messages")
+    assert (
+        explanation.sentences[0]
+        == "stream1 kept its pace of 4 Mbit/s; the capacity of its path is 95.6 Mbit/s."
+    )
+    assert "95th percentile 12.0 ms" in " ".join(explanation.sentences)
+    assert explanation.primary_metric == ("message_delay_p95_us", 12_000)
+
+
+def test_a_stream_whose_messages_wait_longer_and_longer_is_explained_like_a_bulk_flow() -> None:
+    explanation = stream([12_000 + 5_000 * n for n in range(400)])
+    assert explanation.basis == "time"
+    assert explanation.delivery is not None
+    assert not explanation.delivery.kept_pace
+    assert "of the 4 Mbit/s that it offers" in explanation.sentences[0]
+
+
+def test_an_effect_is_judged_by_the_primary_metric_of_the_flow() -> None:
+    before, after = {1: 24_000.0, 2: 24_100.0, 3: 23_900.0}, {1: 9_000.0, 2: 9_100.0, 3: 8_900.0}
+    change = effect("it", (), None, before, after, metric="message_delay_p95_us")
+    assert (change.verdict, change.before, change.after, change.before_bps) == ("faster", 24_000, 9_000, None)
+    assert change.sentence.startswith("With it: 95th percentile of message delay 9.00 ms instead of 24.0 ms")
+    assert effect("it", (), None, after, before, metric="message_delay_p95_us").verdict == "slower"
+
+
+def test_every_cause_of_messages_has_a_text() -> None:
+    for cause in (Cause.ON_TIME, Cause.JITTER, Cause.NAGLE, Cause.RATE_TOO_HIGH):
+        assert CAUSES[cause].clause

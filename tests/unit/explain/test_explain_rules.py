@@ -1,0 +1,76 @@
+"""Rules of an explanation without a kernel: no effect within the spread is reported, every cause is documented."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from fake_plans import fake_plan
+from fake_tables import fake_tables
+from plait.explain import CAUSES, Cause, explain_trial
+from plait.explain.effect import effect
+from plait.explain.remedies import _REMEDIES
+from plait.plan.network.sysctls import tcp_memory
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "explain.md"
+
+
+def judged(before: list[float], after: list[float]) -> str:
+    return effect("it", (), None, dict(enumerate(before)), dict(enumerate(after))).verdict
+
+
+def test_an_effect_needs_to_exceed_the_spread_over_seeds() -> None:
+    assert judged([10e6, 10.2e6, 9.8e6], [20e6, 20.1e6, 19.9e6]) == "faster"
+    assert judged([20e6, 20.1e6, 19.9e6], [10e6, 10.2e6, 9.8e6]) == "slower"
+    # Every pair gains 1, and the seeds differ by far more: the interval is narrow, and nothing is claimed.
+    assert judged([10e6, 20e6, 30e6], [11e6, 21e6, 31e6]) == "no effect seen"
+    assert judged([10e6, 10e6, 10e6], [10.05e6, 10.05e6, 10.05e6]) == "no effect seen"
+    assert judged([10e6], [20e6]) == "no effect seen", "one seed has no spread to judge by"
+    assert effect("it", (), None, {1: 1e6}, {2: 2e6}).verdict == "not measured"
+
+
+def test_chance_alone_is_rarely_reported_as_an_effect() -> None:
+    """Both sides come from the same distribution: at most 5 % may be reported, as for the interval alone."""
+    draw = random.Random(1)
+    reported = sum(
+        judged([draw.gauss(10e6, 1e6) for _ in range(5)], [draw.gauss(10e6, 1e6) for _ in range(5)])
+        != "no effect seen"
+        for _ in range(1000)
+    )
+    assert reported <= 50
+
+
+def test_every_cause_has_a_text_and_a_row_in_the_reference() -> None:
+    assert set(CAUSES) == set(Cause)
+    text = REFERENCE.read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z-]+)` \| ", text, flags=re.MULTILINE)) >= {
+        str(cause) for cause in Cause
+    }
+    for cause in set(Cause) - {Cause.AT_CAPACITY, Cause.ON_TIME}:
+        assert f"**{cause}**" in text, "how it can mislead"
+
+
+def test_every_cause_that_can_be_removed_has_a_remedy() -> None:
+    assert set(Cause) - set(_REMEDIES) == {Cause.AT_CAPACITY, Cause.ON_TIME, Cause.NOT_KNOWN}
+
+
+def test_tables_without_the_kernels_accounting_are_explained_all_the_same() -> None:
+    plan = fake_plan()
+    for explanation in explain_trial(plan, fake_tables(plan)):
+        assert sum(share.time for share in explanation.shares) == pytest.approx(1)
+        assert explanation.kernel is None
+
+
+def test_a_trial_without_samples_is_not_explained() -> None:
+    plan = fake_plan()
+    tables = {name: frame.clear() for name, frame in fake_tables(plan).items()}
+    assert explain_trial(plan, tables) == ()
+
+
+def test_tcp_memory_is_what_linux_derives_at_boot() -> None:
+    """1/16 of the pages is pressure, three quarters of that is no pressure, and twice the latter is the most."""
+    assert tcp_memory(256 * 2**20) == "3072 4096 6144"
+    assert tcp_memory(4 * 2**30) == "49152 65536 98304"

@@ -1,0 +1,182 @@
+"""Groups of flows and published figures: what is told of them, where it is shown, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fake_plans import FakeFlow, fake_plan
+from plait.analysis.metrics.groups import group_metrics
+from plait.analysis.model import CaseSummary, PublishedGoodput, Statistics, Summary
+from plait.analysis.published import published_in
+from plait.report import build
+from plait.report.table import rows
+from plait.report.terminal.summary import show
+from plait.scenario import parse
+from result_folders import FakeCase, two_paths, write_study
+from scenario_samples import plan_of, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT = """\
+title: t
+network: {hosts: [h1, h2], links: {h1-h2: {rate: 8mbit}}}
+traffic:
+  - bulk: {from: h1, to: h2, duration: 1s, count: 3, group: big}
+  - bulk: {from: h1, to: h2, duration: 1s, group: small}
+vary: {network.links.h1-h2.rate: [8mbit, 9mbit], zip: {transport: [tcp, mptcp]}}
+published:
+  source: A. Body, 1999
+  values:
+    - {case: {network.links.h1-h2.rate: 8mbit, transport: tcp}, goodput: 7mbit, each: {big: 1mbit}}
+"""
+
+
+def test_the_mean_of_a_group_needs_every_flow_of_it() -> None:
+    plan = plan_of(TEXT)
+    metrics: dict[str, float | None] = {f"bulk1.{n}.goodput_bps": float(n) for n in (1, 2, 3)}
+    metrics["bulk2.goodput_bps"] = None
+    assert group_metrics(plan, metrics) == {"big.mean_goodput_bps": 2.0, "small.mean_goodput_bps": None}
+
+
+def test_published_figures_belong_to_the_cases_that_have_all_their_settings() -> None:
+    scenario = parse(TEXT, "t.yaml").model_dump(mode="json")
+    known = published_in(json.loads(json.dumps(scenario)))
+    settings = {"network.links.h1-h2.rate": "8mbit", "transport": "tcp"}
+    assert known.source == "A. Body, 1999"
+    assert known.goodput_bps(settings) == 7e6
+    assert known.goodput_bps(settings, "big") == 1e6
+    assert known.goodput_bps(settings, "small") is None
+    assert known.goodput_bps(settings | {"transport": "mptcp"}) is None
+    assert published_in({"published": None}).goodput_bps(settings) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("transport: tcp}, goodput", "transprt: tcp}, goodput", "t.yaml:10:48: published.values.0.case.transprt"),
+        ("transport: tcp}, goodput", "transprt: tcp}, goodput", "does not vary; did you mean 'transport'?"),
+        ("each: {big:", "each: {bug:", "published.values.0.each.bug: no flow has the group 'bug'; did you mean 'big'?"),
+        ("goodput: 7mbit, each: {big: 1mbit}", "", "this entry has no result"),
+        ("goodput: 7mbit", "goodput: 7", "published.values.0.goodput: 7 has no unit"),
+        ("source: A. Body, 1999", "source: ''", "published.source"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_located(old: str, new: str, expected: str) -> None:
+    assert old in TEXT
+    assert expected in said(TEXT.replace(old, new))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("grouped")
+
+    def plan(rate: int) -> Any:
+        def grouped(seed: int) -> Any:
+            made = fake_plan(*[FakeFlow(transport="tcp", duration_us=rate * 10**6)] * 2, seed=seed)
+            named = [
+                flow.model_copy(update={"group": group}) for flow, group in zip(made.flows, "ab", strict=True)
+            ]
+            return made.model_copy(update={"flows": tuple(named)})
+
+        return grouped
+
+    write_study(folder, tuple(FakeCase(f"n={n}", {"n": n}, plan(n)) for n in (1, 2)), repeat=2)
+    about = json.loads((folder / "study.json").read_text())
+    values = [{"case": {"n": 2}, "goodput": "9mbit", "each": {"b": "2mbit"}}]
+    about["scenario"]["published"] = {"source": "A. Body <1999>", "values": values}
+    (folder / "study.json").write_text(json.dumps(about))
+    build(folder)
+    return folder
+
+
+def test_the_page_shows_groups_and_published_figures_side_by_side(study: Path) -> None:
+    page = (study / "report.html").read_text(encoding="utf-8")
+    assert '<th class="n" scope="col">a, each</th>' in page
+    assert "published 2.00 Mbit/s, " in page
+    assert "published 9.00 Mbit/s, " in page
+    assert "A. Body &lt;1999&gt;" in page
+    assert "diamond" in (study / "figures" / "goodput-by-group.svg").read_text() or (
+        "A. Body" in (study / "figures" / "goodput-by-group.svg").read_text()
+    )
+
+
+def test_the_data_of_the_figure_are_those_of_the_summary(study: Path) -> None:
+    rows = list(csv.DictReader((study / "figures" / "goodput-by-group.csv").open()))
+    summary = json.loads((study / "summary.json").read_text())
+    means = {
+        (case["name"], group): case["metrics"][f"{group}.mean_goodput_bps"]["mean"]
+        for case in summary["cases"]
+        for group in "ab"
+    }
+    found = {(row["case"], row["group"]): float(row["goodput_bps"]) for row in rows if row["what"] == "mean"}
+    assert found == pytest.approx(means)
+    assert [row["goodput_bps"] for row in rows if row["what"] == "published"] == ["2000000"]
+    assert len([row for row in rows if row["what"] == "trial"]) == 8
+
+
+def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:
+    file = io.StringIO()
+    show(study, file=file)
+    head = file.getvalue().splitlines()[0].split()
+    assert head[:4] == ["case", "a", "b", "goodput"]
+    assert max(map(len, file.getvalue().splitlines()[:6])) <= 80
+
+
+def test_the_terminal_and_the_summary_have_what_was_published(study: Path) -> None:
+    file = io.StringIO()
+    show(study, file=file)
+    text = file.getvalue()
+    summary = json.loads((study / "summary.json").read_text())
+    assert summary["published_source"] == "A. Body <1999>"
+    assert [case["published"] for case in summary["cases"]] == [
+        None,
+        {"goodput_bps": 9e6, "each_bps": {"b": 2e6}},
+    ]
+    assert "n 2: published 9.00 Mbit/s, " in text, "there is no room for it beside both groups"
+    assert "n 2: b published 2.00 Mbit/s, " in text
+    assert "Published: A. Body <1999>." in text
+
+
+def test_the_terminal_has_a_column_of_what_was_published(tmp_path: Path) -> None:
+    write_study(tmp_path, two_paths(), repeat=2)
+    about = json.loads((tmp_path / "study.json").read_text())
+    about["scenario"]["published"] = {
+        "source": "B",
+        "values": [{"case": {"transport": "mptcp"}, "goodput": "9.15mbit"}],
+    }
+    (tmp_path / "study.json").write_text(json.dumps(about))
+    build(tmp_path)
+    file = io.StringIO()
+    show(tmp_path, file=file)
+    head, *lines = file.getvalue().splitlines()
+    assert head.split()[:3] == ["case", "goodput", "published"]
+    assert "9.15 Mbit/s, " in next(line for line in lines if line.startswith("MPTCP"))
+
+
+def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> None:
+    assert parse(TEXT, "t.yaml", ("vary={}",)).published is None
+    kept = parse(TEXT, "t.yaml", ("vary.zip.transport=[tcp, mptcp]",)).published
+    assert kept is not None
+    assert len(kept.values) == 1
+
+
+def test_what_iperf3_tells_has_a_column_and_stands_for_what_plait_did_not_measure() -> None:
+    told = {"client.iperf3_received_bps": Statistics(n=1, mean=150e6)}
+    both = {**told, "goodput_bps": Statistics(n=1, mean=60e6)}
+    given = PublishedGoodput(goodput_bps=120e6)
+    cases = [
+        CaseSummary(name=name, settings={"kind": name}, trials=1, failed=0, metrics=metrics, published=given)
+        for name, metrics in (("udp", told), ("tcp", both))
+    ]
+    summary = Summary(schema=1, scenario="s", digest="sha256:0", cases=tuple(cases), comparisons=())
+    udp, tcp = rows(summary)
+    assert udp.more[0] == tcp.more[0] == ("client: iperf3", "150 Mbit/s")
+    assert udp.goodput == "\N{EN DASH}"
+    assert udp.published == "120 Mbit/s, +25.0 %"
+    assert tcp.published == "120 Mbit/s, \N{MINUS SIGN}50.0 %"

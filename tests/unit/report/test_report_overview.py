@@ -1,0 +1,104 @@
+"""The drawing of networks of many nodes: what is alike is drawn once, and nothing lies on anything else."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+
+import pytest
+
+from plait.plan.resolve import resolve
+from plait.report.drawing import overview
+from plait.report.drawing.network import draw
+from plait.report.render.theme import LIGHT
+from plait.scenario import load
+from plait.scenario.vary.cases import expand
+from scenario_samples import plan_of
+
+BOX = re.compile(r'<rect x="([\d.-]+)" y="([\d.-]+)" width="([\d.]+)" height="(\d+)" rx')
+NAMES = re.compile(r'font-size="13"[^>]*>([^<]*)<')
+
+
+def drawing(scenario: str, *overrides: str) -> str:
+    plan = (
+        plan_of(scenario, *overrides)
+        if "\n" in scenario
+        else resolve(expand(load(scenario, overrides))[0].scenario, 1)
+    )
+    return draw(plan, (), LIGHT, legend=False)
+
+
+def boxes(svg: str) -> dict[str, tuple[float, float, float, float]]:
+    """Left, top, right and bottom by what is written in the box."""
+    sides = [
+        (float(x), float(y), float(x) + float(w), float(y) + float(h)) for x, y, w, h in BOX.findall(svg)
+    ]
+    return dict(zip(NAMES.findall(svg), sides, strict=True))
+
+
+@pytest.mark.parametrize("scenario", ["fat-tree", "two-layer-tree", "khalili-a", "dumbbell"])
+def test_no_two_boxes_of_a_large_network_overlap_and_all_are_inside(scenario: str) -> None:
+    svg = drawing(
+        scenario, *(["network.n=10", "network.access_delays=1ms"] if scenario == "dumbbell" else [])
+    )
+    found = boxes(svg)
+    width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())  # type: ignore[union-attr]
+    assert all(0 <= a < c <= width and 0 <= b < d <= height for a, b, c, d in found.values())
+    for one, other in combinations(found.values(), 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def test_a_fat_tree_stands_in_layers_and_its_hosts_are_drawn_by_their_edge() -> None:
+    found = boxes(drawing("fat-tree"))
+    assert len(found) == 8 + 8 + 8 + 4
+    lefts = [found[name][0] for name in ("p0e0h0 … p0e0h1 (2)", "p0e0", "p0a0", "c0")]
+    assert lefts == sorted(set(lefts))
+    assert {
+        round((found[f"p{p}e{e}"][0] + found[f"p{p}e{e}"][2]) / 2) for p in range(4) for e in range(2)
+    } != set()
+    centres = {round((a + c) / 2) for name, (a, _, c, _) in found.items() if name.startswith("c")}
+    assert len(centres) == 1
+
+
+def test_links_side_by_side_are_one_line_and_what_all_do_is_said_once() -> None:
+    svg = drawing("two-layer-tree")
+    assert svg.count("<path") == 4 + 2 * 4
+    assert svg.count("every link: 10 Mbit/s") == 1
+    assert "each thick line: 9 links side by side" in svg
+
+
+def test_hosts_that_differ_in_a_link_are_drawn_apart() -> None:
+    found = boxes(drawing("khalili-a"))
+    assert {"multi1 … multi10 (10)", "single1 … single10 (10)", "server1", "server2", "core", "ap"} == set(
+        found
+    )
+    assert found["multi1 … multi10 (10)"][2] < found["ap"][0] < found["core"][0] < found["server1"][0]
+    slow = boxes(drawing("khalili-a", "network.links.ap-multi3.delay=9ms"))
+    assert "multi3" in slow
+    assert "multi1 … multi10 (9)" in slow
+
+
+def test_what_is_too_large_to_draw_is_told_in_words() -> None:
+    names = [f"h{i}" for i in range(60)]
+    routers = [f"r{i}" for i in range(60)]
+    links = ", ".join(f"h{i}-r{i}: {{rate: 1mbit}}, r{i}-m: {{rate: 2mbit}}" for i in range(60))
+    svg = drawing(
+        f"title: t\nnetwork: {{hosts: [{', '.join(names)}], routers: [m, {', '.join(routers)}], links: {{{links}}}}}\n"
+        "traffic: [bulk: {from: h0, to: h1, duration: 1s}, bulk: {from: h1, to: h0, duration: 1s}]\n"
+    )
+    assert "60 hosts, 61 routers; 120 links, 2 flows: too many to draw" in svg
+    assert "60 links: 1 Mbit/s" in svg
+    assert "<path" not in svg
+
+
+def test_few_nodes_are_drawn_each_with_their_paths() -> None:
+    assert not overview.is_crowded(resolve(expand(load("two-paths"))[0].scenario, 1))
+
+
+@pytest.mark.parametrize(("peers", "crowded"), [(8, False), (12, True)])
+def test_more_paths_than_can_be_told_apart_make_an_overview(peers: int, crowded: bool) -> None:
+    """Of 13 hosts on two switches each sends to one other over two paths: 26, by 15 nodes."""
+    plan = plan_of(f"title: t\nnetwork: {{generator: swarm, n: {peers}}}\n")
+    assert overview.is_crowded(plan) is crowded
+    told = boxes(draw(plan, (), LIGHT, legend=False))
+    assert (f"seeder \N{HORIZONTAL ELLIPSIS} peer{peers} ({peers + 1})" in told) is crowded

@@ -1,0 +1,93 @@
+"""One entry of the programs may stand for a program in each of several nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait.scenario import parse
+from scenario_samples import all_plans, plan_of, said
+
+
+def text(programs: str, more: str = "") -> str:
+    return f"title: t\nnetwork: {{generator: swarm, n: 3}}\ntraffic: []\nprograms:\n{programs}{more}"
+
+
+SERVER = "  - {name: serve, node: seeder, run: a, ready: {tcp: 80}}\n"
+FETCH = "  - {name: fetch, node: 'peer*', after: serve, until: exit, run: b, transport: [mptcp, tcp]}\n"
+
+
+def test_a_pattern_gives_each_node_a_program_of_its_own_and_transports_in_turn() -> None:
+    plan = plan_of(text(SERVER + FETCH))
+    assert [(one.name, one.netns, one.transport) for one in plan.programs] == [
+        ("serve", "seeder", "mptcp"),
+        ("fetch-peer1", "peer1", "mptcp"),
+        ("fetch-peer2", "peer2", "tcp"),
+        ("fetch-peer3", "peer3", "mptcp"),
+    ]
+    assert plan.programs[3].directory.endswith("/fetch-peer3")
+    between = {(peers.source, peers.target): (peers.transport, len(peers.paths)) for peers in plan.peers}
+    assert between["peer1", "peer3"] == ("mptcp", 2)
+    assert between["peer1", "peer2"][0] == "tcp"
+
+
+def test_a_list_of_nodes_needs_no_names() -> None:
+    plan = plan_of(text("  - {node: [peer3, 'seed*'], until: exit, run: b}\n"))
+    assert [(one.name, one.netns) for one in plan.programs] == [("peer3-0", "peer3"), ("seeder-1", "seeder")]
+
+
+def test_who_waits_for_a_group_waits_for_all_of_it() -> None:
+    last = "  - {name: look, node: seeder, after: [fetch, serve], until: exit, run: c}\n"
+    plan = plan_of(text(SERVER + FETCH + last))
+    assert plan.programs[-1].after == ("fetch-peer1", "fetch-peer2", "fetch-peer3", "serve")
+
+
+def test_a_group_varies_as_one_and_its_size_with_the_network() -> None:
+    vary = "vary: {network.n: [1, 2], programs.1.transport: [[tcp], [mptcp, tcp]]}\n"
+    plans = all_plans(text(SERVER + FETCH, vary))
+    assert [[one.transport for one in plan.programs[1:]] for plan in plans] == [
+        ["tcp"],
+        ["mptcp"],
+        ["tcp", "tcp"],
+        ["mptcp", "tcp"],
+    ]
+
+
+def test_a_group_is_given_back_as_it_was_asked() -> None:
+    asked = parse(text(SERVER + FETCH), "t.yaml").model_dump(mode="json")["programs"]
+    assert len(asked) == 2
+    assert (asked[1]["node"], asked[1]["transport"]) == ("peer*", ["mptcp", "tcp"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("{node: 'pear*', until: exit, run: b}", "programs.0.node: no host or router matches 'pear*'"),
+        ("{node: [peer1, s1], until: exit, run: b}", "no host or router matches 's1'"),
+        ("{node: [], until: exit, run: b}", "programs.0.node: the list is empty"),
+        ("{node: 'peer*', until: exit, rum: b}", "programs.0.rum: there is no such field here"),
+        ("{node: 'peer*', until: exit, run: b, transport: [quic]}", "programs.0.transport"),
+        ("{node: 'peer*', until: exit, run: b, transport: []}", "programs.0.transport"),
+        ("{node: peer1, until: exit, run: b, transport: [tcp]}", "programs.0.transport"),
+        (
+            "{node: 'peer*', until: exit, run: b, after: others}",
+            "programs.0.after.0: no program above is called",
+        ),
+    ],
+)
+def test_mistakes_of_a_group_are_told_once_where_it_was_asked(entry: str, expected: str) -> None:
+    told = said(text(f"  - {entry}\n"))
+    assert expected in told
+    assert told.startswith("t.yaml:5:")
+    assert len(told.splitlines()) == 1 + ("rum" in entry)
+
+
+def test_what_varies_of_a_group_with_a_mistake_is_not_judged() -> None:
+    vary = "vary: {programs.1.transport: [[tcp], [mptcp, tcp]], programs.0.name: [a, b]}\n"
+    told = said(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
+    assert "no host or router matches 'pear*'" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_programs_of_two_transports_in_one_node_are_told_by_their_names() -> None:
+    both = "  - {name: look, node: peer2, until: exit, run: c, transport: mptcp}\n"
+    assert "those of 'fetch-peer2' in the same node tcp" in said(text(SERVER + FETCH + both))

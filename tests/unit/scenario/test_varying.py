@@ -1,0 +1,205 @@
+"""What varies: ranges, rows that go together, explicit cases, hypercubes, exclusions; and what is wrong with them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.scenario import parse
+from plait.scenario.vary.cases import Case, expand
+from plait.scenario.vary.ranges import read_range
+from plait.units import Rate
+from scenario_samples import TWO, said
+
+
+def cases(vary: str) -> list[Case]:
+    return expand(parse(TWO + f"vary:\n{vary}", "t.yaml"))
+
+
+def points(text: str) -> list[int | float | str]:
+    return read_range(text).points()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1mbit..1gbit log 4", ["1mbit", "10mbit", "100mbit", "1gbit"]),
+        ("1mbit..10mbit log 3", ["1mbit", "3.16mbit", "10mbit"]),
+        ("10ms..100ms 4", ["10ms", "40ms", "70ms", "100ms"]),
+        ("10ms .. 100ms linear 3", ["10ms", "55ms", "100ms"]),
+        ("500us..2ms step 500us", ["500us", "1ms", "1.5ms", "2ms"]),
+        ("0%..5% 3", ["0%", "2.5%", "5%"]),
+        ("64KiB..4MiB log 4", ["64KiB", "256KiB", "1MiB", "4MiB"]),
+        ("100pkt..300pkt step 100pkt", ["100pkt", "200pkt", "300pkt"]),
+        ("1..4", [1, 2, 3, 4]),
+        ("1..100 log 3", [1, 10, 100]),
+        ("10pkt..200pkt log 3", ["10pkt", "45pkt", "200pkt"]),
+        ("8B..128B log 4", ["8B", "20B", "51B", "128B"]),
+        ("0.5..2 log 3", [0.5, 1, 2]),
+        ("1000mbit..1001mbit 3", ["1000mbit", "1000.5mbit", "1001mbit"]),
+    ],
+)
+def test_ranges_are_the_values_that_they_say(text: str, expected: list[object]) -> None:
+    assert points(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("1mbit..10mbit", "the range has no number of values; write for example 1mbit..1gbit log 10"),
+        ("10mbit..1mbit 3", "does not ascend; write the smaller end first"),
+        ("0ms..10ms log 3", "a logarithmic range cannot start at zero"),
+        ("1mbit..10ms 3", "mixes units"),
+        ("1..10mbit 3", "mixes units"),
+        ("1mbit..10mbit 1", "the range has 1 values; write 2 to 1000"),
+        ("1..1000000", "the range has 1000000 values"),
+        ("1ms..1s step 0ms", "a step of zero never ends"),
+        ("1..3 9", "between 1 and 3 are fewer than 9 whole numbers"),
+        ("1mbit..10mbit about 3", "is not a range; write for example 1mbit..1gbit log 10"),
+    ],
+)
+def test_what_is_no_range_is_refused_with_its_place(text: str, what: str) -> None:
+    found = said(TWO + f"vary:\n  network.links.*.rate: {text}\n")
+    assert found.startswith("t.yaml:13:3: vary.network.links.*.rate: ")
+    assert what in found
+
+
+@given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 50), st.booleans())
+def test_points_of_any_range_rise_from_end_to_end(low: int, more: int, count: int, log: bool) -> None:
+    text = f"{low}kbit..{low + more}mbit {'log ' * log}{count}"
+    values = [int(Rate.parse(value)) for value in points(text)]
+    assert (values[0], values[-1], len(values)) == (low * 1000, (low + more) * 10**6, count)
+    assert all(a < b for a, b in pairwise(values))
+
+
+def test_a_range_is_crossed_like_a_list_and_may_stand_in_one() -> None:
+    found = cases("  transport: [tcp, mptcp]\n  network.links.*.delay: [1ms, 10ms..30ms step 10ms]\n")
+    assert [case.name for case in found[:5]] == [
+        "transport=tcp,delay=1ms",
+        "transport=tcp,delay=10ms",
+        "transport=tcp,delay=20ms",
+        "transport=tcp,delay=30ms",
+        "transport=mptcp,delay=1ms",
+    ]
+    assert found[1].settings == {"transport": "tcp", "network.links.*.delay": "10ms"}
+
+
+def test_zipped_fields_change_together_and_are_crossed_with_the_rest() -> None:
+    found = cases(
+        "  zip: {network.links.h1-s1.rate: 1mbit..3mbit step 1mbit, network.links.h1-s2.rate: [9mbit, 8mbit, 7mbit]}\n"
+        "  transport: [tcp, mptcp]\n"
+    )
+    assert [case.name for case in found] == [
+        f"h1-s1.rate={a}mbit,h1-s2.rate={b}mbit,transport={t}"
+        for a, b in ((1, 9), (2, 8), (3, 7))
+        for t in ("tcp", "mptcp")
+    ]
+
+
+def test_explicit_cases_need_not_set_the_same_fields() -> None:
+    found = cases("  cases: [{transport: tcp}, {transport: mptcp, scheduler: burst}]\n")
+    assert [case.name for case in found] == ["transport=tcp", "transport=mptcp,scheduler=burst"]
+    assert [case.scenario.mptcp.scheduler for case in found] == ["default", "burst"]
+
+
+def test_exclusions_leave_out_what_has_all_their_values() -> None:
+    found = cases(
+        "  transport: [tcp, mptcp]\n  network.links.*.rate: [1mbit, 2mbit, 3mbit]\n"
+        "  exclude: [{transport: tcp, network.links.*.rate: [2 mbit, 3mbit]}]\n"
+    )
+    assert [case.name for case in found] == [
+        "transport=tcp,rate=1mbit",
+        *(f"transport=mptcp,rate={n}mbit" for n in (1, 2, 3)),
+    ]
+
+
+HYPERCUBE = """\
+  transport: [tcp, mptcp]
+  latin_hypercube:
+    points: 20
+    seed: {seed}
+    fields:
+      network.links.h1-s1.rate: 1mbit..101mbit
+      network.links.h1-s2.delay: 1ms..1000ms log
+      scheduler: [default, burst]
+      traffic.0.bulk.count: 1..4
+      network.links.h1-s1.queue: 10pkt..1000pkt log
+"""
+
+
+def test_a_hypercube_has_one_point_in_each_stratum_of_each_field() -> None:
+    found = cases(HYPERCUBE.format(seed=1))
+    assert len(found) == 40
+    assert [case.settings["transport"] for case in found] == ["tcp"] * 20 + ["mptcp"] * 20
+    first = [case.settings for case in found[:20]]
+    assert [{**case.settings, "transport": "tcp"} for case in found[20:]] == first
+    rates = sorted(int(Rate.parse(settings["network.links.h1-s1.rate"])) for settings in first)
+    for stratum, rate in enumerate(rates):
+        assert 1e6 + 5e6 * stratum <= rate * 1.001
+        assert rate * 0.999 <= 1e6 + 5e6 * (stratum + 1)
+    assert [settings["scheduler"] for settings in first].count("burst") == 10
+    counts = [settings["traffic.0.bulk.count"] for settings in first]
+    assert {n: counts.count(n) for n in counts} == {1: 5, 2: 5, 3: 5, 4: 5}
+    queues = [int(settings["network.links.h1-s1.queue"].removesuffix("pkt")) for settings in first]
+    assert sum(queue <= 100 for queue in queues) == 10, "half of them in each decade"
+
+
+def test_a_hypercube_is_its_seeds() -> None:
+    first, again, other = (
+        [case.settings for case in cases(HYPERCUBE.format(seed=seed))] for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("vary", "what"),
+    [
+        (
+            "  zip: {transport: [tcp, mptcp], scheduler: [default]}",
+            "vary.zip: fields of a zip need equal numbers of values",
+        ),
+        ("  zip: [1]", "vary.zip: this list is not a mapping"),
+        ("  cases: {transport: tcp}", "vary.cases: a mapping is not a list"),
+        (
+            "  cases: [{transport: udp}]",
+            "t.yaml:13:12: vary.cases.0.transport: transport: 'udp' is not a valid value",
+        ),
+        ("  zip: {transport: [udp]}", "vary.zip.transport.0: transport: 'udp' is not a valid value"),
+        ("  transport: tcp", "vary.transport: 'tcp' is not a list; write [a, b], or a range"),
+        ("  transport: [tcp]\n  zip: {transport: [tcp]}", "'transport' varies under vary itself already"),
+        (
+            "  transport: [tcp]\n  exclude: [{transport: mptcp}]",
+            "vary.exclude.0: no case has transport=mptcp",
+        ),
+        ("  transport: [tcp]\n  exclude: [{transport: tcp}]", "vary.exclude: exclude removes every case"),
+        (
+            "  transport: [tcp]\n  exclude: [{scheduler: burst}]",
+            "'scheduler' does not vary, so it excludes nothing",
+        ),
+        (
+            "  latin_hypercube: {points: 1, fields: {transport: [tcp]}}",
+            "points: this is not a number of points",
+        ),
+        ("  latin_hypercube: {points: 4}", "vary.latin_hypercube.fields: nothing is not a mapping"),
+        ("  latin_hypercube: {points: 4, fields: {network.links.*.rate: 1..2mbit}}", "mixes units"),
+        (
+            "  latin_hypercube: {points: 4, fields: {network.links.*.rate: 1mbit..9mbit 3}}",
+            "points sets the number of values",
+        ),
+        (
+            "  latin_hypercube: {points: 4, fields: {network.links.*.rate: 1ms..9ms}}",
+            "'ms' is not a unit of a rate",
+        ),
+        ("  latin_hypercube: {point: 4}", "vary.latin_hypercube.point: there is no such field here"),
+        ("  zip: {cases: [1]}", "'cases' is not a field; write it directly under vary"),
+        (
+            "  network.links.*.rate: 1bit..1mbit 3",
+            "vary.network.links.*.rate.0: network.links.h1-s1.rate: '1bit'",
+        ),
+    ],
+)
+def test_mistakes_are_told_where_they_stand(vary: str, what: str) -> None:
+    assert what in said(TWO + f"vary:\n{vary}\n")

@@ -1,0 +1,152 @@
+"""How much a study is, said before it starts; and too much is refused until it is confirmed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+import plait
+from fake_engine import FakeEngine
+from fake_plans import FakeFlow, fake_plan
+from plait.errors import RequestError
+from plait.scenario import parse
+from plait.study.estimate import (
+    BOOT_S,
+    HOP_S,
+    REPORT_S,
+    ROW_S,
+    TRIAL_REPORT_S,
+    DurationEstimate,
+    Pace,
+    estimate,
+    keep_pace,
+    learn,
+    read_pace,
+    refuse_too_many,
+)
+from plait.study.request import plan_study
+from plait.study.study import StudyOutcome, TrialKey, TrialOutcome
+from plait.study.work import expected_work
+from scenario_samples import TWO
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.study.study import PlannedStudy
+
+
+def study(repeat: int = 10) -> PlannedStudy:
+    return plan_study(parse(TWO + "vary: {transport: [tcp, mptcp]}\n", "t.yaml"), "test", repeat=repeat)
+
+
+HOPS = 2 * 1.5
+"""Links of a path, and frames with their acknowledgements for each data frame."""
+
+
+def test_frames_are_what_the_links_allow_for_the_time() -> None:
+    assert expected_work(fake_plan(FakeFlow(transport="tcp"))).frame_hops == pytest.approx(
+        5e6 * 10 / 8 / 1514 * HOPS
+    )
+    assert expected_work(fake_plan(FakeFlow(bytes=1_424_000))).frame_hops == pytest.approx(1000 * HOPS)
+
+
+def test_frames_are_as_long_as_the_interfaces_allow() -> None:
+    plan = fake_plan(FakeFlow(transport="tcp"), mtu=9000)
+    assert expected_work(plan).frame_hops == pytest.approx(5e6 * 10 / 8 / 9014 * HOPS)
+    mptcp = fake_plan(FakeFlow(bytes=8924 * 100), mtu=9000)  # 9000 less 20, 20, 12 and 24 bytes of headers
+    assert expected_work(mptcp).frame_hops == pytest.approx(100 * HOPS)
+
+
+def test_flows_on_one_link_share_its_rate_and_frames_count_on_each_link() -> None:
+    """Four flows over the same two links of 5 Mbit/s send no more than one of them."""
+    alone = expected_work(fake_plan(FakeFlow(transport="tcp")))
+    four = expected_work(fake_plan(*[FakeFlow(transport="tcp")] * 4))
+    assert alone.frame_hops == pytest.approx(5e6 * 10 / 8 / 1514 * HOPS)
+    assert four.frame_hops == pytest.approx(alone.frame_hops)
+    # 100 samples; each with a row for connection and subflow of both sides, and for both directions of four links.
+    assert (alone.rows, four.rows) == (100 * (4 + 8), 100 * (4 * 4 + 8))
+
+
+def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
+    one, two = estimate(study(), 1, Pace()), estimate(study(), 2, Pace())
+    # TCP sends 4128 frames at 5 Mbit/s in 10 s, MPTCP twice as many; the links are as those above.
+    hops, rows = HOPS * 3 * 5e6 * 10 / 8 / 1514, 100 * (12 + 14)
+    assert one.running_s == pytest.approx(10 * (2 * BOOT_S + HOP_S * hops + ROW_S * rows), rel=1e-2)
+    assert two.running_s == pytest.approx(one.running_s / 2)
+    assert one.report_s == two.report_s == REPORT_S + 20 * TRIAL_REPORT_S
+    assert one.sentence.startswith("20 trials (2 cases, 10 repeats each), ")
+    assert one.sentence.endswith(
+        " s including the report (a rough guess: no study has run on this machine yet)"
+    )
+
+
+def test_times_are_said_as_ranges() -> None:
+    def said(low: float, high: float) -> str:
+        middle = (low * high) ** 0.5
+        text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, learned=True).sentence
+        return text.removeprefix("1 trial, ").removesuffix(" including the report")
+
+    assert [said(0.1, 0.9), said(7, 30), said(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
+    assert [said(30, 140), said(130, 601)] == ["0.5 to 3 min", "2 to 11 min"]
+    assert [said(3700, 7300), said(100_000, 200_000)] == ["1 to 3 h", "1 to 3 days"]
+
+
+def test_a_range_is_as_wide_as_the_error_that_nine_of_ten_studies_stayed_below() -> None:
+    few = Pace(errors=(0.1,) * 8)
+    assert few.spread == pytest.approx(3)
+    assert Pace(errors=(*few.errors[1:], -2.0)).spread == pytest.approx(math.exp(2))
+    # Of 19 errors 0.1, -0.2, .., 1.9 the 18th smallest: 18 of 19 stayed below it.
+    errors = tuple(n / 10 * (-1) ** n for n in range(1, 20))
+    assert Pace(errors=errors).spread == pytest.approx(math.exp(1.8))
+
+
+def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) -> None:
+    def ended(index: int, *, reused: bool = False, error: str | None = None) -> TrialOutcome:
+        return TrialOutcome(TrialKey("transport=tcp", index), error, reused, 5.0, 10.0)
+
+    expected = estimate(study(2), 1, Pace())
+    mixed = [ended(0), ended(1, reused=True), ended(2, error="it broke"), ended(3)]
+    found = learn(Pace(), study(2), StudyOutcome(4, mixed, interrupted=False), expected, 99.0)
+    assert math.exp(found.trials[0]) == pytest.approx(5.0 / (expected.running_s / 4))
+    assert found.errors == (), "what came from the store took no time"
+    whole = StudyOutcome(4, [ended(n) for n in range(4)], interrupted=False)
+    assert learn(Pace(), study(2), whole, expected, 1.0).errors == (), "a guess's error tells nothing"
+    second = estimate(study(2), 1, found)
+    found = learn(found, study(2), whole, second, 2 * second.running_s)
+    assert math.exp(found.errors[0]) == pytest.approx(2)
+    assert len(learn(Pace((0.0,) * 40), study(2), whole, expected, 1.0).trials) == 40
+    assert estimate(study(), 1, found).running_s == pytest.approx(
+        found.factor * estimate(study(), 1, Pace()).running_s
+    )
+    keep_pace(tmp_path, "virtual", found)
+    assert read_pace(tmp_path, "virtual") == found
+    assert read_pace(tmp_path, "other") == Pace()
+    (tmp_path / "pace-other.json").write_text("[]")
+    assert read_pace(tmp_path, "other") == Pace()
+
+
+def test_a_million_trials_are_refused_until_confirmed() -> None:
+    with pytest.raises(RequestError, match=r"the study has 1000000 trials .* confirm them with --yes"):
+        refuse_too_many(1000, 1000, confirmed=False)
+    refuse_too_many(1000, 1000, confirmed=True)
+    refuse_too_many(2, 5000, confirmed=False)
+
+
+def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plait.study.perform.plan_study", lambda *_, **__: pytest.fail("cases were made"))
+    text = {f"tcp.{side}_buffer_max": [f"{n + 1}MiB" for n in range(100)] for side in ("receive", "send")}
+    asked = plait.load("two-paths", vary=text, repeat=100)
+    with pytest.raises(RequestError, match="1000000 trials"):
+        plait.run(asked, engine=FakeEngine(), progress=False)
+
+
+def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
+    more = "programs: [{node: h1, until: exit, run: a}]\n"
+    some = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
+    known = Pace((0.5,), (0.1,))
+    expected = estimate(some, 1, known)
+    assert expected.sentence == "2 trials; plait cannot estimate how long their programs take"
+    ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
+    assert learn(known, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == known

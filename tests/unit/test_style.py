@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "plait"
 PYTHON = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 RUST = sorted(path for folder in ("agent", "contain") for path in (ROOT / folder).rglob("*.rs"))
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 60
@@ -125,9 +126,11 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in [*PYTHON, *RUST]}), ids=relative)
+@pytest.mark.parametrize("folder", sorted({path.parent for path in [*PYTHON, *TESTS, *RUST]}), ids=relative)
 def test_a_folder_holds_few_files(folder: Path) -> None:
-    files = [path for path in [*PYTHON, *RUST] if path.parent == folder and path.name != "__init__.py"]
+    files = [
+        path for path in [*PYTHON, *TESTS, *RUST] if path.parent == folder and path.name != "__init__.py"
+    ]
     assert len(files) <= MOST_FILES, f"{len(files)} files: which of them belong together?"
 
 

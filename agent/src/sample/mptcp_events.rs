@@ -1,5 +1,5 @@
-//! Path-manager events and closed subflows. One thread waits for those of all hosts and records the
-//! time of each.
+//! Path-manager events, such as a received `ADD_ADDR`, from the kernel's message to the row in the
+//! table; and closed subflows. One thread waits for those of all hosts and records the time of each.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
@@ -15,7 +15,10 @@ use crate::error::{Attempt, Result};
 use crate::join::Joiner;
 use crate::netlink::Socket;
 use crate::netlink::closed::{self, Closed};
-use crate::tables::Event;
+use crate::plan::SideName;
+use crate::sample::flows::Sampler;
+use crate::sample::programs::ProgramTables;
+use crate::tables::{Event, Table};
 use crate::traffic::{Begun, Traffic};
 
 const GROUP: &str = "mptcp_pm_events";
@@ -179,4 +182,47 @@ fn name(kind: EventType) -> Option<&'static str> {
         EventType::ListenerClosed => "listener_closed",
         EventType::Unspec => return None,
     })
+}
+
+/// Move events to their table, in order of time, each with the flow of its token.
+///
+/// With `before_us`, later events wait, because their connection may not be known yet.
+pub fn write(
+    table: &mut Table<Event>,
+    traffic: &Traffic,
+    flows: &Sampler,
+    programs: Option<&ProgramTables>,
+    before_us: Option<i64>,
+) -> Result<()> {
+    let mut events = traffic.take_events();
+    events.sort_by_key(|event| event.t_us);
+    let settled = events.partition_point(|event| before_us.is_none_or(|us| event.t_us < Some(us)));
+    for event in events.split_off(settled) {
+        traffic.push_event(event);
+    }
+    for mut event in events {
+        event.flow = event.flow.or_else(|| flow_of(&event, traffic, flows, programs));
+        table.push(event)?;
+    }
+    Ok(())
+}
+
+/// Return the flow of the connection with the event's token.
+fn flow_of(
+    event: &Event,
+    traffic: &Traffic,
+    flows: &Sampler,
+    programs: Option<&ProgramTables>,
+) -> Option<i64> {
+    let token = event.token?;
+    let node = event.node.as_deref()?;
+    let planned = traffic.flows.iter().enumerate().find(|(index, flow)| {
+        [(SideName::Client, &flow.plan.client), (SideName::Server, &flow.plan.server)].into_iter().any(
+            |(side, place)| {
+                place.netns == node && flows.side(*index, side).token.map(i64::from) == Some(token)
+            },
+        )
+    });
+    let foreign = || programs?.flow_of(node, u32::try_from(token).ok()?);
+    planned.map(|(_, flow)| flow.plan.id).or_else(foreign)
 }

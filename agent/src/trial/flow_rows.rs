@@ -1,4 +1,4 @@
-//! The rows of flows, messages and events.
+//! The rows of flows and messages.
 
 use rustix::net::sockopt;
 
@@ -9,9 +9,8 @@ use crate::plan::{Application, SideName, Transport};
 use crate::tables;
 use crate::traffic::{FlowState, Traffic};
 
-/// Write a row for each flow and message, and all events.
+/// Write a row for each flow and message.
 pub(super) fn write_flows(traffic: &Traffic, tables: &mut Tables, ends: &[Option<End>]) -> Result<()> {
-    write_events(traffic, tables, None)?;
     for (flow, end) in traffic.flows.iter().zip(ends) {
         let row = flow_row(flow, *end, tables);
         tables.flows.push(row)?;
@@ -60,37 +59,4 @@ fn flow_row(flow: &FlowState, end: Option<End>, tables: &Tables) -> tables::Flow
         received_sha256: progress.received_sha256.clone().map(Into::into),
         error: progress.error.clone().map(Into::into),
     }
-}
-
-/// Move events to their table, in order of time, each with the flow of its token.
-///
-/// With `before_us`, later events wait, because their connection may not be known yet.
-pub(super) fn write_events(traffic: &Traffic, tables: &mut Tables, before_us: Option<i64>) -> Result<()> {
-    let mut events = traffic.take_events();
-    events.sort_by_key(|event| event.t_us);
-    let settled = events.partition_point(|event| before_us.is_none_or(|us| event.t_us < Some(us)));
-    for event in events.split_off(settled) {
-        traffic.push_event(event);
-    }
-    for mut event in events {
-        event.flow = event.flow.or_else(|| flow_of(&event, traffic, tables));
-        tables.events.push(event)?;
-    }
-    Ok(())
-}
-
-/// Return the flow of the connection with the event's token.
-fn flow_of(event: &tables::Event, traffic: &Traffic, tables: &Tables) -> Option<i64> {
-    let token = event.token?;
-    let node = event.node.as_deref()?;
-    let mut flows = traffic.flows.iter().enumerate();
-    let planned = flows.find(|(index, flow)| {
-        [(SideName::Client, &flow.plan.client), (SideName::Server, &flow.plan.server)].into_iter().any(
-            |(side, place)| {
-                place.netns == node && tables.samples.side(*index, side).token.map(i64::from) == Some(token)
-            },
-        )
-    });
-    let foreign = || tables.programs.as_ref()?.flow_of(node, u32::try_from(token).ok()?);
-    planned.map(|(_, flow)| flow.plan.id).or_else(foreign)
 }

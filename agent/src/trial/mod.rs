@@ -11,7 +11,7 @@ use rustix::net::{Shutdown, shutdown};
 pub use output::Tables;
 
 use ends::{End, deadline_us, sending_end_us, still_counting, uses_connection};
-use flow_rows::{write_events, write_flows};
+use flow_rows::write_flows;
 
 use crate::apply::{Applied, Schedule};
 use crate::clock;
@@ -84,6 +84,7 @@ pub fn run(
     status::enter_phase("write");
     trial.counters.after(&mut trial.tables.counters)?;
     datapath_flows::count(&mut network.switches, &mut trial.tables.counters)?;
+    trial.write_events(None)?;
     write_flows(&trial.traffic, trial.tables, &trial.ends)
 }
 
@@ -161,6 +162,12 @@ impl Trial<'_> {
     }
 
     /// Add the last rows of closed subflows of live connections.
+    /// Write the rows of the path-manager events before `before_us`, of all without it.
+    fn write_events(&mut self, before_us: Option<i64>) -> Result<()> {
+        let Tables { events, samples, programs, .. } = &mut *self.tables;
+        mptcp_events::write(events, &self.traffic, samples, programs.as_ref(), before_us)
+    }
+
     fn note_closed(&mut self) -> Result<()> {
         for closed in self.traffic.take_closed() {
             if let Some(program_tables) = &mut self.tables.programs {
@@ -231,7 +238,7 @@ impl Trial<'_> {
         self.samples += 1;
         if self.samples.is_multiple_of(SAMPLES_PER_BATCH) {
             let settled_us = t_us.saturating_sub(self.plan.sample_interval_us);
-            write_events(&self.traffic, self.tables, Some(settled_us))?;
+            self.write_events(Some(settled_us))?;
             self.tables.flush()?;
         }
         Ok(())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plait.analysis.khalili import lia_scenario_a
+from lia_fixed_point import lia_scenario_a
 
 
 @pytest.mark.parametrize(("n1", "type2"), [(10, 0.739), (30, 0.500)])

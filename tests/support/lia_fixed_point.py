@@ -1,8 +1,8 @@
-"""What theory says of Khalili's scenario A: LIA's fixed point, to hold measured goodputs against. Pure.
+"""LIA's fixed point in Khalili's scenario A, from theory.
 
 Khalili, Gast, Popovic, Le Boudec, "MPTCP is not Pareto-optimal" (CoNEXT 2012), and
 draft-khalili-mptcp-performance-issues-06. Users of type 1 (n1) share a server's link of n1 * c1, users of type 2 (n2)
-an access point of n2 * c2; LIA also sends over the access point, although that brings nothing.
+an access point of n2 * c2. LIA also sends over the access point, although type 1 gains nothing by it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Shares:
 
 
 def lia_scenario_a(n1: int, n2: int, c1: float, c2: float) -> Shares:
-    """LIA's fixed point, by z, the root of the ratio of the two links' loss rates.
+    """Return LIA's fixed point, by z, the root of the ratio of the two links' loss rates.
 
         n1 c1 z^2 / (1 + 2 z^2) + n2 c1 z = n2 c2
 

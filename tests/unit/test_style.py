@@ -44,7 +44,8 @@ MAY_IMPORT = {
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {
-    *("binaries", "cache", "cautions", "errors", "files", "frames", "limits", "seeds", "units", "version"),
+    *("binaries", "cache", "cautions", "errors", "files", "frames"),
+    *("limits", "metric_names", "seeds", "units", "version"),
 }
 PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}

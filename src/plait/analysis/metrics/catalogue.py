@@ -243,8 +243,10 @@ _METRICS = (
     ),
 )  # fmt: skip
 
-CATALOGUE = {metric.name: metric for metric in _METRICS}
-COMPARED = {metric.name: metric for metric in _METRICS if isinstance(metric, ComparedMetric)}
+CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
+COMPARED: dict[str, ComparedMetric] = {
+    metric.name: metric for metric in _METRICS if isinstance(metric, ComparedMetric)
+}
 JUDGEABLE = tuple(metric.name for metric in _METRICS if metric.better is not None)
 """The metrics by which plait can judge one study against another."""
 _DATAGRAMS = ("udp_loss_ratio", "iperf3_udp_loss_ratio")
@@ -260,7 +262,7 @@ def metric_of(name: str) -> Metric | None:
     number = int("".join(filter(str.isdigit, last)))
     words = f"{number_word(number)} path{'s' * (number != 1)}"
     title, heading = (text.replace("N paths", words) for text in (numbered.title, numbered.heading))
-    return replace(numbered, name=last, title=title, heading=heading)
+    return replace(numbered, title=title, heading=heading)
 
 
 def unit_of(name: str) -> Unit:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from plait.analysis.metrics.units import Unit
+    from plait.metric_names import MetricName
 
 Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP"]
 """What a metric belongs to. All but those of the trial have the owner's name before a dot: `PATH.path_share`."""
@@ -16,7 +17,7 @@ Owner = Literal["trial", "FLOW", "PATH", "PROGRAM", "GROUP"]
 class Metric:
     """One metric of a trial, or of its flows, paths, programs or groups of flows."""
 
-    name: str
+    name: MetricName
     """Without its owner; `N` stands for a number."""
     title: str
     """On axes and headings of figures."""

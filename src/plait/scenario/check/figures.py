@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from plait.scenario.fields.figures import METRICS, OVER_TIME, RESERVED
+from plait.metric_names import FIGURE_METRICS
+from plait.scenario.fields.figures import OVER_TIME, RESERVED
 from plait.scenario.read.wording import nearest
 from plait.scenario.vary.text import varied_fields
 from plait.scenario.vary.unvaried import field_named
@@ -39,7 +40,7 @@ def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
     metric = figure.metric
     if metric is None:
         return
-    choices = OVER_TIME if figure.kind == "over-time" else METRICS
+    choices = OVER_TIME if figure.kind == "over-time" else FIGURE_METRICS
     name = metric.rpartition(".")[2] if figure.kind != "over-time" else metric
     if name not in choices and not re.fullmatch(r"observed_\d+path_share", name):
         right = nearest(name, choices) or "docs/reference/results.md lists them"

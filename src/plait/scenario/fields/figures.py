@@ -13,20 +13,6 @@ from pydantic import Field
 from plait.scenario.fields.parts import Part
 
 Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time"]
-METRICS = (
-    "goodput_bps", "steady_goodput_bps", "completion_s", "ideal_goodput_bps", "efficiency", "aggregation_benefit",
-    "best_path_ratio", "path_share", "path_share_max", "path_share_window_max", "path_switches_per_s",
-    "duplicate_bytes", "out_of_order_max_bytes", "out_of_order_mean_bytes", "subflows_used", "retransmits",
-    "reinjected_bytes", "jain_index",
-    "second_subflow_s", "message_delay_p50_us", "message_delay_p95_us", "message_delay_p99_us",
-    "message_delay_max_us", "request_latency_p50_us", "request_latency_p95_us", "request_latency_p99_us",
-    "request_latency_max_us", "page_load_s", "page_load_max_s", "udp_loss_ratio", "udp_delay_p50_us",
-    "udp_delay_p95_us", "udp_delay_p99_us", "udp_delay_max_us", "udp_jitter_us", "rtt_median_us", "rtt_max_us",
-    "queue_mean_bytes", "queue_max_bytes", "dropped_packets", "duration_s", "iperf3_sent_bps",
-    "iperf3_received_bps", "iperf3_udp_bps", "iperf3_lost_packets", "iperf3_jitter_us", "iperf3_udp_loss_ratio",
-    "iperf3_udp_jitter_us", "probe_rtt_p50_us", "probe_rtt_p95_us", "probe_loss_ratio",
-)  # fmt: skip
-"""docs/reference/results.md defines each."""
 OVER_TIME = ("goodput", "rtt", "cwnd", "queue")
 RESERVED = re.compile(r"network|(goodput|rtt|cwnd|queue)-over-time|[a-z-]+-delay-distribution")
 """Names of figures that plait always draws."""

@@ -63,7 +63,7 @@ def _check_with_kernel(cases: Sequence[Case]) -> bool:
     from plait.engine.uml.trial import VirtualEngine
     from plait.errors import MachineError
     from plait.kernel import built_by_default
-    from plait.study.preflight import refuse_what_is_missing
+    from plait.study.preflight.kernel import refuse_what_is_missing
 
     kernel = built_by_default()
     if kernel is None:

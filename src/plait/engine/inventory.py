@@ -1,7 +1,7 @@
 """What a kernel has: its algorithms, its sysctls, and which settings it refuses. The kernel itself reports it.
 
 plait boots a guest to ask each pair of kernel and agent once (some 0.2 s), and keeps the answer in the cache.
-`plait.study.preflight` uses it to refuse a scenario before anything runs.
+`plait.study.preflight.kernel` uses it to refuse a scenario before anything runs.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from plait.plan.chance import nothing_drawn
 from plait.scenario.vary.combinations import rows
 from plait.seeds import trial_seed
 from plait.study.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
-from plait.study.preflight import refuse_what_is_missing
+from plait.study.preflight.kernel import refuse_what_is_missing
 from plait.study.request import describe, plan_study
 from plait.study.runner import Runner
 from plait.study.store import Store

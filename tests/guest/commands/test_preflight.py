@@ -9,7 +9,7 @@ import pytest
 from plait.errors import ScenarioError
 from plait.scenario import parse
 from plait.scenario.vary.cases import expand
-from plait.study.preflight import refuse_what_is_missing
+from plait.study.preflight.kernel import refuse_what_is_missing
 
 if TYPE_CHECKING:
     from plait.engine.uml.trial import VirtualEngine

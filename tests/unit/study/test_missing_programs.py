@@ -8,7 +8,7 @@ import pytest
 
 from plait.engine.uml.services import iperf_settings
 from plait.scenario import parse
-from plait.study.preflight_programs import missing_programs
+from plait.study.preflight.programs import missing_programs
 
 if TYPE_CHECKING:
     from pathlib import Path

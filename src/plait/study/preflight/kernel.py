@@ -8,7 +8,7 @@ from plait.errors import ScenarioError
 from plait.plan.network import sysctls
 from plait.scenario.read.source import Source
 from plait.scenario.read.wording import closest
-from plait.study.preflight_programs import missing_programs
+from plait.study.preflight.programs import missing_programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

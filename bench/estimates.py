@@ -14,12 +14,14 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import plait.study.estimate as estimates
 from plait import scenario as scenarios
 from plait.cache import cache_root
 from plait.engine.factory import make_engine
+from plait.engine.request import EngineRequest
 from plait.report import build
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
@@ -69,7 +71,7 @@ def run(name: str, repeat: int, fields: tuple[str, ...], kernel: str | None, out
     options = Options(repeat=repeat, fresh=True, calibrate=False, confirmed=True)
     started = time.monotonic()
     folder, outcome = perform(
-        scenario, name, lambda: make_engine(kernel=kernel), options,
+        scenario, name, partial(make_engine, request=EngineRequest(kernel)), options,
         folder=out, watch=silent, notify=lambda _: None,
     )  # fmt: skip
     ran_s = time.monotonic() - started

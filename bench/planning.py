@@ -52,7 +52,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PLAIT_CACHE"] = str(Path(folder) / "cache")
         perform(
-            scenario, "planning", FakeEngine, options,
+            scenario, "planning", lambda _: FakeEngine(), options,
             folder=Path(folder) / "study", watch=watch, notify=lambda _: None,
         )  # fmt: skip
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000

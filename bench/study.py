@@ -92,7 +92,7 @@ def main() -> None:
 
         def run(*, fresh: bool) -> None:
             options = Options(fresh=fresh, calibrate=False)
-            perform(scenario, "study", lambda: engine, options, folder=out, watch=silent, notify=print)
+            perform(scenario, "study", lambda _: engine, options, folder=out, watch=silent, notify=print)
 
         with timed(study_times, "all trials"):
             run(fresh=True)

@@ -18,7 +18,10 @@ from result_folders import write_arrow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from plait.engine.engine import Clock
     from plait.engine.inventory import Inventory, Setting
+    from plait.engine.support import Unsupported
+    from plait.plan.model.plan import Plan
 
 
 class FakeEngine:
@@ -27,6 +30,10 @@ class FakeEngine:
     `calls` counts them; `fault` may raise for a job before the engine answers it.
     """
 
+    name = "fake"
+    repeatable = True
+    clock: Clock = "virtual"
+    max_jobs: int | None = None
     emulates_links = False
 
     def __init__(
@@ -44,6 +51,10 @@ class FakeEngine:
     def inventory(self, settings: Iterable[Setting] = ()) -> Inventory | None:  # noqa: ARG002 - it refuses none
         """Return the inventory of the constructor, by default None."""
         return self._inventory
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:  # noqa: ARG002 - it refuses none
+        """Return nothing."""
+        return []
 
     def execute(self, job: Job) -> None:
         """Write the tables of a trial (see plait.engine.engine.Engine)."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from plait import scenario as scenarios
 from plait.api.study import Study
 from plait.engine.factory import make_engine
+from plait.engine.request import EngineRequest
 from plait.errors import RequestError
 from plait.report import build
 from plait.study.perform import Options, perform
@@ -82,7 +83,7 @@ def run(
     folder, outcome = perform(
         loaded,
         name,
-        (lambda: engine) if engine is not None else partial(make_engine, kernel=kernel),
+        (lambda _: engine) if engine is not None else partial(make_engine, request=EngineRequest(kernel)),
         options,
         folder=Path(out) if out is not None else None,
         watch=partial(in_notebook, shown=progress),

@@ -45,8 +45,9 @@ _FIGURES = TypeAdapter(list[MeasuredFigure])
 
 @dataclass(frozen=True)
 class Calibration:
-    """The measurements of every link setting of a study."""
+    """The measurements of every link setting of a study on one engine."""
 
+    engine: str
     settings: dict[Setting, Users]
     """Each setting, with the link directions and the cases that use it."""
     figures: dict[Setting, list[MeasuredFigure]]
@@ -89,14 +90,23 @@ class Calibration:
         return f"{count} link setting{'s' if count != 1 else ''} calibrated: {', '.join(parts) or 'nothing to measure'}"
 
 
-def keep(calibration: Calibration | None, folder: Path) -> None:
-    """Write calibration.json to a result folder; without a calibration, remove it."""
-    if calibration is None:
+def keep(calibrations: Sequence[Calibration], folder: Path) -> None:
+    """Write calibration.json to a result folder; without a calibration, remove it.
+
+    With those of several engines, each setting has the name of its engine.
+    """
+    if not calibrations:
         if Folder(folder).has(FILE):
             Folder(folder).remove(FILE)
-    else:
-        text = json.dumps(calibration.as_json(), indent=1) + "\n"
-        Folder(folder).write(FILE, text.encode())
+        return
+    document = calibrations[0].as_json()
+    if len(calibrations) > 1:
+        document["settings"] = [
+            {"engine": calibration.engine, **setting}
+            for calibration in calibrations
+            for setting in calibration.as_json()["settings"]
+        ]
+    Folder(folder).write(FILE, (json.dumps(document, indent=1) + "\n").encode())
 
 
 def calibrate(
@@ -129,7 +139,7 @@ def calibrate(
     for setting, measured in _measure_all(unknown, engine, cache, jobs) if unknown else ():
         figures[setting] = measured
         _write_cache(cache, setting, identity, measured)
-    calibration = Calibration(settings, figures, len(unknown))
+    calibration = Calibration(identity.engine, settings, figures, len(unknown))
     refuse(calibration)
     return calibration
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,12 +70,13 @@ def _with_trials(
     """Return the explanation with the measured effects; progress goes to standard error."""
     from plait.cli.shared.kernel import build_with_progress
     from plait.engine.factory import make_engine
+    from plait.engine.request import EngineRequest
     from plait.study.verify import try_out
 
     return try_out(
         folder,
         explanation,
-        lambda: make_engine(kernel=kernel, warn=notify, build=build_with_progress),
+        partial(make_engine, request=EngineRequest(kernel=kernel, warn=notify, build=build_with_progress)),
         what_ifs=[text.split(";") for text in what_ifs],
         verify=verify,
         seeds=seeds,

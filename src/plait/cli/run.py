@@ -47,6 +47,14 @@ RepeatOption = Annotated[
 JobsOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Trials at once", show_default="number of CPUs")
 ]
+EngineOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Engine that runs the trials; repeat the option to compare engines",
+        show_default="that of the scenario",
+    ),
+]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Run every trial again, even those in the store")]
 ConfirmedOption = Annotated[
     bool,
@@ -71,7 +79,7 @@ def command(
     overrides: SetOption = None,
     pause: PauseOption = None,
     fresh: FreshOption = False,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="Engine that runs the trials")] = "virtual",
+    engine: EngineOption = None,
     kernel: KernelOption = None,
     trial_timeout: TrialTimeout = 3600,
     disk: DiskOption = DISK,
@@ -86,25 +94,21 @@ def command(
     """
     from plait import scenario as scenarios
     from plait.engine.factory import make_engine
+    from plait.engine.request import EngineRequest
     from plait.errors import RequestError
     from plait.study.perform import Options, perform
     from plait.study.progress import on_standard_error
 
     limits = policy(disk, unconfined=unconfined)
-    overrides = _with_pauses(overrides, pause)
+    overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
     loaded = scenarios.load(scenario, tuple(overrides))
     if loaded.pause and json_output:
         raise RequestError(_NO_JSON)
     folder, outcome = perform(
         loaded,
         Path(scenario).stem,
-        lambda: make_engine(
-            engine,
-            kernel,
-            trial_timeout_s=trial_timeout,
-            policy=limits,
-            warn=notify,
-            build=build_with_progress,
+        partial(
+            make_engine, request=EngineRequest(kernel, trial_timeout, limits, notify, build_with_progress)
         ),
         Options(
             seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)
@@ -139,6 +143,22 @@ def _show(folder: Path, *, as_json: bool) -> bool:
 
 def _with_pauses(overrides: list[str] | None, pauses: list[str] | None) -> list[str]:
     return [*(overrides or ()), *([f"pause=[{', '.join(pauses)}]"] if pauses else ())]
+
+
+def _with_engines(scenario: str, overrides: list[str], engines: list[str]) -> list[str]:
+    """Return the overrides with the engines of the command line; several engines are a varied field."""
+    from plait import scenario as scenarios
+    from plait.engine.factory import ENGINES
+    from plait.errors import RequestError
+
+    for name in engines:
+        if name not in ENGINES:
+            raise RequestError(f"--engine {name}: unknown engine; write one of: {', '.join(ENGINES)}")
+    if not engines:
+        return overrides
+    if len(engines) == 1 and "engine" not in scenarios.load(scenario, tuple(overrides)).vary:
+        return [*overrides, f"engine={engines[0]}"]
+    return [*overrides, f"vary.engine=[{', '.join(dict.fromkeys(engines))}]"]
 
 
 def _ask(trial: PausedTrial) -> bool:

@@ -30,6 +30,14 @@ class KernelFacts(_Part):
     version: str | None = None
 
 
+class EngineFacts(_Part):
+    """One of several engines that ran the study."""
+
+    name: str
+    kernel: KernelFacts
+    agent_sha256: str | None = None
+
+
 class CaseEntry(_Part):
     """One case as study.json lists it."""
 
@@ -69,8 +77,12 @@ class StudyFile(_Part):
     """To how narrow an interval it was to be repeated."""
     plait_version: str
     engine: str | None = None
+    """The name of the engine; of several: all names, with commas."""
     kernel: KernelFacts = KernelFacts()
+    """With several engines on different kernels, only the versions."""
     agent_sha256: str | None = None
+    engines: tuple[EngineFacts, ...] = ()
+    """Each engine, if there are several."""
     baseline: str | None = None
     cases: tuple[CaseEntry, ...]
     cautions: tuple[Caution, ...] = ()
@@ -93,9 +105,8 @@ class StudyFile(_Part):
 
     def text(self) -> str:
         """Return the content of the file."""
-        fields = self.model_dump(
-            mode="json", by_alias=True, exclude={"merged"} if self.merged is None else None
-        )
+        left_out = {name for name in ("merged", "engines") if not getattr(self, name)}
+        fields = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,14 +1,14 @@
 """The interface of an engine: it executes one plan and writes the agent's files to the job folder.
 
-The plan is the only input and the job folder is the only output. `virtual` is the only engine today. A new engine
-(host namespaces, real hosts) is one more module with the same three methods, and must pass the same tests.
+The plan is the only input and the job folder is the only output. An engine is a package below `engine/`, with a line
+in `factory`; it passes the tests in tests/engine.
 """
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from plait.engine.interactive import PromptedGuest
     from plait.engine.inventory import Inventory, Setting
+    from plait.engine.support import Unsupported
     from plait.plan.model.plan import PauseAt, Plan
+
+Clock = Literal["virtual", "real"]
+Fact = str | int | float | None
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,14 @@ class EngineIdentity:
     """Identity of the kernel: a hash of its source, patches and configuration."""
     kernel_version: str
     agent_sha256: str
+    settings: tuple[str, ...] = ()
+    """What else of the engine determines the outcome: versions and options, as texts."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What of a trial's identity comes from the engine (see `plait.plan.identity.trial_identity`)."""
+        others = () if self.engine == "virtual" else (self.engine, *self.settings)
+        return (self.kernel, self.agent_sha256, *others)
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,8 @@ class Job:
     """The engine calls it from time to time with the trial's virtual time in us."""
     prompt: Callable[[PauseAt, PromptedGuest], None] | None = None
     """The engine calls it at each pause of the plan; the trial continues when it returns."""
+    note: Callable[[str, Fact], None] = lambda _name, _value: None
+    """The engine calls it with facts about the machine that ran the trial, for its provenance; no digest has them."""
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
@@ -52,6 +66,14 @@ class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for i
 class Engine(Protocol):
     """Execute plans."""
 
+    name: str
+    """The name that the user selects it by."""
+    repeatable: bool
+    """Whether the same plan gives the same bytes. plait then keeps trials in the store, and else observes each anew."""
+    clock: Clock
+    """What the times in the tables count: virtual time, or that of this machine or of real hosts."""
+    max_jobs: int | None
+    """How many trials may run at once; None: any number. Other trials disturb a trial in real time."""
     emulates_links: bool
     """Whether the engine emulates the links, so that a calibration can compare them with their configured values."""
 
@@ -63,6 +85,9 @@ class Engine(Protocol):
 
         None: the engine cannot determine it. Raises MachineError if asking the kernel fails.
         """
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:
+        """Return what in `plan` the engine cannot do."""
 
     def execute(self, job: Job) -> None:
         """Run one trial to its end, and write `data/*.arrow`, `status.json` and `console.log` to its folder.

@@ -1,41 +1,45 @@
-"""Makes the engine that the user selects by its name."""
+"""Makes the engine that the user selects by its name: one line for each engine."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait import kernel as kernels
-from plait.binaries import AGENT
-from plait.engine.uml.containment import DEFAULT_POLICY
-from plait.engine.uml.trial import VirtualEngine
-from plait.engine.uml.watch import TrialLimits
+from plait.engine.request import EngineRequest
+from plait.engine.uml import trial as uml
 from plait.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from plait.engine.engine import Engine
-    from plait.engine.uml.containment import Policy
-    from plait.kernel import Kernel
-
-ENGINES = ("virtual",)
+    from plait.engine.support import Feature
 
 
-def make_engine(
-    name: str = "virtual",
-    kernel: str | None = None,
-    *,
-    trial_timeout_s: float = 3600.0,
-    policy: Policy = DEFAULT_POLICY,
-    warn: Callable[[str], None] = lambda _: None,
-    build: Callable[[], Kernel] = kernels.ensure,
-) -> Engine:
+@dataclass(frozen=True)
+class EngineKind:
+    """An engine that the user can select."""
+
+    make: Callable[[EngineRequest], Engine]
+    lacks: Mapping[Feature, str]
+    """The features that it lacks on every machine, and why (see `plait.engine.support`)."""
+
+
+ENGINES: Mapping[str, EngineKind] = {
+    "virtual": EngineKind(uml.make, uml.LACKS),
+}
+
+
+def make_engine(name: str = "virtual", request: EngineRequest | None = None) -> Engine:
     """Return the engine called `name`.
 
-    `kernel` names a built kernel; without it, `build` returns the default one. plait calls `warn` once if layers of
-    containment are missing. Raises RequestError for an unknown engine, MachineError if the engine cannot run here.
+    Raises RequestError for an unknown engine or an unsuitable request, MachineError if the engine cannot run here.
     """
     if name not in ENGINES:
         raise RequestError(f"--engine {name}: unknown engine; write one of: {', '.join(ENGINES)}")
-    chosen = kernels.find(kernel) if kernel else build()
-    return VirtualEngine(chosen, AGENT, TrialLimits(total_s=trial_timeout_s), policy=policy, warn=warn)
+    return ENGINES[name].make(request or EngineRequest())
+
+
+def engines_with(feature: Feature) -> list[str]:
+    """Return the names of the engines that have `feature`."""
+    return [name for name, kind in ENGINES.items() if feature not in kind.lacks]

@@ -47,6 +47,11 @@ class CasePlan:
         """The scenario with these settings applied."""
         return self.case.scenario
 
+    @property
+    def engine(self) -> str:
+        """The name of the engine that runs its trials."""
+        return self.case.scenario.engine
+
     def plan(self, seed: int) -> Plan:
         """Return the plan of the trial with this seed. Raise RequestError for a seed out of range."""
         shared = Plan.model_validate_json(zlib.decompress(self._packed))

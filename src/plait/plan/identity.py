@@ -18,7 +18,10 @@ def plan_bytes(plan: Plan) -> bytes:
     ).encode()
 
 
-def trial_identity(plan: Plan, kernel_identity: str, agent_sha256: str) -> str:
-    """Return the identity of a trial: 64 hexadecimal digits. Equal identities give equal data."""
-    parts = [b"plait trial 1", plan_bytes(plan), kernel_identity.encode(), agent_sha256.encode()]
+def trial_identity(plan: Plan, *engine: str) -> str:
+    """Return the identity of a trial: 64 hexadecimal digits. Equal identities give equal data.
+
+    `engine`: the kernel's and the agent's identity, and what else of the engine determines the outcome.
+    """
+    parts = [b"plait trial 1", plan_bytes(plan), *(part.encode() for part in engine)]
     return sha256(b"\0".join(sha256(part).digest() for part in parts)).hexdigest()

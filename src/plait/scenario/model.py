@@ -16,6 +16,7 @@ from plait.scenario.fields.figures import FigureSpec
 from plait.scenario.fields.monitors import MonitorsSpec
 from plait.scenario.fields.network import InputFile, NetworkSpec
 from plait.scenario.fields.parts import (
+    EngineName,
     Interval,
     Length,
     Part,
@@ -52,6 +53,8 @@ class ScenarioModel(Part):
     """Longer description of the study."""
     network: NetworkSpec
     """Nodes and links."""
+    engine: EngineName = "virtual"
+    """The engine that runs the trials: see docs/explanation/engines.md."""
     transport: Transport = "mptcp"
     """Transport of flows that set none."""
     mptcp: MptcpSettings = MptcpSettings()

@@ -19,8 +19,10 @@ from plait.seeds import trial_seed
 from plait.study.work import expected_work
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from plait.study.engines import StudyEngines
     from plait.study.study import PlannedStudy, StudyOutcome
     from plait.study.work import Work
 
@@ -102,6 +104,61 @@ class DurationEstimate:
             return f"{text}; plait cannot estimate how long their programs take"
         basis = "" if self.learned else " (a rough guess: no study has run on this machine yet)"
         return f"{text}, {_format_range(self.low_s, self.high_s)} including the report{basis}"
+
+
+@dataclass(frozen=True)
+class Paces:
+    """The pace of each engine of a study on this machine, by the name that the cases give."""
+
+    by_engine: Mapping[str, Pace]
+    engines: StudyEngines
+
+    @classmethod
+    def read(cls, cache: Path, engines: StudyEngines) -> Paces:
+        """Return the paces that earlier studies left in the cache."""
+        paces = {name: read_pace(cache, identity.engine) for name, identity in engines.identities.items()}
+        return cls(paces, engines)
+
+    def estimate(self, study: PlannedStudy, jobs: int) -> DurationEstimate:
+        """Return the expected wall time of `study`, whose engines run one after the other if they must."""
+        expected = [self._expected(study, name, jobs) for name in self.by_engine]
+        first, *others = expected
+        if not others:
+            return first
+        return DurationEstimate(
+            len(study.cases),
+            study.repeat,
+            sum(part.running_s for part in expected),
+            sum(part.report_s for part in expected),
+            max(part.spread for part in expected),
+            learned=all(part.learned for part in expected),
+            programs=any(part.programs for part in expected),
+        )
+
+    def _expected(self, study: PlannedStudy, engine: str, jobs: int) -> DurationEstimate:
+        part = _on_engine(study, engine)
+        return estimate(part, self.engines.jobs(part.cases[0], jobs), self.by_engine[engine])
+
+    def learn(
+        self,
+        cache: Path,
+        study: PlannedStudy,
+        outcome: StudyOutcome,
+        expected: DurationEstimate,
+        took_s: float,
+    ) -> None:
+        """Keep in the cache what this study shows, whose trials took `took_s` in total."""
+        for name, pace in self.by_engine.items():
+            part = _on_engine(study, name)
+            names = {case.name for case in part.cases}
+            ended = [trial for trial in outcome.finished if trial.key.case in names]
+            learned = learn(pace, part, replace(outcome, finished=ended), expected, took_s)
+            keep_pace(cache, self.engines.identities[name].engine, learned)
+
+
+def _on_engine(study: PlannedStudy, name: str) -> PlannedStudy:
+    """Return the study with only the cases of one engine."""
+    return replace(study, cases=[case for case in study.cases if case.engine == name])
 
 
 def work_per_case(study: PlannedStudy) -> list[Work]:

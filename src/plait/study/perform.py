@@ -15,8 +15,9 @@ from plait.errors import RequestError
 from plait.plan.chance import nothing_drawn
 from plait.scenario.vary.combinations import rows
 from plait.seeds import trial_seed
-from plait.study.estimate import estimate, keep_pace, learn, read_pace, refuse_too_many
-from plait.study.preflight.kernel import refuse_what_is_missing
+from plait.study.engines import StudyEngines, make_engines
+from plait.study.estimate import Paces, refuse_too_many
+from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.request import describe, plan_study
 from plait.study.runner import Runner
 from plait.study.store import Store
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from plait.calibration.calibrate import Calibration
     from plait.engine.engine import Engine
     from plait.plan.case_plan import CasePlan
     from plait.scenario import Scenario
@@ -64,7 +66,7 @@ class Options:
 def perform(
     scenario: Scenario,
     name: str,
-    make_engine: Callable[[], Engine],
+    make_engine: Callable[[str], Engine],
     options: Options,
     *,
     folder: Path | None,
@@ -74,9 +76,9 @@ def perform(
 ) -> tuple[Path, StudyOutcome]:
     """Run the study of `scenario` into `folder` (default: results/NAME). Return the folder and the outcome.
 
-    Calls `make_engine` once the request is valid. `watch` takes a number of trials and returns their observer.
-    `notify` shows a message: the calibration, and the estimate of the time. `ask` opens a prompt in a halted trial
-    (`pause`) and returns whether to halt again. Raises RequestError, MachineError.
+    Calls `make_engine` with the name of each engine of the cases once the request is valid. `watch` takes a number of
+    trials and returns their observer. `notify` shows a message: the calibration, and the estimate of the time. `ask`
+    opens a prompt in a halted trial (`pause`) and returns whether to halt again. Raises RequestError, MachineError.
     """
     from pathlib import Path
 
@@ -86,37 +88,40 @@ def perform(
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
     study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat)
     out = folder or Path("results") / study.name
-    jobs = options.jobs or len(os.sched_getaffinity(0))
+    jobs = _jobs(options)
     cache = cache_root()
-    engine = make_engine()
-    refuse_what_is_missing([planned.case for planned in study.cases], engine.inventory)
-    identity = engine.identity()
-    calibration = None
-    if options.calibrate and engine.emulates_links:
-        plans = ((name, case.plan(trial_seed(study.seed, 0))) for name, case in _named_cases(study))
-        calibration = calibrate(plans, engine, identity, cache, jobs=jobs, fresh=options.fresh)
-        notify(calibration.sentence)
-    steady = options.repeat is None and study.repeat > CHECK_REPEATS and is_steady(study)
-    pace = read_pace(cache, identity.engine)
-    expected = estimate(replace(study, repeat=CHECK_REPEATS) if steady else study, jobs, pace)
+    engines = StudyEngines.of(make_engines(study.cases, make_engine))
+    refuse_what_engines_lack(study, engines.by_name)
+    calibrations = list(_calibrations(study, engines, cache, options, notify))
+    steady = (
+        options.repeat is None and study.repeat > CHECK_REPEATS and engines.repeatable and is_steady(study)
+    )
+    planned = replace(study, repeat=CHECK_REPEATS) if steady else study
+    paces = Paces.read(cache, engines)
+    expected = paces.estimate(planned, jobs)
     notify((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
     started = time.monotonic()
     trials = cache / "trials"
-    runner = Runner(engine, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
+    runner = Runner(engines, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
     finished: list[TrialOutcome] = []
     parts = _steady_parts(study, out, notify) if steady else _parts(study, scenario.repeat.least, out)
     for part in parts:
         with watch(part.total) as observer:
-            outcome = runner.run(part, out, describe(scenario, part, identity, options.command), observer)
+            outcome = runner.run(part, out, describe(scenario, part, engines, options.command), observer)
         finished += outcome.finished
-        keep(calibration, out)
+        keep(calibrations, out)
         if outcome.interrupted:
             break
     total = len(study.cases) * part.repeat
     outcome = StudyOutcome(total, finished, outcome.interrupted, outcome.signal)
     if not study.paused:
-        keep_pace(cache, identity.engine, learn(pace, study, outcome, expected, time.monotonic() - started))
+        paces.learn(cache, study, outcome, expected, time.monotonic() - started)
     return out, outcome
+
+
+def _jobs(options: Options) -> int:
+    """Return how many trials may run at once."""
+    return options.jobs or len(os.sched_getaffinity(0))
 
 
 def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[PausedTrial], bool] | None) -> None:
@@ -125,6 +130,30 @@ def _refuse_pauses_without_prompt(scenario: Scenario, ask: Callable[[PausedTrial
             f"pause: {', '.join(scenario.pause)}: only `plait run` can open a prompt in a halted trial; leave out "
             "pause here"
         )
+
+
+def _calibrations(
+    study: PlannedStudy,
+    engines: StudyEngines,
+    cache: Path,
+    options: Options,
+    notify: Callable[[str], None],
+) -> Iterator[Calibration]:
+    """Yield the calibration of the links of each engine that emulates them, if the options ask for it."""
+    for name, engine in engines.by_name.items() if options.calibrate else ():
+        if engine.emulates_links:
+            plans = (
+                (title, case.plan(trial_seed(study.seed, 0)))
+                for title, case in _named_cases(study)
+                if case.engine == name
+            )
+            jobs = _jobs(options)
+            at_once = min(jobs, engine.max_jobs or jobs)
+            calibration = calibrate(
+                plans, engine, engines.identities[name], cache, jobs=at_once, fresh=options.fresh
+            )
+            notify(calibration.sentence + (f" ({name})" if len(engines.by_name) > 1 else ""))
+            yield calibration
 
 
 def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, CasePlan]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.dataset.study_file import CaseEntry, KernelFacts, StudyFile
+from plait.dataset.study_file import CaseEntry, StudyFile
 from plait.errors import RequestError
 from plait.kernel.additions import modules_by_name
 from plait.plan.case_plan import resolve_case
@@ -15,8 +15,8 @@ from plait.study.study import PlannedStudy
 from plait.version import __version__
 
 if TYPE_CHECKING:
-    from plait.engine.engine import EngineIdentity
     from plait.scenario import Scenario
+    from plait.study.engines import StudyEngines
 
 
 def plan_study(
@@ -46,8 +46,9 @@ def plan_study(
     return study
 
 
-def describe(scenario: Scenario, study: PlannedStudy, identity: EngineIdentity, command: str) -> StudyFile:
+def describe(scenario: Scenario, study: PlannedStudy, engines: StudyEngines, command: str) -> StudyFile:
     """Return the content of study.json: the resolved study, and what a user needs to run it again."""
+    first = next(iter(engines.identities.values()))
     return StudyFile(
         name=study.name,
         title=scenario.title,
@@ -57,9 +58,10 @@ def describe(scenario: Scenario, study: PlannedStudy, identity: EngineIdentity, 
         repeat=study.repeat,
         until=study.until,
         plait_version=__version__,
-        engine=identity.engine,
-        kernel=KernelFacts(identity=identity.kernel, version=identity.kernel_version),
-        agent_sha256=identity.agent_sha256,
+        engine=engines.title(),
+        kernel=engines.kernel(),
+        agent_sha256=first.agent_sha256,
+        engines=tuple(engines.facts()),
         baseline=study.cases[0].name,
         cases=tuple(CaseEntry(name=case.name, settings=case.settings) for case in study.cases),
         cautions=tuple(lint_cases(study.cases, study.seed)),

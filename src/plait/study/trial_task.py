@@ -18,6 +18,7 @@ from plait.plan.identity import plan_bytes, trial_identity
 from plait.plan.model.applications import Transfer
 from plait.plan.model.qdiscs import PlaitTrace
 from plait.seeds import trial_seed
+from plait.study.engines import StudyEngines, host_facts
 from plait.study.study import TrialKey, TrialOutcome
 from plait.version import __version__
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import threading
     from pathlib import Path
 
-    from plait.engine.engine import Engine, EngineIdentity
+    from plait.engine.engine import Fact
     from plait.engine.workspace import Workspace
     from plait.plan.case_plan import CasePlan
     from plait.plan.model.plan import Plan
@@ -38,9 +39,8 @@ if TYPE_CHECKING:
 class TrialTask:
     """Runs single trials of a study; the threads of the pool call `run`."""
 
-    engine: Engine
+    engines: StudyEngines
     store: Store
-    identity: EngineIdentity
     study: PlannedStudy
     out: Path
     work: Workspace
@@ -56,17 +56,17 @@ class TrialTask:
         started = time.monotonic()
         seed = trial_seed(self.study.seed, key.index)
         plan = self.pauses.effective_plan(case.plan(seed))
-        identity = trial_identity(plan, self.identity.kernel, self.identity.agent_sha256)
+        engine = self.engines.by_name[case.engine]
+        identity = trial_identity(plan, *self.engines.identities[case.engine].parts)
         result = self.work.job()
-        disturbed = bool(
-            plan.pause
-        )  # commands at the prompt may change the trial, so it must not enter the store
-        if not fresh and not disturbed and self.store.fetch(identity, result):
+        # Commands at the prompt may change a trial, and a trial in real time differs from every other.
+        kept = engine.repeatable and not plan.pause
+        if kept and not fresh and self.store.fetch(identity, result):
             _publish(result, key, self.out)
             outcome = TrialOutcome(key, None, True, time.monotonic() - started, None)
         else:
-            provenance = self._execute(plan, key, identity, result)
-            if provenance.error is None and not disturbed:
+            provenance = self._execute(case.engine, plan, key, identity, result)
+            if provenance.error is None and kept:
                 self.store.put(identity, result, self.stage.job())
             _publish(result, key, self.out)
             wall_s = time.monotonic() - started
@@ -74,14 +74,16 @@ class TrialTask:
         self.observer.trial_ended(outcome)
         return outcome
 
-    def _execute(self, plan: Plan, key: TrialKey, identity: str, result: Path) -> Provenance:
-        """Execute the plan, fill `result`, and return the content of its provenance.json."""
+    def _execute(self, name: str, plan: Plan, key: TrialKey, identity: str, result: Path) -> Provenance:
+        """Execute the plan on the engine `name`, fill `result`, and return the content of its provenance.json."""
+        engine, origin = self.engines.by_name[name], self.engines.identities[name]
         folder = self.work.job()
+        host: dict[str, Fact] = host_facts() if engine.clock == "real" else {}
         started = time.monotonic()
         error: str | None = None
         digest: str | None = None
         try:
-            self.engine.execute(
+            engine.execute(
                 Job(
                     plan,
                     self._inputs(plan),
@@ -89,6 +91,7 @@ class TrialTask:
                     self.stop,
                     lambda us: self.observer.trial_advanced(key, us),
                     self.pauses.callback(key.case, key.index, plan),
+                    host.__setitem__,
                 )
             )
             digest = trial_digest(convert(folder / "data", result))
@@ -105,13 +108,14 @@ class TrialTask:
             digest=digest,
             seed=plan.seed,
             identity=identity,
-            engine=self.identity.engine,
-            kernel_identity=self.identity.kernel,
-            kernel_version=self.identity.kernel_version,
-            agent_sha256=self.identity.agent_sha256,
+            engine=origin.engine,
+            kernel_identity=origin.kernel,
+            kernel_version=origin.kernel_version,
+            agent_sha256=origin.agent_sha256,
             plait_version=__version__,
             wall_s=round(wall_s, 4),
             virtual_s=_virtual_s(Folder(folder)),
+            host=host,
         )
         kept.write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
         shutil.rmtree(folder)

@@ -47,7 +47,7 @@ class CaseRunner:
         self,
         folder: Path,
         case: str,
-        make_engine: Callable[[], Engine],
+        make_engine: Callable[[str], Engine],
         *,
         seeds: int = SEEDS,
         jobs: int | None = None,
@@ -123,7 +123,7 @@ class CaseRunner:
 def try_out(
     folder: Path,
     explanation: StudyExplanation,
-    make_engine: Callable[[], Engine],
+    make_engine: Callable[[str], Engine],
     *,
     what_ifs: Sequence[Sequence[str]] = (),
     verify: bool = False,

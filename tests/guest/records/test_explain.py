@@ -74,7 +74,7 @@ def test_an_effect_is_reported_only_if_it_exceeds_the_spread(engine: VirtualEngi
         ["traffic.0.bulk.duration=3s", "traffic.0.bulk.receive_buffer=null"],
     ]
     explanation = try_out(
-        study.folder, study.explain(), lambda: engine, what_ifs=what_ifs, verify=True, seeds=3
+        study.folder, study.explain(), lambda _: engine, what_ifs=what_ifs, verify=True, seeds=3
     )
     (flow,) = explanation.cases[0].flows
     assert flow.first == Cause.RECEIVE_WINDOW

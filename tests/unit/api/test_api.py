@@ -39,7 +39,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 def test_the_tutorial_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plait.api.calls.make_engine", lambda **_: FakeEngine())
+    monkeypatch.setattr("plait.api.calls.make_engine", lambda *_, **__: FakeEngine())
     text = (ROOT / "docs/tutorial/python.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

@@ -222,7 +222,9 @@ def test_a_refusal_names_case_setting_and_figures_as_people_read_them() -> None:
         MeasuredFigure("loss_ratio", 0.01, 0.031, 0.003, 0.02, 2000),
         MeasuredFigure("rate_bps", 5e7, None, None, None, 0),
     ]
-    calibration = Calibration({setting: Users(["a->b"], ["rate=50mbit", "other"])}, {setting: wrong}, 1)
+    calibration = Calibration(
+        "virtual", {setting: Users(["a->b"], ["rate=50mbit", "other"])}, {setting: wrong}, 1
+    )
     with pytest.raises(MachineError) as refused:
         refuse(calibration)
     lines = str(refused.value).splitlines()

@@ -87,7 +87,7 @@ def run_with_messages(
     from plait.study.progress import silent
 
     folder, _ = perform(
-        parse(text, "s.yaml"), "s", lambda: place, Options(repeat=repeat),
+        parse(text, "s.yaml"), "s", lambda _: place, Options(repeat=repeat),
         folder=Path("out"), watch=silent, notify=messages.append,
     )  # fmt: skip
     return plait.open(folder)

@@ -100,7 +100,7 @@ def run(text: str, folder: Path, engine: FakeEngine) -> list[int]:
 
     scenario = parse(TWO + f"vary: {{transport: [tcp, mptcp]}}\nrepeat: {text}\n", "t.yaml")
     _, outcome = perform(
-        scenario, "until", lambda: engine, Options(), folder=folder, watch=watch, notify=lambda _: None
+        scenario, "until", lambda _: engine, Options(), folder=folder, watch=watch, notify=lambda _: None
     )
     assert outcome.total == len(outcome.finished) == sum(parts)
     return parts

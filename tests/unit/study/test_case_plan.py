@@ -11,6 +11,7 @@ from plait.plan.identity import plan_bytes
 from plait.plan.resolve import resolve, without_seed
 from plait.scenario import load
 from plait.scenario.vary.cases import expand
+from plait.study.engines import StudyEngines
 from plait.study.estimate import work_per_case
 from plait.study.perform import is_steady
 from plait.study.request import describe, plan_study
@@ -36,7 +37,7 @@ def test_a_study_resolves_each_case_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(case_plan, "without_seed", counted)
     scenario = load("two-paths", ("vary={'network.links.h1-s1.rate': '1mbit..20mbit step 1mbit'}",))
     study = plan_study(scenario, "x", repeat=4)
-    describe(scenario, study, FakeEngine().identity(), "")
+    describe(scenario, study, StudyEngines.of({"virtual": FakeEngine()}), "")
     work_per_case(study)
     is_steady(study)
     for case, _ in study.keys():  # noqa: SIM118 - no mapping

@@ -18,6 +18,7 @@ from plait.engine.engine import Interrupted, Job
 from plait.errors import MachineError, RequestError, TrialError
 from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
+from plait.study.engines import StudyEngines
 from plait.study.progress import SilentObserver
 from plait.study.runner import Runner
 from plait.study.store import Store
@@ -34,6 +35,10 @@ ABOUT = StudyFile(name="test", command="", seed=1, repeat=3, plait_version="0", 
 class FakeCase(CasePlan):
     """A case whose plans are made without the scenario's machinery."""
 
+    @property
+    def engine(self) -> str:
+        return "virtual"
+
     def plan(self, seed: int) -> Plan:
         return fake_plan(FakeFlow(transport=str(self.settings["transport"]), duration_us=300_000), seed=seed)
 
@@ -47,7 +52,7 @@ def run(
     tmp_path: Path, engine: FakeEngine, *, out: str = "out", what: PlannedStudy | None = None, **options: bool
 ) -> StudyOutcome:
     trials = tmp_path / "store"
-    runner = Runner(engine, Store(trials), trials, jobs=2, **options)
+    runner = Runner(StudyEngines.of({"virtual": engine}), Store(trials), trials, jobs=2, **options)
     return runner.run(what or study(), tmp_path / out, ABOUT, SilentObserver())
 
 

@@ -18,9 +18,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from plait import kernel as kernels
+from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
+from plait.engine.support import lacking
 from plait.engine.uml import pause
 from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
 from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution
@@ -33,20 +36,30 @@ from plait.kernel import additions
 from plait.plan.identity import plan_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from plait.engine.engine import Clock
     from plait.engine.inventory import Inventory, Setting
+    from plait.engine.request import EngineRequest
+    from plait.engine.support import Feature, Unsupported
     from plait.kernel import Kernel
-    from plait.plan.model.plan import Module
+    from plait.plan.model.plan import Module, Plan
 
 RESULT_NAMES = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
 """The results of a trial in the guest's folder."""
 
 
+LACKS: Mapping[Feature, str] = {}
+
+
 class VirtualEngine:
     """The engine that runs plans in the laboratory kernel under virtual time."""
 
+    name = "virtual"
+    repeatable = True
+    clock: Clock = "virtual"
+    max_jobs: int | None = None
     emulates_links = True
 
     def __init__(
@@ -74,6 +87,10 @@ class VirtualEngine:
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities."""
         return EngineIdentity("virtual", self._kernel.identity, self._kernel.version, self._agent_sha256)
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:
+        """Return what in `plan` needs another engine."""
+        return lacking(plan, LACKS)
 
     def execute(self, job: Job) -> None:
         """Run one trial (see Engine)."""
@@ -140,6 +157,13 @@ class VirtualEngine:
                 ) from error
             (job.folder / "modules").mkdir(exist_ok=True)
             shutil.copyfile(built, job.folder / "modules" / f"{module.name}.ko")
+
+
+def make(request: EngineRequest) -> VirtualEngine:
+    """Return the engine with the requested kernel (RequestError, MachineError)."""
+    kernel = kernels.find(request.kernel) if request.kernel else request.build()
+    limits = TrialLimits(total_s=request.trial_timeout_s)
+    return VirtualEngine(kernel, AGENT, limits, policy=request.policy, warn=request.warn)
 
 
 def _fill(job: Job, archive: Path) -> None:

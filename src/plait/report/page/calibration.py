@@ -58,6 +58,8 @@ def _row(entry: dict[str, Any]) -> tuple[Cell, ...]:
     names = ", ".join(links[:MOST_LINKS]) + (
         f" and {len(links) - MOST_LINKS} more" if len(links) > MOST_LINKS else ""
     )
+    if "engine" in entry:
+        names = f"{names} ({entry['engine']})"
     delay, rates, loss = (entry["figures"][name] for name in ("delay_us", "rate_bps", "loss_ratio"))
     cells = [
         names.replace("->", "\N{RIGHTWARDS ARROW}"),

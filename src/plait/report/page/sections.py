@@ -112,7 +112,8 @@ def header(about: StudyFile) -> Markup:
     if about.kernel.version:
         facts.append(f"Linux {about.kernel.version}")
     if about.engine:
-        facts.append(f"{about.engine} engine")
+        several = len(about.engines) > 1
+        facts.append(f"{' and '.join(about.engine.split(', '))} engine{'s' * several}")
     # Every second piece was between backticks.
     pieces = _CODE.split((about.description or "").strip())
     description = tuple((piece, number % 2 == 1) for number, piece in enumerate(pieces) if piece)
@@ -166,6 +167,10 @@ def reproduce(study: StudyData) -> Markup:
         ("Kernel", about.kernel.version and f"Linux {about.kernel.version}"),
         ("Kernel identity", about.kernel.identity),
         ("Agent", about.agent_sha256),
+        *(
+            (f"Kernel of {engine.name}", f"Linux {engine.kernel.version}, {engine.kernel.identity}")
+            for engine in about.engines
+        ),
     ]
     scenario = json.dumps(about.scenario, indent=2, ensure_ascii=False)
     present = tuple((term, value) for term, value in facts if value)

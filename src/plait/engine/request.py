@@ -1,0 +1,30 @@
+"""What the user asks of an engine, beside its name: kernel, limits, and what it may do to this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait import kernel as kernels
+from plait.engine.uml.containment import DEFAULT_POLICY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plait.engine.uml.containment import Policy
+    from plait.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class EngineRequest:
+    """The options of all engines; each uses those that concern it."""
+
+    kernel: str | None = None
+    """The kernel to use; None: the engine's default."""
+    trial_timeout_s: float = 3600.0
+    """Wall time after which the engine ends a trial."""
+    policy: Policy = DEFAULT_POLICY
+    warn: Callable[[str], None] = lambda _: None
+    """The engine calls it with what the user should know, each message once."""
+    build: Callable[[], Kernel] = kernels.ensure
+    """Returns the default laboratory kernel, built if necessary."""

@@ -1,0 +1,122 @@
+"""The features of plans that not every engine has, and the places in which a plan uses them.
+
+An engine states which features it lacks, and why. `plait.study.preflight.engines` refuses a scenario that uses one,
+with the place in the scenario and the engines that have it. What depends on the engine's kernel (algorithms, sysctls)
+is in its inventory instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plait.plan.model.plan import Plan
+
+Feature = Literal[
+    "links",
+    "traces",
+    "plait_red",
+    "switches",
+    "openflow",
+    "nat",
+    "middleboxes",
+    "modules",
+    "programs",
+    "pauses",
+    "captures",
+    "probes",
+    "link events",
+    "node events",
+    "shared sysctls",
+    "system call time",
+    "memory",
+]
+"""What a plan may use. `links`: links with conditions that the engine applies. `shared sysctls`: settings that the
+kernel has once for all hosts. `system call time`: virtual time that each system call takes."""
+Part = Literal["links", "nodes", "traffic", "programs", "monitors", "events", "pause", "settings"]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A use of a feature in a plan."""
+
+    feature: Feature
+    part: Part
+    """The part of the scenario that asks for it."""
+    name: str = ""
+    """The link, node, program, .. in that part; of `settings`, the scenario's field; empty: the part as a whole."""
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """A feature that an engine lacks, and why."""
+
+    use: Use
+    reason: str
+    """A sentence without its subject, which is the engine: `has no queue that replays a trace`."""
+
+
+def lacking(plan: Plan, lacks: Mapping[Feature, str]) -> list[Unsupported]:
+    """Return the uses in `plan` of the features in `lacks`, with the reasons."""
+    return [Unsupported(use, lacks[use.feature]) for use in uses(plan) if use.feature in lacks]
+
+
+def uses(plan: Plan) -> Iterator[Use]:
+    """Yield what a plan uses of the features above."""
+    yield from _links(plan)
+    yield from _nodes(plan)
+    yield from _events(plan)
+    for program in plan.programs:
+        yield Use("programs", "programs", program.name)
+    for capture in plan.monitors.captures:
+        yield Use("captures", "monitors", capture.file)
+    for probe in plan.monitors.probes:
+        yield Use("probes", "monitors", probe.path)
+    if plan.pause:
+        yield Use("pauses", "pause")
+    yield from _machine(plan)
+
+
+def _links(plan: Plan) -> Iterator[Use]:
+    names = {side.ifname: link.name for link in plan.links for side in link.directions}
+    for link in plan.links:
+        yield Use("links", "links", link.name)
+    for qdisc in plan.network.qdiscs:
+        name = names.get(qdisc.ifname, "")
+        match qdisc.options.kind:
+            case "plait_trace":
+                yield Use("traces", "links", name)
+            case "plait_red":
+                yield Use("plait_red", "links", name)
+    for box in plan.network.middleboxes:
+        yield Use("middleboxes", "links", names.get(box.source, names.get(box.target, "")))
+
+
+def _nodes(plan: Plan) -> Iterator[Use]:
+    for bridge in plan.network.bridges:
+        yield Use("switches", "nodes", bridge.netns)
+    for datapath in plan.network.datapaths:
+        yield Use("openflow", "nodes", datapath.netns)
+    for nat in plan.network.nats:
+        yield Use("nat", "nodes", nat.netns)
+
+
+def _events(plan: Plan) -> Iterator[Use]:
+    for event in plan.events:
+        kinds = {action.kind for action in event.actions}
+        if kinds & {"change_qdisc", "set_device"}:
+            yield Use("link events", "events")
+        if kinds - {"change_qdisc", "set_device"}:
+            yield Use("node events", "events")
+
+
+def _machine(plan: Plan) -> Iterator[Use]:
+    if plan.machine.modules:
+        yield Use("modules", "settings")
+    if plan.machine.sysctls:
+        yield Use("shared sysctls", "settings", "tcp")
+    if plan.machine.syscall_ns:
+        yield Use("system call time", "settings", "system_call")

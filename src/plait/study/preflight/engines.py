@@ -1,0 +1,81 @@
+"""Refuse what the engines of a study lack for its cases: features of plans, algorithms, sysctls, programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.engine.factory import engines_with
+from plait.errors import ScenarioError
+from plait.scenario.read.source import Source
+from plait.seeds import trial_seed
+from plait.study.preflight.kernel import refuse_what_is_missing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.engine.engine import Engine
+    from plait.engine.support import Use
+    from plait.errors import Mistake
+    from plait.plan.case_plan import CasePlan
+    from plait.scenario import Scenario
+    from plait.scenario.mistakes import Where
+    from plait.study.study import PlannedStudy
+
+
+def refuse_what_engines_lack(study: PlannedStudy, engines: Mapping[str, Engine]) -> None:
+    """Raise ScenarioError, with the place of each mistake, if an engine or its kernel lacks what a case needs.
+
+    Raises MachineError if asking a kernel fails.
+    """
+    mistakes: dict[str, Mistake] = {}
+    seed = trial_seed(study.seed, 0)
+    for case in study.cases:
+        engine = engines[case.engine]
+        for missing in engine.unsupported(case.plan(seed)):
+            others = [name for name in engines_with(missing.use.feature) if name != engine.name]
+            mistake = _mistake(
+                case, missing.use, f"the engine {engine.name} {missing.reason}; {_remedy(others)}"
+            )
+            mistakes.setdefault(str(mistake), mistake)
+    if mistakes:
+        raise ScenarioError(
+            sorted(mistakes.values(), key=lambda mistake: (mistake.line or 0, mistake.column or 0))
+        )
+    for name, engine in engines.items():
+        refuse_what_is_missing(
+            [planned.case for planned in study.cases if planned.engine == name], engine.inventory
+        )
+
+
+def _remedy(others: list[str]) -> str:
+    if not others:
+        return "no engine has this; leave it out"
+    return f"use --engine {' or '.join(others)}, or leave it out"
+
+
+def _mistake(case: CasePlan, use: Use, problem: str) -> Mistake:
+    source = case.scenario.source or Source("")
+    where = case.case.place(case.scenario.place(place(case.scenario, use)))
+    return source.mistake(where, problem)
+
+
+def place(scenario: Scenario, use: Use) -> Where:
+    """Return the field of the scenario that asks for a feature; the part as a whole if it is none by itself."""
+    network = scenario.network
+    match use.part:
+        case "links" if use.name in network.links:
+            return ("network", "links", use.name)
+        case "links":
+            return ("network", "links")
+        case "nodes":
+            for kind in ("hosts", "switches", "routers"):
+                if use.name in getattr(network, kind):
+                    return ("network", kind, use.name)
+            return ("network",)
+        case "programs":
+            numbers = [i for i, program in enumerate(scenario.programs) if program.name == use.name]
+            return ("programs", *numbers[:1])
+        case "settings":
+            return (use.name,) if use.name.partition(".")[0] in type(scenario).model_fields else ()
+        case part:
+            return (part,)

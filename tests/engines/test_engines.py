@@ -1,0 +1,155 @@
+"""What every engine must do, whatever runs the trials. A new engine adds one line to ENGINES."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fake_engine import FakeEngine
+from plait.dataset.convert import convert
+from plait.dataset.digest import trial_digest
+from plait.engine.engine import Engine, Interrupted, Job
+from plait.engine.factory import ENGINES as REGISTRY
+from plait.engine.factory import engines_with, make_engine
+from plait.engine.support import lacking, uses
+from plait.errors import TrialError
+from plait.plan.identity import trial_identity
+from plait.plan.resolve import resolve
+from plait.scenario import parse
+from plait.scenario.fields.parts import EngineName
+from plait.scenario.vary.cases import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import polars as pl
+
+    from plait.plan.model.plan import Plan
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "fake": FakeEngine,
+    "virtual": lambda: make_engine("virtual"),
+}
+ON_A_KERNEL = [pytest.param(name, marks=pytest.mark.guest) for name in ENGINES if name != "fake"]
+
+LINE = """\
+title: One line
+network:
+  hosts: [a, b]
+  links:
+    a-b: {rate: 10mbit, delay: 5ms, loss: 0.2%}
+traffic:
+  - bulk: {from: a, to: b, duration: 2s}
+transport: tcp
+"""
+RATE_BPS = 10e6
+
+
+@pytest.fixture(scope="module", params=["fake", *ON_A_KERNEL])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return ENGINES[request.param]()
+
+
+@pytest.fixture(scope="module", params=ON_A_KERNEL)
+def real_engine(request: pytest.FixtureRequest) -> Engine:
+    """An engine with a kernel."""
+    return ENGINES[request.param]()
+
+
+def plan_of(text: str = LINE, seed: int = 1) -> Plan:
+    return resolve(expand(parse(text, "line.yaml"))[0].scenario, seed)
+
+
+def run(engine: Engine, plan: Plan, folder: Path) -> dict[str, pl.DataFrame]:
+    folder.mkdir()
+    engine.execute(Job(plan, {}, folder))
+    return convert(folder / "data", folder / "tables")
+
+
+def test_the_registry_and_the_scenario_know_the_same_engines() -> None:
+    assert set(EngineName.__args__) == set(REGISTRY)
+    assert set(REGISTRY) <= set(ENGINES), "each engine passes these tests"
+
+
+def test_an_engine_states_what_it_is(engine: Engine) -> None:
+    identity = engine.identity()
+    assert identity.engine == engine.name
+    assert engine.clock in ("virtual", "real")
+    assert engine.max_jobs is None or engine.max_jobs >= 1
+    if engine.clock == "real":
+        assert engine.max_jobs == 1, "trials at once disturb each other"
+        assert not engine.repeatable, "no clock runs alike twice"
+    assert identity == engine.identity()
+
+
+def test_trials_of_different_engines_have_different_identities(engine: Engine) -> None:
+    plan = plan_of()
+    ours = engine.identity()
+    assert trial_identity(plan, *ours.parts) == trial_identity(plan, *engine.identity().parts)
+    if ours.engine != "virtual":
+        assert trial_identity(plan, *ours.parts) != trial_identity(plan, ours.kernel, ours.agent_sha256)
+
+
+def test_the_identity_of_a_virtual_trial_is_as_ever() -> None:
+    """Stores of earlier versions hold these."""
+    identity = FakeEngine().identity().__class__("virtual", "k", "6.12", "a")
+    assert identity.parts == ("k", "a")
+
+
+def test_a_trial_leaves_its_tables_and_its_status(engine: Engine, tmp_path: Path) -> None:
+    tables = run(engine, plan_of(), tmp_path / "job")
+    assert {"flows", "events", "counters"} <= set(tables)
+    assert tables["flows"]["completed"].to_list() == [True]
+    status = json.loads((tmp_path / "job/status.json").read_text())
+    assert status["ok"] is True
+    assert status["virtual_us"] >= 2_000_000
+
+
+def test_a_repeatable_engine_gives_the_same_bytes_for_one_seed_only(engine: Engine, tmp_path: Path) -> None:
+    plan = plan_of()
+    first = trial_digest(run(engine, plan, tmp_path / "first"))
+    again = trial_digest(run(engine, plan, tmp_path / "again"))
+    other = trial_digest(run(engine, plan_of(seed=2), tmp_path / "other"))
+    assert (again == first) is engine.repeatable
+    assert other != first
+
+
+def test_a_line_carries_its_rate_and_not_more(real_engine: Engine, tmp_path: Path) -> None:
+    flows = run(real_engine, plan_of(LINE.replace(", loss: 0.2%", "")), tmp_path / "job")["flows"]
+    goodput_bps = flows["bytes_acked"][0] * 8 / 2
+    assert 0.85 * RATE_BPS < goodput_bps < RATE_BPS
+
+
+def test_a_trial_ends_at_once_when_the_user_stops_the_study(engine: Engine, tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Interrupted):
+        engine.execute(Job(plan_of(LINE.replace("2s", "500s")), {}, tmp_path, stop))
+
+
+def test_a_trial_fails_with_what_its_kernel_refused(real_engine: Engine, tmp_path: Path) -> None:
+    plan = plan_of()
+    first, *others = plan.network.namespaces
+    wrong = first.model_copy(update={"sysctls": (("net/ipv4/no_such_setting", "1"),)})
+    network = plan.network.model_copy(update={"namespaces": (wrong, *others)})
+    with pytest.raises(TrialError, match="no_such_setting"):
+        real_engine.execute(Job(plan.model_copy(update={"network": network}), {}, tmp_path))
+
+
+def test_an_engine_reports_the_features_that_it_lacks(engine: Engine) -> None:
+    """Of what a plan uses, `unsupported` names at least what the registry says that the engine never has."""
+    text = LINE.replace("loss: 0.2%", "aqm: {red: {points: {5pkt: 0%, 50pkt: 10%}}}")
+    for plan in (plan_of(), plan_of(text + "pause: before\n")):
+        refused = {missing.use for missing in engine.unsupported(plan)}
+        lacks = REGISTRY[engine.name].lacks if engine.name in REGISTRY else {}
+        assert {missing.use for missing in lacking(plan, lacks)} <= refused <= set(uses(plan))
+
+
+def test_the_features_that_an_engine_lacks_are_offered_by_another() -> None:
+    for name, kind in REGISTRY.items():
+        for feature in kind.lacks:
+            assert [other for other in engines_with(feature) if other != name], feature

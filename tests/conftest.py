@@ -1,4 +1,4 @@
-"""What tests share: the virtual engine on the laboratory kernel, and a short way to run one trial on it."""
+"""Fixtures for all tests: the virtual engine on the laboratory kernel, and a function that runs one trial on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference model's statistics, from the tables of a trial on the laboratory kernel."""
+"""Compute the reference model's statistics from the tables of a trial on the laboratory kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Linux adds to the equations: loss detection, recovery and delayed ACKs, of a subflow of `coupling_sender`."""
+"""Model what Linux adds to the equations: loss detection, recovery and delayed ACKs of a subflow."""
 
 from __future__ import annotations
 

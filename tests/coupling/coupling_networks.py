@@ -1,4 +1,4 @@
-"""Networks of the reference model, and their statistics."""
+"""Build the networks of the reference model and collect their statistics."""
 
 from __future__ import annotations
 

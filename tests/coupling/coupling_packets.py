@@ -1,4 +1,4 @@
-"""A packet-level network in discrete events: a clock, queues with random early detection, and paths across them.
+"""Simulate a packet-level network in discrete events: a clock, queues with random early detection, and paths.
 
 All packets have the same size. A path keeps their order.
 """

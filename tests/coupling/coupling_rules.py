@@ -1,4 +1,4 @@
-"""Coupled congestion control by its documents, in real numbers: an independent reference for the kernel.
+"""Implement coupled congestion control by its documents, in real numbers: an independent reference for the kernel.
 
 The rules follow RFC 6356 (LIA), draft-khalili-mptcp-congestion-control-05 (OLIA),
 draft-walid-mptcp-congestion-control-04 (BALIA) and draft-xu-mptcp-congestion-control-05 (wVegas), not

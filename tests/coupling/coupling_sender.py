@@ -1,4 +1,4 @@
-"""A sender with endless data over several subflows: by the documents alone, or with what Linux adds.
+"""Simulate a sender with endless data over several subflows, by the documents alone or with what Linux adds.
 
 By default windows are real numbers, the sender notices a loss when the ACK of the lost packet would have arrived,
 reduces its window once per round trip, and knows no timeouts. `Behaviour` adds Linux's behaviour, part by part.

@@ -1,4 +1,4 @@
-"""wVegas by draft-xu-mptcp-congestion-control-05, section 3: windows follow delays, once per round-trip time."""
+"""Implement wVegas by draft-xu-mptcp-congestion-control-05, section 3: windows follow delays, once per round trip."""
 
 from __future__ import annotations
 

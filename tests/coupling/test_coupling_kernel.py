@@ -1,4 +1,4 @@
-"""The kernel's windows are those of the independent reference model, for one and for many users.
+"""The kernel's windows equal those of the independent reference model, for one and for many users.
 
 Both sides are deterministic: the bounds hold the difference between the model and the kernel, and one seed's noise.
 """

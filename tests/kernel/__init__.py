@@ -1,1 +1,1 @@
-"""The arithmetic of the kernel sources, built for the host and tested there."""
+"""The tests in this package build the arithmetic of the kernel sources for the host and check it there."""

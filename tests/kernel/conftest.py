@@ -1,4 +1,4 @@
-"""Builds the pure parts of the kernel sources as a library of the host, so that their arithmetic can be tested."""
+"""Fixtures build the pure parts of the kernel sources as a library of the host, so that tests can call them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of the schedulers: ECF and BLEST against their papers' formulas, capped against its promise.
+"""Schedulers' arithmetic: ECF and BLEST follow their papers' formulas, and `capped` keeps its promise.
 
 `capped` is played as a game: the paths' room is random, retransmissions happen to it unasked, and after every move all
 intervals of the past must keep the cap and somebody must be able to move.

@@ -1,4 +1,4 @@
-"""The arithmetic of plait_red against exact fractions, within the bounds that plait_red_rules.h states."""
+"""The arithmetic of plait_red agrees with exact fractions within the bounds that plait_red_rules.h states."""
 
 from __future__ import annotations
 

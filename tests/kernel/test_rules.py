@@ -1,4 +1,4 @@
-"""The rules of coupled congestion control against exact arithmetic, over random states of up to nine paths.
+"""The congestion control rules agree with exact arithmetic over random states of up to nine paths.
 
 The kernel has no floating point; `plait_rules.h` promises a relative error below 2^-24 for every rule and
 truncation to its last place. The references below are the formulas of the documents, in exact fractions.

@@ -1,4 +1,4 @@
-"""Links that are probed by UDP packets whose way is known one by one, many in one trial."""
+"""Helpers send single UDP packets over many links in one trial and record each packet's fate."""
 
 from __future__ import annotations
 

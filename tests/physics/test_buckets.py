@@ -1,4 +1,4 @@
-"""Token buckets: a burst at full rate, then what flows in; of one link, or shared by several interfaces of a host."""
+"""A token bucket passes its burst at full rate and then its baseline, for one link or for several interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions together on one link, each direction on its own; what MTU and ECN marks do to what is on the wire."""
+"""Conditions act together on one link and separately per direction; MTU and ECN marks change frames as specified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every condition of a link is measured to be what the scenario says, by UDP packets whose way is known one by one.
+"""UDP packets measure every condition of a link and confirm what the scenario says.
 
 Many links that have nothing to do with each other are in one trial, each with a flow of its own. Bounds are those of
 arithmetic, or intervals of 3.5 standard errors for what is random: with a fixed seed a test passes always or never.

@@ -1,4 +1,4 @@
-"""Why links are in the middle: the same qdiscs on the sender's own interface do not do what a link does.
+"""Links belong in the middle: the same qdiscs on the sender's own interface do not act like a link.
 
 The right answer is arithmetic. TCP fills a drop-tail queue of N packets in front of a rate r until it overflows, so
 that its RTT grows to the base RTT and N + 2 frames (two are the rate's bucket) at r, and packets are dropped.

@@ -1,4 +1,4 @@
-"""Queues in front of a rate: they overflow at the right packet, and are managed as the algorithms say."""
+"""Queues overflow at the right packet, and each queue management drops as its algorithm specifies."""
 
 from __future__ import annotations
 

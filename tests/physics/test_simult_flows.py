@@ -1,4 +1,4 @@
-"""The kernel's own self-test of simultaneous flows: its cases with equal rates finish within its own bound."""
+"""The kernel's own self-test of simultaneous flows finishes within its own bound, in its cases with equal rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What traffic does is arithmetic: delays, latencies, losses and times follow from the network and the scenario.
+"""Delays, latencies, losses and times of traffic follow from the network and the scenario by arithmetic.
 
 A link's bucket holds two full frames, so that what fits in it passes an idle link without waiting for its own
 transmission; the rest passes at the rate. Frames have 66 bytes of headers over TCP, 42 over UDP.

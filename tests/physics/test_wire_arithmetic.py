@@ -1,4 +1,4 @@
-"""What the wire allows is arithmetic; the kernel must agree with it.
+"""The kernel's goodput agrees with the arithmetic of what the wire allows.
 
 A full TCP segment with time stamps carries 1448 bytes in a frame of 1514 (14 Ethernet + 20 IP + 32 TCP), and
 links count frames as tc does, without FCS. So a saturated link of rate r gives a goodput of r * 1448 / 1514.

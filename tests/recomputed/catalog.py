@@ -1,4 +1,4 @@
-"""Which function recomputes which metric of `summary.json`, by its name."""
+"""The catalogue names the function that recomputes each metric of `summary.json`."""
 
 from __future__ import annotations
 

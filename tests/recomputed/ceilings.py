@@ -1,4 +1,4 @@
-"""What the links allow, and what is measured against it, as docs/reference/results.md defines them."""
+"""These functions recompute what the links allow and the ratios to it, as docs/reference/results.md defines them."""
 
 from __future__ import annotations
 

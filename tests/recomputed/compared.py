@@ -1,4 +1,4 @@
-"""Compares a metric of `summary.json` with what the tables say, and lists the metrics that are known to differ."""
+"""These functions compare a metric of `summary.json` with its recomputation from the tables."""
 
 from __future__ import annotations
 

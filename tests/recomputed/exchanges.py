@@ -1,4 +1,4 @@
-"""Messages, requests, pages, packets, probes and queues, as docs/reference/results.md defines them."""
+"""These functions recompute messages, requests, pages, packets, probes and queues by docs/reference/results.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goodput and times, as docs/reference/results.md defines them."""
+"""These functions recompute goodputs and times as docs/reference/results.md defines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trial of a result folder, read with plain polars and json: its plan, its tables, and its flows."""
+"""Records read one trial of a result folder with plain polars and json: its plan, its tables, and its flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a flow's bytes spread over its paths and arrive, as docs/reference/results.md defines it."""
+"""These functions recompute how a flow's bytes spread over its paths and arrive, by docs/reference/results.md."""
 
 from __future__ import annotations
 

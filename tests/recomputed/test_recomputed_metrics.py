@@ -1,4 +1,4 @@
-"""Each metric of `summary.json` follows from the tables by a second route, which implements the reference alone."""
+"""Each metric of `summary.json` equals a second computation from the tables that follows the reference alone."""
 
 from __future__ import annotations
 

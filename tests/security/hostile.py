@@ -1,4 +1,4 @@
-"""Result folders as a stranger could send them: ways to damage a file, and what plait does with a folder."""
+"""Helpers damage a result folder as a stranger could, and use the folder with every verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged file of a result folder is an error with its place; one of the cache is made again."""
+"""plait reports a damaged file of a result folder with its place, and makes a damaged file of the cache again."""
 
 from __future__ import annotations
 

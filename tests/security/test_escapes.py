@@ -1,4 +1,4 @@
-"""Attacks on the host by a guest's kernel that was taken over: each succeeds without its layers, and fails with them.
+"""Attacks by a guest's kernel succeed without the layers of the sandbox and fail with them.
 
 A static program stands in for the kernel: it makes the calls of the host that hostile code in the kernel would make.
 The suite holds for the user who runs it; `make test` runs it as root where it can, and as an ordinary user.

@@ -1,4 +1,4 @@
-"""A bounded share of the seeded fuzzer; `bench/fuzz.py` runs the long one."""
+"""A bounded share of the seeded fuzzer runs as tests; `bench/fuzz.py` runs the long one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged and hostile job folders: whatever a guest leaves, its trial fails with plait's words, or is sound."""
+"""Whatever a guest leaves in its job folder, the trial is sound or fails with plait's message."""
 
 from __future__ import annotations
 

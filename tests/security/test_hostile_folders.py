@@ -1,4 +1,4 @@
-"""A result folder, a store or a name from a stranger: nothing is written, removed or read outside the folder."""
+"""plait writes, removes and reads nothing outside a stranger's result folder or store."""
 
 from __future__ import annotations
 

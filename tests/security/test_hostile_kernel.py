@@ -1,4 +1,4 @@
-"""Code in a guest's kernel that calls the host directly reaches nothing, and programs cannot bring any there."""
+"""Code in a guest's kernel that calls the host directly reaches nothing, and programs cannot load such code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of the process that are too low end in one message with what to change, and exit code 3."""
+"""Process limits that are too low end in one message that says what to change, and in exit code 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine that lacks a layer of the sandbox: plait names it, and runs untrusted code only with --unconfined."""
+"""On a host that lacks a sandbox layer plait names it, and runs untrusted code only with --unconfined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what was captured at a sender, without plait: the state of each TCP connection over time, from its headers."""
+"""Functions read captures at a sender without plait: the state of each TCP connection over time, from its headers."""
 
 from __future__ import annotations
 

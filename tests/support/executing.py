@@ -1,4 +1,4 @@
-"""`plait exec` as a user calls it, for tests."""
+"""Helpers call `plait exec` as a user does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fake engine: it answers every plan at once with plausible tables, or fails on request.
+"""A fake engine answers every plan at once with plausible tables, or fails on request.
 
 It serves tests of the pipeline (scheduling, store, faults). Only the kernel shows what a network does: tests of
 that run on the virtual engine.

@@ -1,4 +1,4 @@
-"""Plans for tests: two hosts with one switch on each path between them, without the code that reads scenarios."""
+"""Fake plans have two hosts with one switch on each path, and need no code that reads scenarios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plausible fake tables for any plan: a fluid model of each subflow, with slow start, a queue and a sawtooth.
+"""A fluid model of each subflow (slow start, a queue, a sawtooth) makes plausible tables for any plan.
 
 The tables serve tests of the stages after an engine. This is no model of a network: flows do not affect each other.
 """

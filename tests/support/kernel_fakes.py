@@ -1,4 +1,4 @@
-"""A Linux source tree of a few lines that "builds" in no time, and a laboratory of one patch and three options."""
+"""Fake Linux source trees "build" in no time; a fake laboratory has one patch and three options."""
 
 from __future__ import annotations
 

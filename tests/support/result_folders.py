@@ -1,4 +1,4 @@
-"""Result folders for tests: fake trials and whole studies on disk, like those of a run."""
+"""Fake trials and whole studies on disk look like those of a run."""
 
 from __future__ import annotations
 

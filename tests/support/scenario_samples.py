@@ -1,4 +1,4 @@
-"""Scenarios that several tests read, and short ways to ask what is wrong with one and what its plan is."""
+"""Sample scenarios, and short functions that return the mistakes or the plan of a scenario's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs an exported plan on this host's kernel and tells what came of it.
+"""Run an exported plan on this host's kernel and print the resulting state.
 
 Called by test_shell_host.py, as root (for an ordinary user: of a user namespace), in mount, network and process
 namespaces of its own: `shell_host.py PLAN.json SCRIPT.sh`; prints JSON.

@@ -1,4 +1,4 @@
-"""plait in a terminal of its own, for tests of what a person at a prompt sees."""
+"""`Terminal` runs plait in a pseudo-terminal, so that tests see what a person at a prompt sees."""
 
 from __future__ import annotations
 

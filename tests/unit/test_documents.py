@@ -1,4 +1,4 @@
-"""The documents: an index reaches every page, and every relative link leads somewhere."""
+"""An index reaches every page of the documents, and every relative link leads to a file."""
 
 from __future__ import annotations
 

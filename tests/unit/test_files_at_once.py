@@ -1,4 +1,4 @@
-"""Files that several processes write at once: readers see one of them whole, and nothing is left over."""
+"""Processes that write a file at the same time leave one of them whole, and nothing else."""
 
 from __future__ import annotations
 

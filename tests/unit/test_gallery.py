@@ -1,4 +1,4 @@
-"""The gallery's pages: each is about a shipped study, has its figures, and says whether it agrees."""
+"""Each page of the gallery is about a shipped study, has its figures, and says whether they agree."""
 
 from __future__ import annotations
 

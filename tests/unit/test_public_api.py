@@ -1,4 +1,4 @@
-"""What `import plait` offers: typed names, frames with factors, explanations as text."""
+"""`import plait` offers typed names, frames with factors, and explanations as text."""
 
 from __future__ import annotations
 

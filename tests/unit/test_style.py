@@ -1,4 +1,4 @@
-"""The style of the house, as far as a program can see it: sizes, docstrings, the direction of imports."""
+"""The code keeps the style of the project: sizes, docstrings, names, and the direction of imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities with units: what they mean, what is refused and how, and that printing them loses nothing."""
+"""Quantities with units mean what they say, refuse what they must, and print without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plait kernel add` on the real kernel: the example of the documentation, and what goes wrong with a file."""
+"""Check `plait kernel add` on the real kernel: the documented example works, and mistakes in a file are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor runs a trial where one can run, and names the remedy where none can."""
+"""`plait doctor` runs a trial where it can, and names the remedy where it cannot."""
 
 from __future__ import annotations
 

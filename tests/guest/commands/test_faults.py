@@ -1,4 +1,4 @@
-"""What goes wrong while a study runs on the real kernel: one clear message, nothing lost, nothing left behind."""
+"""A fault during a study gives one clear message, loses no finished trial and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pause`: a trial is halted for a prompt, and what is done there is seen by its traffic."""
+"""`pause` halts a trial for a prompt, and its traffic sees what a user changes there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel lacks is refused before anything runs: in its place, with what there is. Asked of the real kernel."""
+"""plait refuses what the real kernel does not provide before any trial runs, and lists what it does provide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: its figures are drawn, the console is silent, and no window is too narrow for it."""
+"""A real browser draws the report's figures, logs no error, and fits the page into every window width."""
 
 from __future__ import annotations
 

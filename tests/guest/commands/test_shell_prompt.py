@@ -1,4 +1,4 @@
-"""`plait shell`: a network that runs in real time, with prompts in its nodes, several at once."""
+"""`plait shell` runs a network in real time and opens several prompts in its nodes at once."""
 
 from __future__ import annotations
 

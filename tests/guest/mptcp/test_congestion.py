@@ -1,4 +1,4 @@
-"""Coupled congestion control in the kernel: alone it is Reno (wVegas: Vegas); together it is one flow on good paths."""
+"""Coupled congestion control equals Reno (wVegas: Vegas) on one path, and takes one flow's share of a bottleneck."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IPv4, IPv6 and both at once; and what address translation changes and what it does not."""
+"""Subflows use IPv4, IPv6 or both as the scenario says, and address translation changes only what it must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Middleboxes that strip MPTCP's options or change data: what the kernel does then, and that it is told, and when."""
+"""The kernel falls back, refuses a join or closes a subflow when a middlebox strips options or changes data."""
 
 from __future__ import annotations
 

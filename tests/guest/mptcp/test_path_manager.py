@@ -1,4 +1,4 @@
-"""Each flag of an endpoint and each limit, on the real kernel: a setting that were ignored would be noticed."""
+"""Each flag of an endpoint and each limit has its effect on the real kernel, so an ignored one would fail a test."""
 
 from __future__ import annotations
 

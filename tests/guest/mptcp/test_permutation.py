@@ -1,4 +1,4 @@
-"""Permutation traffic over a fat tree: more subflows of a connection find more of its capacity.
+"""More subflows per connection reach more of a fat tree's capacity under permutation traffic.
 
 Raiciu et al., SIGCOMM 2011. What is expected comes from arithmetic: the max-min fair shares of subflows whose ways ECMP
 draws (`bench/permutation.py`, which also measures more permutations).

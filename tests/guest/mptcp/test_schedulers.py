@@ -1,4 +1,4 @@
-"""The laboratory's schedulers on the real kernel: what each promises, and that none stalls when a path dies."""
+"""Each of the laboratory's schedulers keeps its promise on the real kernel, and none stalls when a path dies."""
 
 from __future__ import annotations
 

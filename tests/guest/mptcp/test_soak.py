@@ -1,4 +1,4 @@
-"""A small soak: connections under every scheduler and congestion control come and go in every order, and nothing stays.
+"""Connections under every scheduler and congestion control open and close in every order, and the kernel stays clean.
 
 `bench/soak.py` is the whole of it, and a kernel of `plait kernel build --debug` looks harder.
 """

@@ -1,4 +1,4 @@
-"""What hosts and flows choose for themselves, seen in what they send: schedulers, congestion controls, marks, DSCP."""
+"""Packets on the wire show the scheduler, congestion control, mark and DSCP that each host and flow chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent as path manager, on the real kernel: as many subflows as were asked for, over one pair of addresses."""
+"""The agent as path manager opens the requested number of subflows between one pair of addresses."""
 
 from __future__ import annotations
 

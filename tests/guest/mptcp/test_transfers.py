@@ -1,4 +1,4 @@
-"""What the sender sent is what the receiver received: a real file, hashed on both sides, on both transports."""
+"""A receiver gets exactly the file that the sender sent, by TCP and by MPTCP; both sides hash it."""
 
 from __future__ import annotations
 

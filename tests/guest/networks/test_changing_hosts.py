@@ -1,4 +1,4 @@
-"""Events of hosts on the real kernel: each has its effect, when it is due, and a control shows that it is the cause."""
+"""Each host event takes effect at its time on the real kernel, and a control run shows that it is the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that change while traffic runs: nothing is lost for good, and what was planned happens when it was planned."""
+"""Links change at the planned times while traffic runs, and no transfer loses data for good."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routers spread connections over equally good ways by addresses and ports, each with a seed of its own."""
+"""Routers spread connections over equal-cost routes by addresses and ports, each router with its own seed."""
 
 from __future__ import annotations
 

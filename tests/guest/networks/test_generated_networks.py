@@ -1,4 +1,4 @@
-"""Networks that generators make, in small: what is special about each of them happens on the real kernel."""
+"""Small generated networks show their characteristic behaviour on the real kernel."""
 
 from __future__ import annotations
 

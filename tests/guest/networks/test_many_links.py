@@ -1,4 +1,4 @@
-"""Networks of many links: every one is as it was written, and carries from the first moment on.
+"""In networks of many links each link has its configured rate and delay, and carries packets from the start.
 
 Linux's link watch sees to a hundred devices at once (200 where it is urgent) and then waits for a second
 (net/core/link_watch.c): what it has not seen to has no queue yet, and drops whatever is sent.

@@ -1,4 +1,4 @@
-"""Links are measured to be what they are meant to be, by the kernel that will run the study; others are refused."""
+"""plait measures each link setting on the kernel that will run the study, and refuses a link out of tolerance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open vSwitch's datapath in the kernel forwards by the plan's flows, or by what it has learned."""
+"""Open vSwitch's kernel datapath forwards by the plan's flows, or by the addresses that it learns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that follow a trace: each opportunity carries one full packet, at its time; each row holds when it should."""
+"""A link that replays a trace sends one full packet per opportunity and applies each row in its interval."""
 
 from __future__ import annotations
 

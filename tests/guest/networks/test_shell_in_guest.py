@@ -1,4 +1,4 @@
-"""The exported shell form, run by hand's commands in the laboratory kernel, makes the network of the plan.
+"""The exported shell commands build the plan's network in the laboratory kernel.
 
 `tests/unit/plan/shell/test_shell_host.py` does the same on the host's kernel, which may lack netem; here nothing is.
 The guest's root is the host's file system, read-only, for the sake of `ip` and `tc`.

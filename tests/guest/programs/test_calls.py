@@ -1,4 +1,4 @@
-"""Calls: UDP packets that go both ways between two sockets, behind a router that translates, too."""
+"""Calls send UDP packets both ways between two sockets, also behind a router that translates addresses."""
 
 from __future__ import annotations
 

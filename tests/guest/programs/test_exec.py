@@ -1,4 +1,4 @@
-"""`plait exec`: a program of this machine in a guest behaves as here, and can change nothing here."""
+"""`plait exec` runs a program of the host in a guest as on the host, and the program cannot change the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a guest with the host's files nothing of the host can be changed, and no network of it reached, by any way."""
+"""No program in a guest that sees the host's files can change the host or reach its networks."""
 
 from __future__ import annotations
 

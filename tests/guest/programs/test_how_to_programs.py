@@ -1,4 +1,4 @@
-"""Every command of the how-to pages about programs does what stands there."""
+"""Every command of the how-to pages about programs prints what the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in nodes: what they get, when they start, how they end; and each way to fail is told in one message."""
+"""Programs run in nodes with their files, start and end as the scenario says, and fail with one message each."""
 
 from __future__ import annotations
 

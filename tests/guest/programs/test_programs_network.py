@@ -1,4 +1,4 @@
-"""iperf3, nginx and BitTorrent in nodes: what plait sees of their connections is what they say themselves."""
+"""plait and iperf3, nginx and BitTorrent report the same figures for the programs' connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two lines bonded through tunnels: real VPN programs in the guest, and Multipath TCP inside or across them."""
+"""Real VPN programs bond two lines in the guest, with Multipath TCP inside or across the tunnels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plait explain` on real trials: the planted causes, the kernel's accounting, and what was captured on the wire."""
+"""`plait explain` finds the planted causes in real trials, and agrees with the kernel and with captured packets."""
 
 from __future__ import annotations
 

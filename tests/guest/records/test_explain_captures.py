@@ -1,4 +1,4 @@
-"""The shares of an explanation, compared with captures at the sender."""
+"""The shares of an explanation agree with captures at the sender."""
 
 from __future__ import annotations
 

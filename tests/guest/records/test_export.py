@@ -1,4 +1,4 @@
-"""A flow in the shape of iperf3's JSON: its figures are those of the tables."""
+"""A flow exported in iperf3's JSON format has the figures of the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What monitors measure, held against arithmetic, against the other tables, and against tshark."""
+"""Monitors agree with arithmetic, with the other tables, and with tshark."""
 
 from __future__ import annotations
 

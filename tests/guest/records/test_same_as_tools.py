@@ -1,4 +1,4 @@
-"""What plait records is what the kernel's own tools say at the same virtual moment, in the same guest."""
+"""plait records what the kernel's own tools print at the same virtual moment in the same guest."""
 
 from __future__ import annotations
 

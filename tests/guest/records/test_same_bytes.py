@@ -1,4 +1,4 @@
-"""The same scenario, seed and kernel give the same data, whoever runs it, wherever, and however busy the machine.
+"""The same scenario, seed and kernel give the same data for any user, in any folder, and under any load.
 
 The limit of the claim is tested too: another seed is another run.
 """

@@ -1,1 +1,1 @@
-"""Seeded damage to what plait reads, and what plait must then do: shared by tests/security and bench/fuzz.py."""
+"""The fuzzer damages plait's input from a seed and judges the reaction; tests/security and bench/fuzz.py use it."""

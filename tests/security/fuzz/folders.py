@@ -1,4 +1,4 @@
-"""Damaged result folders and store entries, and what the verbs that read them must do: end, and write nowhere else."""
+"""The fuzzer damages result folders and store entries; each verb must then end, and write nowhere else."""
 
 from __future__ import annotations
 

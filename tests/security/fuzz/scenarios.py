@@ -1,4 +1,4 @@
-"""Mutated scenarios: of the shipped ones, as trees of values, as text, and as bytes, with options of `--set`.
+"""The fuzzer mutates shipped scenarios as trees of values, as text and as bytes, and adds options of `--set`.
 
 The input of a seed and a number is always the same.
 """

@@ -1,4 +1,4 @@
-"""What plait does with an input, judged: an answer or a located refusal, in bounded time and memory."""
+"""The judge requires an answer or a located refusal from plait, in bounded time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fuzzer puts in the place of values: extremes, hostile text, and words that plait knows."""
+"""The fuzzer replaces values by extremes, hostile text, and words that plait knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cap on every path's share allows: by formula, and against a search that knows none."""
+"""The ideal under a cap on every path's share agrees with its formula and with an exhaustive search."""
 
 from __future__ import annotations
 

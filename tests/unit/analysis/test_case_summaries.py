@@ -1,4 +1,4 @@
-"""Summaries and comparisons: intervals, pairs, identical repeats, and words that hold the same numbers."""
+"""Summaries and comparisons give intervals, pairs and identical repeats, and the wording has the same numbers."""
 
 from __future__ import annotations
 

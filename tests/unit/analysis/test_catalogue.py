@@ -1,4 +1,4 @@
-"""The catalogue of metrics: complete, in agreement with the reference page, and right about units and functions."""
+"""The catalogue of metrics is complete, agrees with the reference page, and has the right units and functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two studies side by side: matching, pairing, verdicts, words, and the exit code that scripts rely on."""
+"""Comparing two studies matches cases, pairs trials, gives verdicts and wording, and sets the exit code for scripts."""
 
 from __future__ import annotations
 

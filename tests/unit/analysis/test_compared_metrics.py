@@ -1,4 +1,4 @@
-"""Every kind of traffic is told in its metric: by the headline, by the tables, by comparisons."""
+"""The headline, the tables and the comparisons report each kind of traffic by its own metric."""
 
 from __future__ import annotations
 

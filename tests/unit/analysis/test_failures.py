@@ -1,4 +1,4 @@
-"""Trials that fail in the same way are told once: with the reason, the place, and where the guest's console is."""
+"""plait reports trials that fail in the same way once: with the reason, the place, and the guest's console."""
 
 from __future__ import annotations
 

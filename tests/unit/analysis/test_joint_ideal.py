@@ -1,4 +1,4 @@
-"""The greatest sum of goodputs of several flows: known optima, and when there is none to tell."""
+"""The greatest sum of goodputs of several flows equals known optima, and is null where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a flow was split: windows, observers, switches, duplicates and reordering, on counters made by hand."""
+"""Path shares, switches, duplicates and reordering follow from hand-made counters."""
 
 from __future__ import annotations
 

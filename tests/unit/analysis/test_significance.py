@@ -1,4 +1,4 @@
-"""Tests of differences against scipy's and against pencil arithmetic; shapes; the correction for many."""
+"""Tests of differences agree with scipy and with pencil arithmetic, also after the correction for many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of the analysis, on cases computed by hand."""
+"""The metrics of a trial equal values that a person computes by hand."""
 
 from __future__ import annotations
 

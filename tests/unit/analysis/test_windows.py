@@ -1,4 +1,4 @@
-"""Goodput over a window of a flow (`measure`): warm-up and end are left out, by arithmetic."""
+"""Goodput over a window of a flow (`measure`) leaves out warm-up and end, by arithmetic."""
 
 from __future__ import annotations
 

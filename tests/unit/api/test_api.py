@@ -1,4 +1,4 @@
-"""The Python interface: the tutorial runs as it stands, and a study gives the numbers of its files."""
+"""The Python interface runs the tutorial unchanged, and a study returns the numbers of its files."""
 
 from __future__ import annotations
 

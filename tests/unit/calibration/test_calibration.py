@@ -1,4 +1,4 @@
-"""Which settings are measured, what of them, and when the figures are refused; without a kernel."""
+"""Calibration selects settings, measures each, and refuses figures out of tolerance, without a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What time costs in `plait exec`: system calls, as measured in a guest whose clock is real, or as asked for."""
+"""`plait exec` charges each system call the measured time, or the time that the user requests."""
 
 from __future__ import annotations
 

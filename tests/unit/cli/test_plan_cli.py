@@ -1,4 +1,4 @@
-"""`plait plan`, `plait list`, `plait lint`: what they print, and with which exit code they end."""
+"""`plait plan`, `plait list` and `plait lint` print the right text and return the right exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dataset promises: checked conversion, errors that name file and column, digests of content alone."""
+"""The dataset keeps its promises: checked conversion, errors that name file and column, digests of content alone."""
 
 from __future__ import annotations
 

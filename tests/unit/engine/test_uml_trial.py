@@ -1,4 +1,4 @@
-"""The virtual engine's judgement of guests that go wrong. A shell script stands in for the kernel here.
+"""The virtual engine judges guests that go wrong. A shell script stands in for the kernel here.
 
 A script needs the host's files and more system calls than a kernel, so the layers that keep these away are left out.
 """

@@ -1,4 +1,4 @@
-"""The working folder is gone after the block, after an error, and after kill -9."""
+"""The working folder disappears after the block, after an error, and after kill -9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations by messages, against lateness and loss that are computed by hand."""
+"""Explanations of message traffic agree with lateness and loss computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of an explanation without a kernel: no effect within the spread is reported, every cause is documented."""
+"""An explanation reports no effect within the spread, and the reference documents every cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explaining whole studies: failed trials are reported and the others explained; wrong requests list the choices."""
+"""Explaining a study reports failed trials, explains the others, and answers wrong requests with the choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths behind routers that translate addresses: a server's samples are laid to the paths that the plan has."""
+"""plait attributes a server's samples to the plan's paths behind routers that translate addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topologies of others become scenarios, with their arithmetic, and with what is lost named."""
+"""Topologies of other tools become scenarios with the right figures, and the importer names what it drops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithms that somebody adds: which plans need them, how they are kept, and what is said of one that crashes."""
+"""plait builds and keeps users' algorithms, selects them by plan, and reports which one crashed."""
 
 from __future__ import annotations
 

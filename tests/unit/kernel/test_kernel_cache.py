@@ -1,4 +1,4 @@
-"""What the cache shows of its kernels, and how one is asked for by name."""
+"""The cache lists its kernels and finds one by name."""
 
 from __future__ import annotations
 

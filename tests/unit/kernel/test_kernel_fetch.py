@@ -1,4 +1,4 @@
-"""Fetching a source archive: a local web server and a fake apt-get stand in for the network."""
+"""plait fetches a source archive; a local web server and a fake apt-get stand in for the network."""
 
 from __future__ import annotations
 

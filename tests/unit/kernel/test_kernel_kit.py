@@ -1,4 +1,4 @@
-"""The kit that is kept with a kernel: what modules need, nothing of where and when it was built."""
+"""A kernel's kit holds what modules need, and nothing of where and when the kernel was built."""
 
 from __future__ import annotations
 

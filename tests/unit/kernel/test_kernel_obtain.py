@@ -1,4 +1,4 @@
-"""Building a kernel: what is refused, what is left behind, and who waits for whom. The source tree is a small fake."""
+"""Building a kernel refuses bad sources, cleans up, and lets one process build while others wait (on a fake tree)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped patches, on the distribution's own source where this machine has it (a build always tries them)."""
+"""The shipped patches apply to the distribution's own source where the host has it."""
 
 from __future__ import annotations
 

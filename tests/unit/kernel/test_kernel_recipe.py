@@ -1,4 +1,4 @@
-"""What decides a kernel's identity, and how a configuration is read and checked."""
+"""A kernel's identity follows from its recipe, and plait reads and checks its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Address families, translation, and what the plan derives from them."""
+"""Nodes get addresses of the right families and translation rules, and the plan follows from both."""
 
 from __future__ import annotations
 

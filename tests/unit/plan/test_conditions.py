@@ -1,4 +1,4 @@
-"""Conditions of links: what is read, what is refused and where, and the qdiscs that follow."""
+"""Conditions of links are read, located mistakes are refused, and the right qdiscs follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths that a flow names: the rules they need, and those that cannot be taken."""
+"""Flows that name their paths get the rules they need, and plait refuses paths that no packet can take."""
 
 from __future__ import annotations
 

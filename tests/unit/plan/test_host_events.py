@@ -1,4 +1,4 @@
-"""Events of hosts: what a scenario may say of them, and what they become in the plan."""
+"""Events of hosts follow the scenario's syntax and become the right events of the plan."""
 
 from __future__ import annotations
 

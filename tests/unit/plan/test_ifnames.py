@@ -1,4 +1,4 @@
-"""Names of interfaces that fit the kernel, and that tell whose they are."""
+"""Interface names fit the kernel and show the node that they belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several subflows over the same pair of addresses: what the agent is told to open, and what is refused."""
+"""The agent gets the joins to open between one pair of addresses, and plait refuses impossible ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: what a scenario may say of them, and what they become in the plan."""
+"""Events of links follow the scenario's syntax and become the right events of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lint: scenarios that are legal and wrong each get their caution and no other; good ones get none."""
+"""Lint gives each legal but wrong scenario its caution and no other, and good scenarios none."""
 
 from __future__ import annotations
 

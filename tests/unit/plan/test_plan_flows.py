@@ -1,4 +1,4 @@
-"""Flows: who connects, which paths come up, what the links allow, queues, buffers, ends, cautions."""
+"""Flows get their connections, paths, ideal, queues, buffers, ends and cautions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses, segments, names and routes of networks of every shape."""
+"""Networks of every shape get their addresses, segments, names and routes."""
 
 from __future__ import annotations
 

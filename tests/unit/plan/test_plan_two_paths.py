@@ -1,4 +1,4 @@
-"""The plan of the shipped two-paths scenario, fact by fact: what a person would work out with a pencil."""
+"""The plan of the shipped two-paths scenario equals what a person works out with a pencil."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scenario without randomness is known before it runs, and is not repeated to no purpose."""
+"""plait recognises a scenario without randomness before it runs, and does not repeat it."""
 
 from __future__ import annotations
 

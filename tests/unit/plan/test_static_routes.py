@@ -1,4 +1,4 @@
-"""Routes that the scenario gives: where they stand, what they replace, and which cannot be."""
+"""Routes that the scenario gives appear in the right tables, replace the right ones, and are refused if impossible."""
 
 from __future__ import annotations
 

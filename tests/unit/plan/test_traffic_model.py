@@ -1,4 +1,4 @@
-"""Traffic from the scenario to the plan and the shell: what follows from each field, and what is refused, and where."""
+"""Each field of traffic has its effect in the plan and the shell, and plait locates mistakes."""
 
 from __future__ import annotations
 

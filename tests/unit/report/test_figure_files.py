@@ -1,4 +1,4 @@
-"""Figures as PDF with reproducible bytes, and the numbers behind each as CSV."""
+"""plait writes figures as PDF with reproducible bytes, and the numbers behind each as CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which figures a study has, by what varies or as the scenario asks; what they hold; how wide they are on paper."""
+"""What varies, or the scenario, selects a study's figures; each holds the right data at the right width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two crossed settings are shown as a table of both, and labels tell settings and values apart."""
+"""The report crosses two settings in one table, and labels distinguish settings and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished study always gives a report: from recorded files that are gone, and when an analysis raises."""
+"""A finished study always gives a report, also without recorded files or when an analysis raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of flows and published figures: what is told of them, where it is shown, and what is refused."""
+"""Reports show groups of flows and published figures in the right places, and refuse wrong ones."""
 
 from __future__ import annotations
 

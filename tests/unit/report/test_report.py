@@ -1,4 +1,4 @@
-"""What a report promises: the same numbers everywhere, nothing from outside, nothing unescaped, the same bytes."""
+"""A report shows the same numbers everywhere, loads nothing from outside, escapes all text and is reproducible."""
 
 from __future__ import annotations
 

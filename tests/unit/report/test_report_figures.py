@@ -1,4 +1,4 @@
-"""Figures: what they show of the data, the drawing of networks, the cache."""
+"""Figures show what the data say, drawings show the network, and the cache keeps both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawing of networks of many nodes: what is alike is drawn once, and nothing lies on anything else."""
+"""The drawing of a large network groups equal nodes, and no two elements overlap."""
 
 from __future__ import annotations
 

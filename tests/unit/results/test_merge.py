@@ -1,4 +1,4 @@
-"""Results of studies put together: nothing is counted twice, nothing that does not belong together, nothing lost."""
+"""Merging studies counts no trial twice, mixes nothing that differs, and loses nothing."""
 
 from __future__ import annotations
 

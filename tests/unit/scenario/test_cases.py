@@ -1,4 +1,4 @@
-"""Cases: every combination, named readably and uniquely, each a scenario of its own; seeds of repeats."""
+"""Every combination becomes one case with a readable, unique name; repeats get their seeds."""
 
 from __future__ import annotations
 

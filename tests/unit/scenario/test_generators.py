@@ -1,4 +1,4 @@
-"""Generators: what comes out is what arithmetic says, a person's own fields come on top, and mistakes are located."""
+"""Generators build what arithmetic says, accept a person's own fields on top, and locate mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every mistake of a scenario is reported in one go, whichever others stand beside it, and nothing else is."""
+"""plait reports every mistake of a scenario at once, in any combination, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repeating until means are known: what is read, when it stops, and that it stays one study."""
+"""A study repeats until its means are precise enough, and remains one study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile scenarios within and beyond the bounds of a file: each is refused, with its place, in little time."""
+"""plait refuses hostile scenarios within and beyond the bounds of a file with their place, and in little time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad scenarios: each mistake is located, says what would be right, and all of them are told at once."""
+"""plait locates each mistake of a scenario, says what would be right, and reports all at once."""
 
 from __future__ import annotations
 

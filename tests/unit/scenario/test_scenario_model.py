@@ -1,4 +1,4 @@
-"""What a valid scenario means: defaults, directions of links, options, files, the library and the schema."""
+"""A valid scenario has its defaults, link directions, options and files, and fits the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is written, the answer is a plan or located mistakes: never a traceback, never a long wait."""
+"""Any text gives a plan or located mistakes: never a traceback, never a long wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every shipped scenario is valid, says what it is for, can be planned, and warns only of what it is about."""
+"""Every shipped scenario is valid, states its purpose, resolves to a plan, and warns only of its subject."""
 
 from __future__ import annotations
 

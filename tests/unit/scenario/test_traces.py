@@ -1,4 +1,4 @@
-"""Traces: what may stand in them, what they become in the plan, and where a mistake in one is told."""
+"""Traces become events of the plan, and mistakes in a trace are located."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What varies: ranges, rows that go together, explicit cases, hypercubes, exclusions; and what is wrong with them."""
+"""`vary` accepts ranges, zipped rows, explicit cases, hypercubes and exclusions, and plait locates mistakes in them."""
 
 from __future__ import annotations
 

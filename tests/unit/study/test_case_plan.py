@@ -1,4 +1,4 @@
-"""A study resolves each of its cases once, and every trial's plan follows from that."""
+"""A study resolves each case once, and every trial's plan follows from that."""
 
 from __future__ import annotations
 

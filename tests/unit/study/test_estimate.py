@@ -1,4 +1,4 @@
-"""How much a study is, said before it starts; and too much is refused until it is confirmed."""
+"""plait states a study's cost before it starts, and asks for confirmation of a very large one."""
 
 from __future__ import annotations
 

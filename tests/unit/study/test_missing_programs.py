@@ -1,4 +1,4 @@
-"""A program that this machine has not is found before anything runs, where that is certain, and only there."""
+"""plait reports a missing program before anything runs where it can be certain, and only there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: what was put comes back, what was damaged does not."""
+"""The store returns what was put and rejects what is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies on the fake engine: each trial at most once, failures kept apart, interrupts lose nothing."""
+"""Studies on the fake engine run each trial at most once, keep failures apart, and lose nothing by interrupts."""
 
 from __future__ import annotations
 

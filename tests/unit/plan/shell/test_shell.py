@@ -1,4 +1,4 @@
-"""The export as commands: complete, quoted, valid shell; what it leads to is checked in test_shell_host.py."""
+"""The exported commands are complete, quoted and valid shell; test_shell_host.py checks what they do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exported commands, run on this host's kernel, lead to what the plan says.
+"""The exported commands, run on this host's kernel, build the plan's network.
 
 Needs some of that kernel, and no root.
 """

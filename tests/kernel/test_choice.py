@@ -106,9 +106,9 @@ class Game:
 
     def carry(self, subflow: int, count: int) -> None:
         for i in range(self.n):
-            own = count if i == subflow else 0
-            self.credit[i] = self.choice.host_cap_credit(self.cap, self.credit[i], count, own)
-            self.excess[i] = max(self.excess[i] + own - self.share * count, Fraction(0))
+            granted = count if i == subflow else 0
+            self.credit[i] = self.choice.host_cap_credit(self.cap, self.credit[i], count, granted)
+            self.excess[i] = max(self.excess[i] + granted - self.share * count, Fraction(0))
 
     def forgive(self) -> bool:
         """What capped does before it picks: lifts all credits when none affords a segment."""

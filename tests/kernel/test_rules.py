@@ -117,8 +117,8 @@ def test_conversion_rounds_down_and_saturates(rules: ctypes.CDLL, m: int, e: int
 def test_lia_increase_is_rfc_6356_equation_1(rules: ctypes.CDLL, states: list[State]) -> None:
     total = sum(s.window for s in states)
     alpha = total * max(s.rate / s.srtt_us for s in states) / sum(s.rate for s in states) ** 2
-    own = states[0]
-    exact = min(alpha * own.mss / total, Fraction(1, own.cwnd))
+    state = states[0]
+    exact = min(alpha * state.mss / total, Fraction(1, state.cwnd))
     assert _close(rules.host_lia_increase(_paths(states), len(states)), exact, 32)
 
 
@@ -159,9 +159,9 @@ def test_olia_alpha_follows_the_draft(rules: ctypes.CDLL, states: list[State]) -
 @given(STATES)
 def test_olia_increase_is_the_drafts_equations_2_to_4(rules: ctypes.CDLL, states: list[State]) -> None:
     assume(_distinct([s.quality for s in states]) and _distinct([Fraction(s.window) for s in states]))
-    own = states[0]
-    coupled = own.rate / own.srtt_us * own.mss / sum(s.rate for s in states) ** 2
-    shift = _olia_alpha(states) / own.cwnd
+    state = states[0]
+    coupled = state.rate / state.srtt_us * state.mss / sum(s.rate for s in states) ** 2
+    shift = _olia_alpha(states) / state.cwnd
     got = Fraction(rules.host_olia_increase(_paths(states), len(states)), 2**32)
     assert abs(got - coupled - shift) <= (coupled + abs(shift)) * RELATIVE + Fraction(2, 2**32)
 
@@ -185,18 +185,18 @@ def _balia_alpha(states: list[State]) -> Fraction:
 
 @given(STATES)
 def test_balia_increase_is_the_drafts(rules: ctypes.CDLL, states: list[State]) -> None:
-    own, alpha = states[0], _balia_alpha(states)
-    exact = own.rate / own.srtt_us * own.mss / sum(s.rate for s in states) ** 2
+    state, alpha = states[0], _balia_alpha(states)
+    exact = state.rate / state.srtt_us * state.mss / sum(s.rate for s in states) ** 2
     exact *= (1 + alpha) / 2 * (4 + alpha) / 5
     assert _close(rules.host_balia_increase(_paths(states), len(states)), exact, 32)
 
 
 @given(STATES)
 def test_balia_decrease_is_the_drafts(rules: ctypes.CDLL, states: list[State]) -> None:
-    own = states[0]
-    exact = own.cwnd - Fraction(own.cwnd, 2) * min(_balia_alpha(states), Fraction(3, 2))
+    state = states[0]
+    exact = state.cwnd - Fraction(state.cwnd, 2) * min(_balia_alpha(states), Fraction(3, 2))
     got = rules.host_balia_reduced(_paths(states), len(states))
-    assert int(exact) <= got <= int(exact + own.cwnd * RELATIVE) + 1
+    assert int(exact) <= got <= int(exact + state.cwnd * RELATIVE) + 1
 
 
 @given(STATES)

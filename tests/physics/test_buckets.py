@@ -89,9 +89,9 @@ def test_a_shared_bucket_is_one_for_both_links_and_is_refilled(run_trial: RunTri
     assert passed([2], 3_010_000, 3_190_000) == pytest.approx(12e6, rel=0.01)
     assert passed([2], 3_240_000, 4_000_000) == pytest.approx(2e6, rel=0.03)
     assert passed([3], 510_000, 690_000) == pytest.approx(12e6, rel=0.01)
-    told = ran.series("queues", queue="a out").row(-1, named=True)
-    assert told["kind"] == "bucket"
-    assert told["sent_bytes"] == pytest.approx(
+    last_sample = ran.series("queues", queue="a out").row(-1, named=True)
+    assert last_sample["kind"] == "bucket"
+    assert last_sample["sent_bytes"] == pytest.approx(
         sum(ran.series("links", link=link)["sent_bytes"][-1] for link in ("a->b", "a->b#2")), rel=0.01
     )
 

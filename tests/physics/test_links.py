@@ -164,8 +164,8 @@ def test_loss_is_within_its_binomial_interval(random: dict[str, Arrivals], name:
 def runs(lost: list[bool]) -> list[int]:
     """Lengths of runs of losses."""
     out, length = [], 0
-    for one in [*lost, False]:
-        if one:
+    for is_lost in [*lost, False]:
+        if is_lost:
             length += 1
         elif length:
             out.append(length)

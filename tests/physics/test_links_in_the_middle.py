@@ -42,14 +42,16 @@ sample: 20ms
 
 def on_the_sender(plan: Plan, kinds: set[str]) -> Plan:
     """The plan with these qdiscs of all that leaves h1 on h1's own interfaces, as emulators often have them."""
-    directions = [one for link in plan.links for one in link.directions if one.source == "h1"]
-    own = {one.ifname: one.interface for one in directions}
+    directions = [
+        direction for link in plan.links for direction in link.directions if direction.source == "h1"
+    ]
+    interfaces = {direction.ifname: direction.interface for direction in directions}
 
     def moved(qdisc: Qdisc) -> Qdisc:
-        if qdisc.ifname not in own or qdisc.options.kind not in kinds:
+        if qdisc.ifname not in interfaces or qdisc.options.kind not in kinds:
             return qdisc
         root = {"parent": "root"} if qdisc.options.kind == "tbf" and "netem" not in kinds else {}
-        return qdisc.model_copy(update={"netns": "h1", "ifname": own[qdisc.ifname], **root})
+        return qdisc.model_copy(update={"netns": "h1", "ifname": interfaces[qdisc.ifname], **root})
 
     qdiscs = tuple(map(moved, plan.network.qdiscs))
     return plan.model_copy(update={"network": plan.network.model_copy(update={"qdiscs": qdiscs})})
@@ -63,7 +65,10 @@ def trials(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> d
         "rate on the sender": on_the_sender(plan, {"tbf", "pfifo"}),
         "all on the sender": on_the_sender(plan, {"netem", "tbf", "pfifo"}),
     }
-    return {name: run_plan(engine, one, tmp_path_factory.mktemp("trial")) for name, one in plans.items()}
+    return {
+        name: run_plan(engine, trial_plan, tmp_path_factory.mktemp("trial"))
+        for name, trial_plan in plans.items()
+    }
 
 
 def longest_rtt_us(ran: Ran) -> int:

@@ -33,7 +33,7 @@ WARM = "udp: {name: warm, from: a, to: b, packet: 8B, interval: 100ms, duration:
 
 
 def messages(ran: Ran, flow: str) -> pl.DataFrame:
-    number = next(known.id for known in ran.plan.flows if known.name == flow)
+    number = next(planned.id for planned in ran.plan.flows if planned.name == flow)
     rows = ran.tables["messages"].filter(pl.col("flow") == number).sort("index")
     return rows.with_columns(delay_us=pl.col("received_us") - pl.col("sent_us"))
 

@@ -20,7 +20,11 @@ def payload_share(mptcp: bool) -> float:
 
 
 def rates(trial: Trial) -> dict[str, float | None]:
-    return {one["name"]: one["rate_bps"] for link in trial.plan["links"] for one in link["directions"]}
+    return {
+        direction["name"]: direction["rate_bps"]
+        for link in trial.plan["links"]
+        for direction in link["directions"]
+    }
 
 
 def greatest(trial: Trial, ways: list[tuple[list[str], float]]) -> float:
@@ -28,8 +32,8 @@ def greatest(trial: Trial, ways: list[tuple[list[str], float]]) -> float:
     limits = {name: rate for name, rate in rates(trial).items() if rate is not None}
     used = sorted({name for way, _ in ways for name in way} & set(limits))
     matrix = np.array([[1.0 if name in way else 0.0 for way, _ in ways] for name in used])
-    found = linprog([-weight for _, weight in ways], A_ub=matrix, b_ub=[limits[name] for name in used])
-    return -float(found.fun)
+    optimum = linprog([-weight for _, weight in ways], A_ub=matrix, b_ub=[limits[name] for name in used])
+    return -float(optimum.fun)
 
 
 def limited(trial: Trial, flow: Flow) -> bool:

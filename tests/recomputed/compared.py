@@ -59,23 +59,23 @@ class Case:
 
     def differences(self, metric: str) -> Iterator[tuple[str, str | None]]:
         """Each figure of a metric, and how it differs from what is recomputed."""
-        for name, found in self.metrics.items():
+        for name, recorded in self.metrics.items():
             if self.family(name) == metric:
                 expected = [recompute(name, trial) for trial in self.trials]
-                yield name, difference(expected, found)
+                yield name, difference(expected, recorded)
 
 
 def cases(study: Path) -> list[Case]:
     return [Case(study, case) for case in json.loads((study / "summary.json").read_text())["cases"]]
 
 
-def difference(expected: list[float | None], found: dict[str, Any] | None) -> str | None:
+def difference(expected: list[float | None], reported: dict[str, Any] | None) -> str | None:
     """How the figures over trials differ from those of the expected values; None where they agree."""
     values = [value for value in expected if value is not None]
-    count = 0 if found is None else found["n"]
+    count = 0 if reported is None else reported["n"]
     if count != len(values):
         return f"measured in {count} trials, recomputed {expected}"
-    if found is None or not values:
+    if reported is None or not values:
         return None
     figures = {
         "mean": statistics.fmean(values),
@@ -86,15 +86,15 @@ def difference(expected: list[float | None], found: dict[str, Any] | None) -> st
     if len(values) > 1:
         figures["stdev"] = statistics.stdev(values)
         figures |= dict(zip(("first", "third"), np.quantile(values, (0.25, 0.75)), strict=True))
-    found = found | dict(zip(("first", "third"), found["quartiles"], strict=True))
+    reported = reported | dict(zip(("first", "third"), reported["quartiles"], strict=True))
     rounding = 1e-12 * max(map(abs, values))
     wrong: dict[str, Any] = {
-        key: found[key]
+        key: reported[key]
         for key, value in figures.items()
-        if not math.isclose(found[key], value, rel_tol=1e-9, abs_tol=rounding)
+        if not math.isclose(reported[key], value, rel_tol=1e-9, abs_tol=rounding)
     }
-    if not same_interval(values, found["ci95"]):
-        wrong["ci95"] = found["ci95"]
+    if not same_interval(values, reported["ci95"]):
+        wrong["ci95"] = reported["ci95"]
     return f"{wrong}, recomputed {expected}" if wrong else None
 
 

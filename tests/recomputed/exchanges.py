@@ -38,14 +38,14 @@ def delay(kinds: set[str], share: float) -> Callable[[Trial, list[Flow]], float 
 
 def page_loads(trial: Trial, flows: list[Flow]) -> list[float] | None:
     """From a page's first connect() to the last byte of its last object."""
-    found = []
+    loads = []
     for flow in flows:
         if flow.kind == "page":
             objects = [row["received_us"] for row in records(trial, [flow])]
             if None in objects or len(objects) < len(flow.plan["application"]["objects"]):
                 return None
-            found.append((max(objects) - flow.row["start_us"]) / 1e6)
-    return found or None
+            loads.append((max(objects) - flow.row["start_us"]) / 1e6)
+    return loads or None
 
 
 def page_load_s(trial: Trial, flows: list[Flow]) -> float | None:
@@ -69,7 +69,7 @@ def udp_loss_ratio(trial: Trial, flows: list[Flow]) -> float | None:
 
 def udp_jitter_us(trial: Trial, flows: list[Flow]) -> float | None:
     """The mean of |D| over packets that arrived one after the other, D the difference of their delays."""
-    found: list[float] = []
+    differences: list[float] = []
     for flow in flows:
         if flow.kind == "udp":
             if not flow.row["completed"]:
@@ -77,33 +77,35 @@ def udp_jitter_us(trial: Trial, flows: list[Flow]) -> float | None:
             arrived = [row for row in records(trial, [flow]) if row["received_us"] is not None]
             arrived.sort(key=lambda row: (row["received_us"], row["index"]))
             late = [row["received_us"] - row["sent_us"] for row in arrived]
-            found += [abs(b - a) for a, b in itertools.pairwise(late)]
-    return sum(found) / len(found) if found else None
+            differences += [abs(b - a) for a, b in itertools.pairwise(late)]
+    return sum(differences) / len(differences) if differences else None
 
 
 def iperf3_figures(trial: Trial) -> list[tuple[float, float, float]] | None:
     """Packets, lost packets and jitter of each program that tells of them; null when one does not say it."""
-    told: dict[str, dict[str, float]] = {}
+    by_program: dict[str, dict[str, float]] = {}
     for row in trial.rows("program_figures"):
-        told.setdefault(row["program"], {})[row["figure"]] = row["value"]
+        by_program.setdefault(row["program"], {})[row["figure"]] = row["value"]
     names = ("iperf3_packets", "iperf3_lost_packets", "iperf3_jitter_us")
-    udp = [figures for figures in told.values() if "iperf3_udp_bps" in figures]
+    udp = [figures for figures in by_program.values() if "iperf3_udp_bps" in figures]
     if not udp or any(figures.get(name) is None for figures in udp for name in names):
         return None
     return [(figures[names[0]], figures[names[1]], figures[names[2]]) for figures in udp]
 
 
 def iperf3_udp_loss_ratio(trial: Trial) -> float | None:
-    told = iperf3_figures(trial)
-    return sum(lost for _, lost, _ in told) / sum(packets for packets, _, _ in told) if told else None
+    figures = iperf3_figures(trial)
+    return (
+        sum(lost for _, lost, _ in figures) / sum(packets for packets, _, _ in figures) if figures else None
+    )
 
 
 def iperf3_udp_jitter_us(trial: Trial) -> float | None:
     """The mean of `iperf3_jitter_us`, weighted by packets."""
-    told = iperf3_figures(trial)
+    figures = iperf3_figures(trial)
     return (
-        sum(packets * jitter for packets, _, jitter in told) / sum(packets for packets, _, _ in told)
-        if told
+        sum(packets * jitter for packets, _, jitter in figures) / sum(packets for packets, _, _ in figures)
+        if figures
         else None
     )
 
@@ -124,11 +126,11 @@ def probe_loss_ratio(trial: Trial) -> float | None:
 
 
 def queues(trial: Trial) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    samples: dict[str, list[float]] = {}
     for row in trial.rows("links"):
         if row["queue_bytes"] is not None:
-            found.setdefault(row["link"], []).append(row["queue_bytes"])
-    return found
+            samples.setdefault(row["link"], []).append(row["queue_bytes"])
+    return samples
 
 
 def fullest(trial: Trial) -> list[float]:

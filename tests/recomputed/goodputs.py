@@ -90,14 +90,14 @@ def steady(trial: Trial, flows: list[Flow]) -> float | None:
     if trial.plan["measure"] is None or not flows or not all(flow.row["completed"] for flow in flows):
         return None
     spans = [window(trial, flow) for flow in flows]
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
+    measured = [span for span in spans if span is not None]
+    if len(measured) < len(spans):
         return None
-    if max(start for start, _ in known) >= min(end for _, end in known):
+    if max(start for start, _ in measured) >= min(end for _, end in measured):
         return None  # never all at one time
     return sum(
         window_bytes(trial, flow, span) * 8e6 / (span[1] - span[0])
-        for flow, span in zip(flows, known, strict=True)
+        for flow, span in zip(flows, measured, strict=True)
     )
 
 
@@ -127,8 +127,8 @@ def flow_completion_s(_: Trial, flow: Flow) -> float | None:
 
 def mean_of(values: list[float | None]) -> float | None:
     """The mean; null when one of them is."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured and len(measured) == len(values) else None
 
 
 def group_goodput(trial: Trial, group: str) -> float | None:
@@ -152,7 +152,7 @@ def sharers(trial: Trial) -> list[list[Flow]]:
     for flow in flows:
         page = flow.plan.get("application", {}).get("page")
         follows = {*flow.plan["after"], *([] if page is None else [page])}
-        before = [chain for chain in chains if {one.id for one in chain} & follows]
+        before = [chain for chain in chains if {member.id for member in chain} & follows]
         if before:
             before[0].append(flow)
         else:
@@ -163,10 +163,10 @@ def sharers(trial: Trial) -> list[list[Flow]]:
 def jain_index(trial: Trial) -> float | None:
     """(sum x)^2 / (n sum x^2) over the goodputs."""
     goodputs = [together(chain) for chain in sharers(trial)]
-    known = [x for x in goodputs if x is not None]
-    if len(known) < 2 or len(known) < len(goodputs):
+    measured = [x for x in goodputs if x is not None]
+    if len(measured) < 2 or len(measured) < len(goodputs):
         return None
-    return sum(known) ** 2 / (len(known) * sum(x * x for x in known))
+    return sum(measured) ** 2 / (len(measured) * sum(x * x for x in measured))
 
 
 def program_duration(trial: Trial, program: str) -> float | None:
@@ -181,9 +181,9 @@ def program_goodput(trial: Trial, program: str) -> float | None:
 
 
 def program_figure(trial: Trial, program: str, figure: str) -> float | None:
-    found = [
+    figures = [
         row["value"]
         for row in trial.rows("program_figures")
         if (row["program"], row["figure"]) == (program, figure)
     ]
-    return found[0] if found else None
+    return figures[0] if figures else None

@@ -63,7 +63,7 @@ def sent_over_time(trial: Trial, flow: Flow) -> list[tuple[int, dict[str, float]
     for frame in rows.partition_by("t_us", maintain_order=True):
         for row in frame.to_dicts():
             counted[row["subflow"]] = row["sent_bytes"]
-        total = dict.fromkeys((one["name"] for one in flow.plan["paths"]), 0.0)
+        total = dict.fromkeys((planned["name"] for planned in flow.plan["paths"]), 0.0)
         for subflow, sent in counted.items():
             total[path[subflow]] += sent
         series.append((int(frame["t_us"][0]), total))
@@ -81,12 +81,12 @@ def window_share(trial: Trial, flow: Flow) -> float | None:
     if end - start < 2_000_000:
         return None
     series = [(t, sent) for t, sent in sent_over_time(trial, flow) if t >= start + 1_000_000]
-    found: list[float] = []
+    window_shares: list[float] = []
     for until, sent in series:
         before = [other for t, other in series if t <= until - 1_000_000]
         if before:
-            found += shares({path: sent[path] - before[-1][path] for path in sent}).values()
-    return max(found, default=None)
+            window_shares += shares({path: sent[path] - before[-1][path] for path in sent}).values()
+    return max(window_shares, default=None)
 
 
 def path_share_window_max(trial: Trial) -> float | None:
@@ -99,13 +99,13 @@ def greatest(values: Iterable[float | None]) -> float | None:
 
 def observed(trial: Trial, paths: int) -> float | None:
     """Bytes that the best so many paths have brought / bytes of the stream, at most 1."""
-    found = []
+    ratios = []
     for flow in trial.multipath:
         brought = sorted(
             by_path(trial, flow, OTHER[flow.sender], "received_bytes", after_end=True).values(), reverse=True
         )
-        found.append(min(1.0, sum(brought[:paths]) / flow.row["received_bytes"]))
-    return max(found, default=None)
+        ratios.append(min(1.0, sum(brought[:paths]) / flow.row["received_bytes"]))
+    return max(ratios, default=None)
 
 
 def switches(trial: Trial, flow: Flow) -> float | None:
@@ -167,12 +167,12 @@ def waiting(trial: Trial, flow: Flow) -> tuple[list[float], list[float]] | None:
 
 
 def all_waiting(trial: Trial) -> list[tuple[list[float], list[float]]]:
-    return [found for flow in trial.multipath if (found := waiting(trial, flow)) is not None]
+    return [curve for flow in trial.multipath if (curve := waiting(trial, flow)) is not None]
 
 
 def duplicate_bytes(trial: Trial) -> float | None:
-    found = all_waiting(trial)
-    return sum(copies[-1] for _, copies in found) if found else None
+    curves = all_waiting(trial)
+    return sum(copies[-1] for _, copies in curves) if curves else None
 
 
 def out_of_order_max_bytes(trial: Trial) -> float | None:
@@ -199,35 +199,37 @@ def subflows_used(trial: Trial) -> float | None:
 
 def retransmits(trial: Trial) -> float | None:
     """Segments sent again by TCP, all subflows of all senders."""
-    found = [last_of(trial, flow, "subflows", "retransmitted_segments") for flow in trial.connected]
-    return sum(sum(values) for values in found) if found else None
+    counts = [last_of(trial, flow, "subflows", "retransmitted_segments") for flow in trial.connected]
+    return sum(sum(values) for values in counts) if counts else None
 
 
 def reinjected_bytes(trial: Trial) -> float | None:
     """Bytes that MPTCP sent again on another subflow; null for TCP."""
-    found = [last_of(trial, flow, "connections", "retransmitted_bytes") for flow in trial.multipath]
-    return sum(sum(values) for values in found) if found else None
+    counts = [last_of(trial, flow, "connections", "retransmitted_bytes") for flow in trial.multipath]
+    return sum(sum(values) for values in counts) if counts else None
 
 
 def second_subflow_s(trial: Trial) -> float | None:
     """From connect() until the sender has first sent data on another subflow than the initial; of flows the mean."""
-    found = []
+    delays = []
     for flow in trial.multipath:
         rows = trial.of("subflows", flow, flow.sender)
         with_data = rows.filter((pl.col("subflow") != 0) & (pl.col("sent_bytes") > 0))
         first = with_data.group_by("subflow", maintain_order=True).first().to_dicts()
         if first:
-            found.append((min(row["t_us"] - row["busy_us"] for row in first) - flow.row["start_us"]) / 1e6)
-    return sum(found) / len(found) if found else None
+            delays.append((min(row["t_us"] - row["busy_us"] for row in first) - flow.row["start_us"]) / 1e6)
+    return sum(delays) / len(delays) if delays else None
 
 
 def round_trips(trial: Trial) -> list[float]:
     """The kernel's smoothed round-trip time, over all samples of sending subflows that carry data."""
-    found: list[float] = []
+    samples: list[float] = []
     for flow in trial.connected:
         rows = trial.of("subflows", flow, flow.sender, after_end=True)
-        found += rows.filter((pl.col("acked_bytes") > 2) & pl.col("rtt_us").is_not_null())["rtt_us"].to_list()
-    return found
+        samples += rows.filter((pl.col("acked_bytes") > 2) & pl.col("rtt_us").is_not_null())[
+            "rtt_us"
+        ].to_list()
+    return samples
 
 
 def rtt_median_us(trial: Trial) -> float | None:

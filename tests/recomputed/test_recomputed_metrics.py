@@ -39,8 +39,8 @@ def run(folder: Path, name: str) -> list[Case]:
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_tables_give_the_same_number(results: dict[str, list[Case]], metric: str) -> None:
     compared, wrong = 0, []
-    for found in results.values():
-        for case in found:
+    for study_cases in results.values():
+        for case in study_cases:
             for name, difference in case.differences(metric):
                 entry = case.metrics[name]
                 compared += entry is not None and entry["n"] > 0
@@ -50,5 +50,5 @@ def test_the_tables_give_the_same_number(results: dict[str, list[Case]], metric:
 
 
 def test_no_metric_is_without_a_recomputation(results: dict[str, list[Case]]) -> None:
-    found = {case.family(name) for study in results.values() for case in study for name in case.metrics}
-    assert found == set(METRICS)
+    families = {case.family(name) for study in results.values() for case in study for name in case.metrics}
+    assert families == set(METRICS)

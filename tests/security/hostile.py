@@ -108,12 +108,12 @@ def use_everywhere(folder: Path, other: Path, scratch: Path) -> dict[str, Except
     """Does everything with a result folder that plait can do, and returns what was raised by what."""
     raised: dict[str, Exception] = {}
 
-    def attempt(what: str, do: Callable[[], object]) -> None:
+    def attempt(verb: str, do: Callable[[], object]) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             try:
                 do()
             except Exception as error:  # noqa: BLE001 - the tests look at each
-                raised[what] = error
+                raised[verb] = error
 
     attempt("report", lambda: build(folder))
     attempt("show", lambda: show(folder))

@@ -29,9 +29,9 @@ def test_damaged_scenarios_are_planned_or_refused_with_their_place(part: int, tm
     folder = shutil.copytree(shipped, tmp_path / "scenarios")
     accepted = 0
     for number in range(part, SCENARIOS, SLICES):
-        one = scenario_input(SEED, number)
-        verdict = judge_scenario(one, folder)
-        assert verdict.wrong is None, f"input {number} of seed {SEED} ({one.about}): {verdict.wrong}"
+        fuzzed = scenario_input(SEED, number)
+        verdict = judge_scenario(fuzzed, folder)
+        assert verdict.wrong is None, f"input {number} of seed {SEED} ({fuzzed.about}): {verdict.wrong}"
         accepted += not verdict.refused
     assert 0.02 < accepted * SLICES / SCENARIOS < 0.6, "both answers are met, so that both are tried"
 

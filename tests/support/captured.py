@@ -46,13 +46,13 @@ class Connection:
         self.room.append((t_us, self.acked + self.window - self.sent))
 
 
-def connections(folder: Path, own: set[str]) -> dict[tuple[str, int, str, int], Connection]:
+def connections(folder: Path, addresses: set[str]) -> dict[tuple[str, int, str, int], Connection]:
     """The connections of the host with these addresses, by their four ends as it sees them."""
-    found: dict[tuple[str, int, str, int], Connection] = {}
+    by_ends: dict[tuple[str, int, str, int], Connection] = {}
     for file in sorted(folder.glob("*.pcapng")):
         for t_us, frame in packets(file):
-            _take(found, t_us, frame, own)
-    return found
+            _take(by_ends, t_us, frame, addresses)
+    return by_ends
 
 
 def packets(file: Path) -> Iterator[tuple[float, bytes]]:
@@ -80,7 +80,7 @@ def _resolution(options: bytes) -> float:
 
 
 def _take(
-    found: dict[tuple[str, int, str, int], Connection], t_us: float, frame: bytes, own: set[str]
+    by_ends: dict[tuple[str, int, str, int], Connection], t_us: float, frame: bytes, addresses: set[str]
 ) -> None:
     if frame[12:14] != b"\x08\x00" or frame[23] != 6:
         return
@@ -92,27 +92,33 @@ def _take(
     seq, ack = struct.unpack_from(">II", tcp, 4)
     offset, flags, window = (tcp[12] >> 4) * 4, tcp[13], int.from_bytes(tcp[14:16], "big")
     payload = total - header - offset
-    outgoing = source in own
+    outgoing = source in addresses
     key = (source, ports[0], target, ports[1]) if outgoing else (target, ports[1], source, ports[0])
-    one = found.setdefault(key, Connection())
+    connection = by_ends.setdefault(key, Connection())
     if outgoing and flags & SYN:
-        one.syn_us, one.first = t_us if one.syn_us is None else one.syn_us, seq + 1
+        connection.syn_us, connection.first = (
+            t_us if connection.syn_us is None else connection.syn_us,
+            seq + 1,
+        )
         return
-    if one.first is None:
+    if connection.first is None:
         return
     if outgoing:
-        end = (seq + payload - one.first) & 0xFFFFFFFF
-        if payload and end <= one.sent:
-            one.retransmitted += 1
-        if payload and end > one.sent:
-            one.sent = end
-            one.new.append((t_us, end))
+        end = (seq + payload - connection.first) & 0xFFFFFFFF
+        if payload and end <= connection.sent:
+            connection.retransmitted += 1
+        if payload and end > connection.sent:
+            connection.sent = end
+            connection.new.append((t_us, end))
     elif flags & SYN:
-        one.shift, one.established_us = _shift(tcp[20:offset]), t_us
-        one.window = window
+        connection.shift, connection.established_us = _shift(tcp[20:offset]), t_us
+        connection.window = window
     elif flags & ACK:
-        one.acked, one.window = max(one.acked, (ack - one.first) & 0xFFFFFFFF), window << one.shift
-    one.note(t_us)
+        connection.acked, connection.window = (
+            max(connection.acked, (ack - connection.first) & 0xFFFFFFFF),
+            window << connection.shift,
+        )
+    connection.note(t_us)
 
 
 def _shift(options: bytes) -> int:

@@ -122,15 +122,15 @@ def joined(flow: dict[str, Any]) -> list[list[str]]:
     connection.bind((client["address"], 0))
     connection.connect((server["address"], server["port"]))
     wanted = {(path["client_address"], path["server_address"]) for path in flow["paths"]}
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     deadline, same = time.monotonic() + DEADLINE_S, 0
     while time.monotonic() < deadline and same < 10:
         connection.send(b"x" * 5000)
         select.select([], [], [], 0.03)
         shown = output(["ss", "-tnH", "state", "established"])
-        found = {pair(line) for line in shown.splitlines()}
-        same = same + 1 if found == wanted else 0
-    return sorted(map(list, found))
+        pairs = {pair(line) for line in shown.splitlines()}
+        same = same + 1 if pairs == wanted else 0
+    return sorted(map(list, pairs))
 
 
 def pair(line: str) -> tuple[str, str]:
@@ -146,11 +146,11 @@ def main() -> None:
     runnable = Path("/run/network.sh")
     runnable.write_text(script, encoding="utf-8")
     subprocess.run(["sh", str(runnable)], check=True, stdout=sys.stderr)
-    told: dict[str, Any] = {"lacking": lacking, "state": state(plan)}
-    told["joined"] = joined(plan["flows"][0]) if plan["flows"][0]["transport"] == "mptcp" else []
+    report: dict[str, Any] = {"lacking": lacking, "state": state(plan)}
+    report["joined"] = joined(plan["flows"][0]) if plan["flows"][0]["transport"] == "mptcp" else []
     subprocess.run(["sh", str(runnable), "clean"], check=True, stdout=sys.stderr)
-    told["left"] = [path.name for path in Path("/run/netns").iterdir()]
-    sys.stdout.write(json.dumps(told))
+    report["left"] = [path.name for path in Path("/run/netns").iterdir()]
+    sys.stdout.write(json.dumps(report))
     sys.stdout.flush()
     os._exit(0)  # the server's thread may still wait
 

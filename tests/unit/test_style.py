@@ -102,15 +102,15 @@ def test_a_stage_imports_only_the_stages_before_it(path: Path) -> None:
 
 def imported_modules(path: Path, modules: set[str]) -> set[str]:
     """The modules of plait that a file imports, also for annotations alone and inside functions."""
-    found = set()
+    imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inside = f"{node.module}.{alias.name}"
-                found.add(inside if inside in modules else node.module)
+                imported.add(inside if inside in modules else node.module)
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found & modules
+            imported |= {alias.name for alias in node.names}
+    return imported & modules
 
 
 def module_of(path: Path) -> str:

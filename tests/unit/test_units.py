@@ -59,7 +59,7 @@ def test_a_queue_has_packets_bytes_or_products() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "message"),
     [
         (Rate, 5, "5 has no unit; write for example 5mbit"),
         (Rate, "5", "'5' has no unit"),
@@ -105,8 +105,8 @@ def test_a_queue_has_packets_bytes_or_products() -> None:
         (Queue, "3cars", "not a unit of a queue; write for example 100pkt, 64KiB or 1bdp"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_would_be_right(kind: type, value: object, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_what_is_wrong_is_said_with_what_would_be_right(kind: type, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         kind.parse(value)
 
 

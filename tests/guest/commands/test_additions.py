@@ -31,11 +31,11 @@ PLAIT = Path(sys.executable).parent / "plait"
 
 
 def block(language: str) -> str:
-    found = re.search(
+    match = re.search(
         rf"^```{language}\n(.*?)^```", HOW_TO.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
-    assert found is not None
-    return found[1]
+    assert match is not None
+    return match[1]
 
 
 @pytest.fixture

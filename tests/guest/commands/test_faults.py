@@ -55,16 +55,16 @@ def running(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 def guests(out: Path) -> list[int]:
     """The supervisors of sandboxes whose job folder is below `out`, and the guests in them."""
-    found = set()
+    pids = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
                 command = process.joinpath("cmdline").read_bytes().split(b"\0")
                 if command[0].endswith(b"plait-contain") and str(out).encode() in command[1]:
-                    found.add(int(process.name))
+                    pids.add(int(process.name))
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue  # it ended, or is not ours
-    return sorted(found | {pid for supervisor in found for pid in children(supervisor)})
+    return sorted(pids | {pid for supervisor in pids for pid in children(supervisor)})
 
 
 def children(parent: int) -> list[int]:
@@ -100,7 +100,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def janitors(out: Path) -> list[int]:
-    found = []
+    pids = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
@@ -108,8 +108,8 @@ def janitors(out: Path) -> list[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if str(out).encode() in line and line.startswith(b"/bin/sh"):
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
 def finish(out: Path) -> dict[str, object]:
@@ -153,7 +153,7 @@ def test_a_second_signal_leaves_at_once_and_nothing_behind(
         study.send_signal(signal.SIGTERM)
         study.send_signal(number)
         _, message = study.communicate(timeout=30)
-        codes = {code for one in (number, signal.SIGTERM) for code in (-one, 128 + one)}
+        codes = {code for sent in (number, signal.SIGTERM) for code in (-sent, 128 + sent)}
         assert study.returncode in codes
         assert "Traceback" not in message
     wait_until_gone(left)

@@ -98,9 +98,9 @@ def test_a_link_that_is_taken_down_before_is_not_there_for_the_traffic(
 ) -> None:
     assert looked_at.tables["subflows"]["local_address"].n_unique() == 4
     assert looked_at.goodput_bps > 1.8 * 5e6 * FRAME
-    one = Halted(engine, tmp_path, before=["h1 ip link set h1-eth1 down"])
-    assert one.tables["subflows"]["local_address"].n_unique() == 2
-    assert one.goodput_bps < 5e6 * FRAME
+    halted = Halted(engine, tmp_path, before=["h1 ip link set h1-eth1 down"])
+    assert halted.tables["subflows"]["local_address"].n_unique() == 2
+    assert halted.goodput_bps < 5e6 * FRAME
 
 
 def test_a_sysctl_and_a_qdisc_from_before_bind_the_traffic(engine: VirtualEngine, tmp_path: Path) -> None:
@@ -119,18 +119,20 @@ def test_tools_show_afterwards_what_the_tables_have(looked_at: Halted) -> None:
     subflows = looked_at.tables["subflows"].filter(side="client").sort("t_us").group_by("subflow").last()
     assert subflows.height == 2
     for row in subflows.iter_rows(named=True):
-        line = next(one for one in ss.splitlines() if f"{row['local_address']}:{row['local_port']}" in one)
+        line = next(
+            entry for entry in ss.splitlines() if f"{row['local_address']}:{row['local_port']}" in entry
+        )
         assert int(re.findall(r" bytes_acked:(\d+)", line)[0]) == row["acked_bytes"]
         assert int(re.findall(r" bytes_sent:(\d+)", line)[0]) == row["sent_bytes"]
     counted = looked_at.tables["counters"].filter(pl.col("node") == "h2")
-    told = json.loads(nstat)["kernel"]
+    counters = json.loads(nstat)["kernel"]
     for name in ("TcpExtTCPRcvCoalesce", "IpExtInOctets", "MPTcpExtMPJoinSynRx", "MPTcpExtMPCapableSYNRX"):
         (value,) = counted.filter(counter=name)["after"].to_list()
-        assert value == told[name], name
+        assert value == counters[name], name
     last = (
         looked_at.tables["interfaces"].sort("t_us").filter(node="h1", interface="h1-eth0").row(-1, named=True)
     )
-    (shown,) = [one["stats64"] for one in json.loads(link) if one["ifname"] == "h1-eth0"]
+    (shown,) = [entry["stats64"] for entry in json.loads(link) if entry["ifname"] == "h1-eth0"]
     assert (shown["tx"]["bytes"], shown["rx"]["packets"]) == (last["sent_bytes"], last["received_packets"])
     assert "10.0.1.1 id" in endpoints
 

@@ -135,9 +135,9 @@ def test_all_that_is_missing_is_told_at_once_and_once(engine: VirtualEngine) -> 
 
 def test_programs_that_are_not_here_are_refused_with_all_other_mistakes(engine: VirtualEngine) -> None:
     more = "tcp: {congestion_control: cubix}\nprograms: [{node: h1, run: [no-such-program, -x]}]\n"
-    said = refused(engine, more).splitlines()
-    assert said[0].startswith("t.yaml:10:7: tcp.congestion_control: ")
-    assert said[1].startswith(
+    messages = refused(engine, more).splitlines()
+    assert messages[0].startswith("t.yaml:10:7: tcp.congestion_control: ")
+    assert messages[1].startswith(
         "t.yaml:11:29: programs.0.run.0: there is no program 'no-such-program' on this machine"
     )
 
@@ -148,5 +148,5 @@ def test_a_program_for_several_nodes_that_is_not_here_is_told_once_where_it_stan
     entries = (
         "programs: [{node: [h1, h2], name: one, run: sleep 1}, {node: [h1, h2], name: two, run: [no-such]}]\n"
     )
-    (said,) = refused(engine, entries).splitlines()
-    assert said.startswith("t.yaml:10:89: programs.1.run.0: there is no program 'no-such'")
+    (message,) = refused(engine, entries).splitlines()
+    assert message.startswith("t.yaml:10:89: programs.1.run.0: there is no program 'no-such'")

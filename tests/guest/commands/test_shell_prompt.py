@@ -53,9 +53,9 @@ def test_commands_of_mininets_prompt_are_understood(scenario: Path) -> None:
     assert "h1-h1-eth0<->s1-s1-eth0 (10mbit 3ms)" in lines
     assert "h1 h1-eth0:s1-s1-eth0" in lines
     assert "<host h1: h1-eth0:10.0.0.1>" in lines
-    found = re.search(r"1 packets transmitted, 1 received.*\n.*= ([\d.]+)/", done.stdout)
-    assert found
-    assert float(found[1]) >= 10  # the way there and back takes 2 * (3 + 2) ms
+    match = re.search(r"1 packets transmitted, 1 received.*\n.*= ([\d.]+)/", done.stdout)
+    assert match
+    assert float(match[1]) >= 10  # the way there and back takes 2 * (3 + 2) ms
     assert "0% lost (2/2 answered)" in lines
     assert "there is no command or node nonsense; list them with `help` and `nodes`" in lines
     assert "state DOWN" in lines[-1]

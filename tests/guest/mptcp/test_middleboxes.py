@@ -70,7 +70,7 @@ def test_a_stripped_connection_falls_back_and_says_when_and_why(
 
 def test_one_direction_is_enough_and_the_other_does_not_matter(run_trial: RunTrial) -> None:
     strip_syn = "network.links.h1-h2.middlebox={strip: syn, direction: %s}"
-    assert [one.code for one in found_in(run_trial(BOXED, overrides=(strip_syn % "forward",)))] == [
+    assert [caution.code for caution in found_in(run_trial(BOXED, overrides=(strip_syn % "forward",)))] == [
         "FELL_BACK"
     ]
     assert found_in(run_trial(BOXED, overrides=(strip_syn % "backward",))) == []
@@ -102,7 +102,10 @@ def test_changed_data_are_noticed_by_the_checksum_and_only_by_it(run_trial: RunT
     assert closed.text.endswith(" (middlebox interference)")
     only = ("traffic.0.bulk.via='h1-h2#2'", "mptcp.limits.h1={subflows: 0}")
     alone = run_trial(SECOND % ("rewrite: true", CHECKSUM), overrides=only)
-    assert "h2 DataCsumErr" in next(one for one in found_in(alone) if one.code == "FELL_BACK").reasons
+    assert (
+        "h2 DataCsumErr"
+        in next(caution for caution in found_in(alone) if caution.code == "FELL_BACK").reasons
+    )
 
 
 def test_an_announcement_that_is_not_taken_up_is_told(run_trial: RunTrial) -> None:

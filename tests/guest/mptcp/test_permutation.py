@@ -38,7 +38,7 @@ def share(run_trial: RunTrial, subflows: int) -> float:
 
 def test_more_subflows_find_more_of_the_capacity(run_trial: RunTrial) -> None:
     """Expected in the mean for 1, 2 and 8 in a tree of k = 4: 59, 73 and 94 %; a permutation differs by 8, 6 and 3."""
-    one, two, eight = (share(run_trial, many) for many in (1, 2, 8))
-    assert 0.59 - 3 * 0.08 < one < 0.59 + 2 * 0.08
-    assert one < two < eight
-    assert 0.85 <= eight <= 1
+    single, double, eightfold = (share(run_trial, many) for many in (1, 2, 8))
+    assert 0.59 - 3 * 0.08 < single < 0.59 + 2 * 0.08
+    assert single < double < eightfold
+    assert 0.85 <= eightfold <= 1

@@ -60,11 +60,11 @@ def test_capped_keeps_its_share_in_any_second_and_loses_no_more_than_the_cap_cos
         BULK, f"mptcp: {{scheduler: capped, capped: {{extra: {extra}}}}}", first=f"{rates[0]}mbit"
     )
     ran = run_trial(text)
-    found = trial_metrics(ran.plan, ran.tables)
+    metrics = trial_metrics(ran.plan, ran.tables)
     allowed = min(sum(rates), min(rates) / (1 - cap)) * 1e6 * PAYLOAD
-    assert found["path_share_window_max"] is not None
-    assert found["path_share_window_max"] <= cap + 0.001
-    assert found["goodput_bps"] == pytest.approx(allowed, rel=0.05)
+    assert metrics["path_share_window_max"] is not None
+    assert metrics["path_share_window_max"] <= cap + 0.001
+    assert metrics["goodput_bps"] == pytest.approx(allowed, rel=0.05)
 
 
 def test_capped_can_hold_the_data_while_only_one_subflow_lives(run_trial: RunTrial) -> None:
@@ -88,20 +88,20 @@ def test_redundant_sends_everything_on_every_path_and_the_receiver_drops_the_cop
     ran = run_trial(
         two_paths("transfer: {from: h1, to: h2, bytes: 2MB}", "mptcp: {scheduler: redundant}", first="10mbit")
     )
-    found = trial_metrics(ran.plan, ran.tables)
+    metrics = trial_metrics(ran.plan, ran.tables)
     assert ran.tables["flows"]["completed"].all()
     assert counter(ran, "MPTcpExtDuplicateData") > 1000
     by_path = ran.series("subflows", side="server").group_by("subflow").agg(pl.col("received_bytes").max())
     assert by_path["received_bytes"].min() > 0.8 * 2_000_000  # type: ignore[operator]
-    assert found["observed_1path_share"] is not None
-    assert found["observed_1path_share"] > 0.95
+    assert metrics["observed_1path_share"] is not None
+    assert metrics["observed_1path_share"] > 0.95
 
 
 def test_balanced_goes_at_twice_the_slower_path(run_trial: RunTrial) -> None:
     ran = run_trial(two_paths(BULK, "mptcp: {scheduler: balanced}", first="40mbit"))
-    found = trial_metrics(ran.plan, ran.tables)
-    assert found["goodput_bps"] == pytest.approx(2 * 10e6 * PAYLOAD, rel=0.05)
-    assert found["path_share_max"] == pytest.approx(0.5, abs=0.02)
+    metrics = trial_metrics(ran.plan, ran.tables)
+    assert metrics["goodput_bps"] == pytest.approx(2 * 10e6 * PAYLOAD, rel=0.05)
+    assert metrics["path_share_max"] == pytest.approx(0.5, abs=0.02)
 
 
 @pytest.mark.parametrize("scheduler", ["default", *(name for name in OURS if name != "redundant")])
@@ -123,8 +123,8 @@ def test_every_cell_of_the_shipped_table_of_capped_holds_the_cap_and_reaches_wha
     assert len(cases) == 18
     for number, case in enumerate(cases):
         ran = run_trial("capped", case=number, overrides=("traffic.0.bulk.duration=12s",))
-        found = trial_metrics(ran.plan, ran.tables)
-        reached, share = found["of_cap"], found["path_share_window_max"]
+        metrics = trial_metrics(ran.plan, ran.tables)
+        reached, share = metrics["of_cap"], metrics["path_share_window_max"]
         extra = float(case.settings["mptcp.capped.extra"].rstrip("%")) / 100
         assert reached is not None and reached > 0.95, (case.settings, reached)  # noqa: PT018 - one claim
         # three segments of some 1600 in a second are 0.2 %
@@ -134,14 +134,14 @@ def test_every_cell_of_the_shipped_table_of_capped_holds_the_cap_and_reaches_wha
 def test_a_source_that_any_path_could_carry_flaps_with_default_and_not_with_minrtt(
     run_trial: RunTrial,
 ) -> None:
-    found = []
+    trials = []
     for case in (0, 1):
         ran = run_trial(
             "source-flapping", case=case, overrides=("traffic.0.stream.duration=8s", "monitors={}")
         )
-        found.append(trial_metrics(ran.plan, ran.tables))
+        trials.append(trial_metrics(ran.plan, ran.tables))
     switches, delays = (
-        [one[name] or 0 for one in found] for name in ("path_switches_per_s", "message_delay_p95_us")
+        [metrics[name] or 0 for metrics in trials] for name in ("path_switches_per_s", "message_delay_p95_us")
     )
     assert switches[0] > 20, "messages of 10 kB, 94 a second, change between equal paths"
     assert switches[1] < 3

@@ -54,9 +54,9 @@ def test_a_flow_has_its_own_scheduler_before_its_hosts(
     run_trial: RunTrial, host: str, flow: str, expected: list[bool]
 ) -> None:
     """Redundant sends each byte on both subflows; the others send it once. The data of `back` are the other host's."""
-    found = copies(run_trial(TWO % (host, flow)))
-    assert [one > 1.6 for one in found] == expected, found
-    assert all(one < 1.1 or one > 1.6 for one in found)
+    sent = copies(run_trial(TWO % (host, flow)))
+    assert [copies_of_flow > 1.6 for copies_of_flow in sent] == expected, sent
+    assert all(copies_of_flow < 1.1 or copies_of_flow > 1.6 for copies_of_flow in sent)
 
 
 def test_a_flow_has_its_own_congestion_control_before_its_hosts(run_trial: RunTrial) -> None:

@@ -68,9 +68,9 @@ def test_a_link_that_dies_in_mid_transfer_loses_no_byte(
     assert dead["sent_bytes"].n_unique() == 1, "nothing passes a dead link"
     # two paths would take 3.4 s; one alone takes 6.7 s
     assert flow["end_us"] > 4_000_000
-    told = tables["events"].filter(pl.col("event").str.starts_with("link_"))
+    link_events = tables["events"].filter(pl.col("event").str.starts_with("link_"))
     expected = [(1_000_000, "h1-h2", f"link_{how}")] + ([(4_000_000, "h1-h2", "link_up")] if back else [])
-    assert told.select("t_us", "node", "event").rows() == expected
+    assert link_events.select("t_us", "node", "event").rows() == expected
     if back:
         subflow = tables["subflows"].filter((pl.col("subflow") == 0) & (pl.col("side") == "client"))
         carried = subflow.sort("t_us").filter(pl.col("t_us") > 4_000_000)["acked_bytes"]

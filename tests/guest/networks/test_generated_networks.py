@@ -61,8 +61,8 @@ transport: CC
 
 def type2_mbps(run_trial: RunTrial, congestion_control: str) -> float:
     ran = run_trial(KHALILI.replace("CC", congestion_control))
-    found = trial_metrics(ran.plan, ran.tables)
-    type1, type2 = (found[f"{group}.mean_steady_goodput_bps"] for group in ("type1", "type2"))
+    metrics = trial_metrics(ran.plan, ran.tables)
+    type1, type2 = (metrics[f"{group}.mean_steady_goodput_bps"] for group in ("type1", "type2"))
     assert type1 is not None
     assert type2 is not None
     assert 0.85e6 < type1 < 1e6 * 1428 / 1514, "the server's link is full, and nothing is gained"

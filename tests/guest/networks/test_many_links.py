@@ -43,15 +43,15 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]
     (folder / "many.yaml").write_text(scenario(), encoding="utf-8")
     study = plait.run(plait.load(folder / "many.yaml"), out=folder / "out", fresh=True)
     assert not study.failed
-    found: Path = next((folder / "out/trials").glob("*/000"))
-    told = next((found / "programs").glob("tc.*"))
-    return json.loads(told.read_text(encoding="utf-8")), pl.read_parquet(found / "messages.parquet")
+    trial_folder: Path = next((folder / "out/trials").glob("*/000"))
+    log = next((trial_folder / "programs").glob("tc.*"))
+    return json.loads(log.read_text(encoding="utf-8")), pl.read_parquet(trial_folder / "messages.parquet")
 
 
 def test_every_link_has_the_rate_and_the_delay_that_were_written(
     trial: tuple[list[dict[str, Any]], pl.DataFrame],
 ) -> None:
-    qdiscs = {(one["dev"], one["kind"]): one["options"] for one in trial[0]}
+    qdiscs = {(qdisc["dev"], qdisc["kind"]): qdisc["options"] for qdisc in trial[0]}
     for number in range(LINKS):
         for end in "ab":
             device = f"w{number}{end}"

@@ -49,8 +49,13 @@ def test_links_of_many_kinds_are_what_they_are_meant_to_be(engine: VirtualEngine
     identity = engine.identity()
     first = calibrate(plans(LINKS), engine, identity, tmp_path, jobs=2, fresh=False)
     assert first.measured == len(first.settings) == 7
-    assert all(figure.good for found in first.figures.values() for figure in found)
-    rates = [f for found in first.figures.values() for f in found if f.name == "rate_bps" and f.measured]
+    assert all(figure.good for link_figures in first.figures.values() for figure in link_figures)
+    rates = [
+        f
+        for link_figures in first.figures.values()
+        for f in link_figures
+        if f.name == "rate_bps" and f.measured
+    ]
     assert len(rates) == 6
     # a token bucket in virtual time is exact to the resolution of the receiver's stamps
     assert all(f.measured == pytest.approx(f.configured, rel=0.001) for f in rates)
@@ -71,23 +76,23 @@ REPORTED = (
 
 def drawn_conditions(draw: Random) -> str:
     """Any conditions of one direction, valid or not."""
-    said = [f"rate: {int(10 ** draw.uniform(4, 10.5)) // 8 * 8}bit"] if draw.random() < 0.9 else []
+    fields = [f"rate: {int(10 ** draw.uniform(4, 10.5)) // 8 * 8}bit"] if draw.random() < 0.9 else []
     delay_ms = 10 ** draw.uniform(-1, 2.5)
-    said.append(f"delay: {delay_ms:.3f}ms")
+    fields.append(f"delay: {delay_ms:.3f}ms")
     named = draw.choice(("normal", "pareto", "paretonormal", "uniform"))
     reorder = draw.choice(("", ", reorder: true"))
     deviation = f"{{deviation: {delay_ms * draw.uniform(0, 1.6):.4f}ms, distribution: {named}{reorder}}}"
-    said += draw.choice(([], [f"jitter: {delay_ms * draw.random():.3f}ms"], [f"jitter: {deviation}"]))
+    fields += draw.choice(([], [f"jitter: {delay_ms * draw.random():.3f}ms"], [f"jitter: {deviation}"]))
     bursts = f"{{ratio: {10 ** draw.uniform(-1, 1.3):.3f}%, burst: {draw.randint(2, 20)}pkt}}"
     states = f"p: {draw.uniform(0, 9):.2f}%, r: {draw.uniform(1, 70):.2f}%"
     model = f"{{gemodel: {{{states}, 1-h: {draw.randint(20, 99)}%}}}}"
     single = f"{10 ** draw.uniform(-2, 1.97):.4f}%"
-    said += draw.choice(([], [f"loss: {single}"], [f"loss: {bursts}"], [f"loss: {model}"]))
+    fields += draw.choice(([], [f"loss: {single}"], [f"loss: {bursts}"], [f"loss: {model}"]))
     for odd in ("duplicate", "reorder", "corrupt"):
-        said += [f"{odd}: {draw.uniform(0, 10):.1f}%"] * (draw.random() < 0.1)
+        fields += [f"{odd}: {draw.uniform(0, 10):.1f}%"] * (draw.random() < 0.1)
     queue = draw.choice(("1bdp", "20pkt", "5pkt", "1pkt", "2bdp"))
-    said += draw.choice(([], [f"queue: {queue}"], ["aqm: codel"], ["aqm: fq_codel"]))
-    return ", ".join(said)
+    fields += draw.choice(([], [f"queue: {queue}"], ["aqm: codel"], ["aqm: fq_codel"]))
+    return ", ".join(fields)
 
 
 def drawn_links(seed: int, count: int) -> list[Plan]:
@@ -115,7 +120,7 @@ def test_no_valid_link_is_refused(engine: VirtualEngine, tmp_path: Path) -> None
     studied = [(f"case {i}", plan) for i, plan in enumerate([*reported, *drawn_links(23, 60)])]
     done = calibrate(studied, engine, engine.identity(), tmp_path, jobs=2, fresh=False)
     assert done.measured >= 63
-    figures = [figure for found in done.figures.values() for figure in found]
+    figures = [figure for link_figures in done.figures.values() for figure in link_figures]
     assert all(figure.good for figure in figures)
     for name, share in (("rate_bps", 0.35), ("delay_us", 0.8), ("loss_ratio", 0.8)):
         measured = [
@@ -191,9 +196,9 @@ def test_a_kernel_that_does_something_else_is_refused_with_the_figures(
     studied = [("rate=fast", plan) for _, plan in plans(ONE_LINK.format(links=links))]
     with pytest.raises(MachineError) as refused:
         calibrate(studied, Tampered(engine, change), engine.identity(), tmp_path, jobs=1, fresh=False)  # type: ignore[arg-type]
-    said = str(refused.value)
+    message = str(refused.value)
     assert refused.value.exit_code == 3
-    assert "a->b in case rate=fast (" in said
-    assert expected in said
-    assert "--no-calibration" in said
-    assert not [line for line in said.splitlines() if "a->b" in line and expected not in line]
+    assert "a->b in case rate=fast (" in message
+    assert expected in message
+    assert "--no-calibration" in message
+    assert not [line for line in message.splitlines() if "a->b" in line and expected not in line]

@@ -90,8 +90,10 @@ def applied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, dict[str, A
         *parameters,
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    (told,) = [line for line in done.stdout.splitlines() if line.startswith(MARK)] or pytest.fail(done.stdout)
-    return plan, json.loads(told.removeprefix(MARK))
+    (report,) = [line for line in done.stdout.splitlines() if line.startswith(MARK)] or pytest.fail(
+        done.stdout
+    )
+    return plan, json.loads(report.removeprefix(MARK))
 
 
 def test_nothing_is_lacking_in_the_laboratory_kernel(applied: tuple[Plan, dict[str, Any]]) -> None:
@@ -99,29 +101,29 @@ def test_nothing_is_lacking_in_the_laboratory_kernel(applied: tuple[Plan, dict[s
 
 
 def test_delays_are_the_planned_ones(applied: tuple[Plan, dict[str, Any]]) -> None:
-    plan, told = applied
-    found = {
+    plan, state = applied
+    delays = {
         q["dev"]: q["options"]["delay"]["delay"]
-        for q in told["state"]["wire"]["qdiscs"]
+        for q in state["state"]["wire"]["qdiscs"]
         if q["kind"] == "netem"
     }
     planned = {q.ifname: q.options.delay_ns / 1e9 for q in plan.network.qdiscs if q.options.kind == "netem"}
-    assert found == pytest.approx(planned, abs=1e-9)
+    assert delays == pytest.approx(planned, abs=1e-9)
 
 
 def test_the_tree_of_qdiscs_is_the_planned_one(applied: tuple[Plan, dict[str, Any]]) -> None:
-    plan, told = applied
-    shown = told["state"]["wire"]["qdiscs"]
-    found = {
+    plan, state = applied
+    shown = state["state"]["wire"]["qdiscs"]
+    tree = {
         (q["dev"], q["kind"], q["handle"], q.get("parent", "root"))
         for q in shown
         if q["kind"] not in ("clsact", "noqueue")
     }
-    assert {(q.ifname, q.options.kind, q.handle, q.parent) for q in plan.network.qdiscs} == found
+    assert {(q.ifname, q.options.kind, q.handle, q.parent) for q in plan.network.qdiscs} == tree
 
 
 def test_the_kernel_opens_exactly_the_planned_subflows(applied: tuple[Plan, dict[str, Any]]) -> None:
-    plan, told = applied
-    assert told["joined"] == sorted(
+    plan, state = applied
+    assert state["joined"] == sorted(
         [path.client_address, path.server_address] for path in plan.flows[0].paths
     )

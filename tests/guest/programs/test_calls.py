@@ -54,12 +54,12 @@ def check_call(ran: Ran) -> None:
 def test_a_call_goes_both_ways_through_a_translation(run_trial: RunTrial) -> None:
     ran = run_trial(CALL)
     check_call(ran)
-    found = message_metrics(ran.plan, ran.tables)
+    metrics = message_metrics(ran.plan, ran.tables)
     for flow, loss, delay_us in (("udp1", 0.05, 12_003), ("udp1.back", 0.10, 22_003)):
-        assert found[f"{flow}.udp_loss_ratio"] == pytest.approx(loss, abs=0.03)
-        assert found[f"{flow}.udp_delay_p50_us"] == pytest.approx(delay_us, abs=10)
+        assert metrics[f"{flow}.udp_loss_ratio"] == pytest.approx(loss, abs=0.03)
+        assert metrics[f"{flow}.udp_delay_p50_us"] == pytest.approx(delay_us, abs=10)
     lost = sum(packets(ran, number)["received_us"].null_count() for number in (0, 1))
-    assert found["udp_loss_ratio"] == lost / (2 * PACKETS)
+    assert metrics["udp_loss_ratio"] == lost / (2 * PACKETS)
 
 
 def test_a_call_needs_no_translation(run_trial: RunTrial) -> None:

@@ -91,13 +91,11 @@ def test_nothing_of_the_host_can_be_changed_but_what_is_given_not_even_by_mounti
 
 def test_programs_stay_root_whoever_owns_a_file_with_the_set_user_id_bit(tmp_path: Path) -> None:
     """Where an ordinary user runs the guest, the owner of `mount` is not root there; `mount` has to work even so."""
-    own = Path(shutil.copy("/usr/bin/id", tmp_path))
+    copy = Path(shutil.copy("/usr/bin/id", tmp_path))
     if os.geteuid() == 0:
-        os.chown(own, 65534, 65534)
-    own.chmod(0o6755)
-    words = (
-        f"{own} -u; {own} -g; mkdir /tmp/a; mount --bind /tmp/a /etc/network; touch /etc/network/b; ls /tmp/a"
-    )
+        os.chown(copy, 65534, 65534)
+    copy.chmod(0o6755)
+    words = f"{copy} -u; {copy} -g; mkdir /tmp/a; mount --bind /tmp/a /etc/network; touch /etc/network/b; ls /tmp/a"
     for options in ((), ("--rw", str(tmp_path))):
         done = run(*options, "--", "sh", "-c", words)
         assert (done.stdout.split(), done.stderr) == (["0", "0", "b"], "")
@@ -116,11 +114,11 @@ def test_the_process_of_the_guest_has_no_network_of_the_host() -> None:
             pid for pid in descendants(guest.pid) if Path(f"/proc/{pid}/comm").read_text().strip() == "linux"
         ]
         assert kernels
-        own = Path("/proc/self/ns/net").readlink()
+        namespace = Path("/proc/self/ns/net").readlink()
         for pid in kernels:
             devices = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
             assert [line.split(":")[0].strip() for line in devices] == ["lo"]
-            assert Path(f"/proc/{pid}/ns/net").readlink() != own
+            assert Path(f"/proc/{pid}/ns/net").readlink() != namespace
     finally:
         guest.send_signal(signal.SIGTERM)
         guest.communicate(timeout=60)
@@ -184,8 +182,8 @@ def test_each_kind_of_failure_is_told_in_one_clear_line() -> None:
     assert missing.stderr == (
         "plait: starting no-such-program: there is no such program in PATH; install it, or give its path\n"
     )
-    known = run("--env", "PATH=/nowhere", "--", "iperf3")
-    assert known.stderr.endswith("install it (`apt-get install iperf3`), or give its path\n")
+    iperf3 = run("--env", "PATH=/nowhere", "--", "iperf3")
+    assert iperf3.stderr.endswith("install it (`apt-get install iperf3`), or give its path\n")
     crashed = run("--", "sh", "-c", "kill -SEGV $$")
     assert (crashed.returncode, crashed.stderr) == (139, "plait: the program was terminated by SIGSEGV\n")
     endless = run("--timeout", "20s", "--", "sleep", "1000")
@@ -237,7 +235,7 @@ def test_a_fork_bomb_is_bounded_and_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ["--clock", "lunar", "--", "true"],
@@ -251,10 +249,10 @@ def test_a_fork_bomb_is_bounded_and_named() -> None:
         (["--env", "NO_SUCH_VARIABLE_HERE", "--", "true"], "this environment has no such variable"),
     ],
 )
-def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[str], said: str) -> None:
+def test_a_wrong_request_runs_nothing_and_says_what_would_be_right(words: list[str], message: str) -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_guest_with_the_hosts_files_costs_at_most_300_ms_more_than_a_bare_one(

@@ -107,7 +107,7 @@ SOCKETS = {
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder of the host that programs see as it is: /tmp and /var are the guest's own."""
-    parents = [Path(one) for one in ("/srv", "/opt", Path.home()) if os.access(one, os.W_OK)]
+    parents = [Path(path) for path in ("/srv", "/opt", Path.home()) if os.access(path, os.W_OK)]
     with tempfile.TemporaryDirectory(dir=parents[0], prefix="plait-probe-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -115,20 +115,20 @@ def place() -> Iterator[Path]:
 
 def state(folder: Path) -> dict[str, tuple[object, ...]]:
     """All that `ls -l` and `cat` show of a folder."""
-    found: dict[str, tuple[object, ...]] = {}
+    entries: dict[str, tuple[object, ...]] = {}
     for path in (folder, *sorted(folder.rglob("*"))):
-        one = path.lstat()
+        status = path.lstat()
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-        found[str(path)] = (
-            one.st_mode,
-            one.st_uid,
-            one.st_gid,
-            one.st_size,
-            one.st_mtime_ns,
-            one.st_nlink,
+        entries[str(path)] = (
+            status.st_mode,
+            status.st_uid,
+            status.st_gid,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_nlink,
             content,
         )
-    return found
+    return entries
 
 
 @pytest.mark.parametrize("user", ["root", "ordinary"])
@@ -161,14 +161,16 @@ def test_no_way_to_change_the_host_or_to_reach_it_works(place: Path, user: str) 
             with pytest.raises(BlockingIOError):
                 listener.accept()
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert len(found) > 30
-    assert [way for way, how in found.items() if how == "done"] == []
+    attempts = json.loads(done.stdout)
+    assert len(attempts) > 30
+    assert [way for way, how in attempts.items() if how == "done"] == []
     for way, how in SOCKETS.items():
-        assert found[way] in how, (way, found[way])
+        assert attempts[way] in how, (way, attempts[way])
     if user == "root":
-        assert found["mount"] == found["mount a folder"] == found["remount"] == "EPERM"  # hostfs is sealed
-        assert found["write"] == found["chmod"] == "EROFS"
+        assert (
+            attempts["mount"] == attempts["mount a folder"] == attempts["remount"] == "EPERM"
+        )  # hostfs is sealed
+        assert attempts["write"] == attempts["chmod"] == "EROFS"
     assert state(here) == before
     assert (given / "own").read_text() == "given\n"
     assert socket.gethostname() == name
@@ -219,7 +221,7 @@ def test_a_program_of_a_scenario_cannot_change_the_host_either(
         PROGRAM.replace("PYTHON", SYSTEM_PYTHON).replace("HERE", str(here)).replace("WAYS", json.dumps(WAYS))
     )
     run_plan(engine, resolve(parse(text, "t.yaml"), 1), folder)
-    found = json.loads((folder / "programs/it.log").read_text())
-    assert [way for way, how in found.items() if how == "done"] == []
-    assert found["mount"] == found["remount"] == "EPERM"
+    attempts = json.loads((folder / "programs/it.log").read_text())
+    assert [way for way, how in attempts.items() if how == "done"] == []
+    assert attempts["mount"] == attempts["remount"] == "EPERM"
     assert state(here) == before

@@ -38,14 +38,14 @@ def text_of(page: str) -> str:
 
 def commands(page: str) -> list[tuple[str, list[str]]]:
     """(command, what it prints) in the order of the page."""
-    found: list[tuple[str, list[str]]] = []
+    pairs: list[tuple[str, list[str]]] = []
     for block in re.findall(r"^```console\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             if line.startswith("$ "):
-                found.append((line[2:], []))
+                pairs.append((line[2:], []))
             else:
-                found[-1][1].append(line)
-    return found
+                pairs[-1][1].append(line)
+    return pairs
 
 
 def script_of_the_page(folder: Path) -> Path:
@@ -87,9 +87,9 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> subprocess.C
 def agrees(line: str, got: str) -> bool:
     """Whether `got` says what a page says; rates may be those of another kernel, 2 % apart."""
     rate = re.fullmatch(r"([\d.]+) Mbits/sec", line)
-    found = re.search(r"([\d.]+) Mbits/sec", got)
-    if rate and found:
-        return float(found[1]) == pytest.approx(float(rate[1]), rel=0.02)
+    match = re.search(r"([\d.]+) Mbits/sec", got)
+    if rate and match:
+        return float(match[1]) == pytest.approx(float(rate[1]), rel=0.02)
     return line in got
 
 
@@ -103,7 +103,7 @@ def test_every_command_of_a_page_prints_what_stands_there(
     for command, printed in commands(page):
         done = run(command, tmp_path, environment)
         got = done.stdout.splitlines()
-        assert all(any(agrees(line, one) for one in got) for line in printed), (
+        assert all(any(agrees(line, output_line) for output_line in got) for line in printed), (
             command,
             done.stdout,
             done.stderr,
@@ -145,7 +145,8 @@ def test_a_mininet_script_gives_the_same_bytes_again_also_niced_on_one_processor
     processor = min(os.sched_getaffinity(0))
     burdens = ("", f"taskset -c {processor} nice -n 15 ")
     done = [
-        run(f"{one}plait exec -- /usr/bin/python3 two-paths.py", tmp_path, environment) for one in burdens
+        run(f"{prefix}plait exec -- /usr/bin/python3 two-paths.py", tmp_path, environment)
+        for prefix in burdens
     ]
     assert done[0].returncode == 0, done[0].stderr
     assert "subflows" in done[0].stdout

@@ -107,7 +107,7 @@ def test_a_program_is_stopped_by_its_signal_and_after_its_grace_by_force(
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "expected"),
     [
         (
             "run: 'echo why; exit 7'",
@@ -133,12 +133,12 @@ def test_a_program_is_stopped_by_its_signal_and_after_its_grace_by_force(
     ],
 )
 def test_what_goes_wrong_is_told_in_one_message(
-    engine: VirtualEngine, tmp_path: Path, program: str, told: str
+    engine: VirtualEngine, tmp_path: Path, program: str, expected: str
 ) -> None:
-    said = failure(engine, tmp_path, f"  - {{name: it, node: h1, until: exit, {program}}}\nuntil: 3s\n")
-    assert said.startswith("run: program it (")
-    assert ") in h1: " in said
-    assert told in said
+    message = failure(engine, tmp_path, f"  - {{name: it, node: h1, until: exit, {program}}}\nuntil: 3s\n")
+    assert message.startswith("run: program it (")
+    assert ") in h1: " in message
+    assert expected in message
 
 
 def test_a_program_that_uses_up_the_memory_is_told_from_one_that_was_killed(
@@ -148,9 +148,9 @@ def test_a_program_that_uses_up_the_memory_is_told_from_one_that_was_killed(
     programs = (
         f"  - {{name: it, node: h1, until: exit, run: [/usr/bin/python3, -c, '{greedy}']}}\nmemory: 256MiB\n"
     )
-    said = failure(engine, tmp_path, programs)
-    assert "it ended by signal 9" in said
-    assert said.splitlines()[-1].startswith(
+    message = failure(engine, tmp_path, programs)
+    assert "it ended by signal 9" in message
+    assert message.splitlines()[-1].startswith(
         "the guest ran out of memory (256 MiB), and its kernel killed a program"
     )
 
@@ -158,28 +158,28 @@ def test_a_program_that_uses_up_the_memory_is_told_from_one_that_was_killed(
 def test_full_file_systems_leave_memory_to_run_in(engine: VirtualEngine, tmp_path: Path) -> None:
     fill = "for place in /tmp /run /var/tmp /mnt /dev/shm; do dd if=/dev/zero of=$place/much bs=1M; done; ls /; exit 9"
     programs = f"  - {{name: it, node: h1, until: exit, run: '{fill}'}}\nmemory: 256MiB\n"
-    said = failure(engine, tmp_path, programs)
-    assert "it ended with exit code 9" in said
-    assert "No space left on device" in said or "usr" in said
+    message = failure(engine, tmp_path, programs)
+    assert "it ended with exit code 9" in message
+    assert "No space left on device" in message or "usr" in message
 
 
 def test_a_program_that_forks_without_end_is_bounded(engine: VirtualEngine, tmp_path: Path) -> None:
-    said = failure(
+    message = failure(
         engine,
         tmp_path,
         "  - {name: it, node: h1, until: exit, run: 'while :; do sleep 1000 & done'}\nuntil: 3s\n",
     )
-    assert "it reached the limit of 512 processes and threads" in said
-    assert "fork" in said
+    assert "it reached the limit of 512 processes and threads" in message
+    assert "fork" in message
 
 
 def test_a_program_that_stops_the_clock_is_told_from_a_slow_one(
     engine: VirtualEngine, tmp_path: Path
 ) -> None:
     impatient = VirtualEngine(kernels.ensure(), AGENT, TrialLimits(stall_s=6))
-    said = failure(
+    message = failure(
         impatient,
         tmp_path,
         "  - {name: it, node: h1, until: exit, run: 'echo spinning; while :; do :; done'}\n",
     )
-    assert "no virtual progress" in said
+    assert "no virtual progress" in message

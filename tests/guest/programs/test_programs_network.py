@@ -39,10 +39,10 @@ def metrics(ran: Ran) -> dict[str, float | None]:
     return trial_metrics(with_connections(ran.plan, ran.tables), ran.tables)
 
 
-def agree_within(share: float, one: float | None, other: float | None) -> bool:
-    assert one is not None
-    assert other is not None
-    return abs(one - other) <= share * other
+def agree_within(share: float, first: float | None, second: float | None) -> bool:
+    assert first is not None
+    assert second is not None
+    return abs(first - second) <= share * second
 
 
 @needs("iperf3")
@@ -51,10 +51,10 @@ def test_iperf3_and_plait_tell_the_same_goodput_and_the_same_seed_the_same_bytes
     run_trial: RunTrial, case: int, links: int
 ) -> None:
     ran = run_trial("iperf3", case=case)
-    told = metrics(ran)
+    reported = metrics(ran)
     # 1448 of 1514 bytes of each frame are the application's; of MPTCP 20 less.
-    assert agree_within(0.03, told["goodput_bps"], links * 10e6 * 1440 / 1514)
-    assert agree_within(0.01, told["client.goodput_bps"], told["client.iperf3_received_bps"])
+    assert agree_within(0.03, reported["goodput_bps"], links * 10e6 * 1440 / 1514)
+    assert agree_within(0.01, reported["client.goodput_bps"], reported["client.iperf3_received_bps"])
     assert run_trial("iperf3", case=case).digest == ran.digest
 
 
@@ -64,9 +64,9 @@ def test_iperf3_and_plait_tell_the_same_goodput_and_the_same_seed_the_same_bytes
 )
 def test_options_of_iperf3_change_what_both_see_alike(run_trial: RunTrial, options: str) -> None:
     ran = run_trial("iperf3", case=1, overrides=(f"programs.1.run=[iperf3, -c, h2, {options}, -J]",))
-    told = metrics(ran)
+    reported = metrics(ran)
     # Of three seconds a sample is 3 %: the ends of what is measured are as far apart.
-    assert agree_within(0.04, told["client.goodput_bps"], told["client.iperf3_received_bps"])
+    assert agree_within(0.04, reported["client.goodput_bps"], reported["client.iperf3_received_bps"])
 
 
 @needs("iperf3")
@@ -179,13 +179,15 @@ def test_a_swarm_of_mptcp_and_tcp_peers_completes_and_only_mptcp_uses_both_lines
     size = 2_000_000
     case = expand(load("swarm", (f"programs.0.environment.SIZE={size}",)))[1]
     ran = run_plan(engine, resolve(case.scenario, trial_seed(1, 0)), tmp_path)
-    transports = {one.netns: one.transport for one in ran.plan.programs if one.name.startswith("fetch-")}
+    transports = {
+        program.netns: program.transport for program in ran.plan.programs if program.name.startswith("fetch-")
+    }
     assert sorted(transports.values()) == ["mptcp"] * 4 + ["tcp"] * 4
 
-    said = [log.read_text().split()[-2] for log in sorted((tmp_path / "programs").glob("fetch-*.log"))]
-    assert len(said) == 8
-    assert {len(sha256) for sha256 in said} == {64}
-    assert len(set(said)) == 1  # and each compared its copy with the original, or the trial had failed
+    digests = [log.read_text().split()[-2] for log in sorted((tmp_path / "programs").glob("fetch-*.log"))]
+    assert len(digests) == 8
+    assert {len(sha256) for sha256 in digests} == {64}
+    assert len(set(digests)) == 1  # and each compared its copy with the original, or the trial had failed
 
     about = with_connections(ran.plan, ran.tables)
     # To TCP peers it has to, and a connection that is closed between two samples has not.
@@ -205,4 +207,4 @@ def test_a_swarm_of_mptcp_and_tcp_peers_completes_and_only_mptcp_uses_both_lines
     for flow in peers:
         for node in {flow.client.netns, flow.server.netns} & set(used):
             used[node] |= lines[flow.id]
-    assert used == {node: {"0", "1"} if one == "mptcp" else {"0"} for node, one in transports.items()}
+    assert used == {node: {"0", "1"} if program == "mptcp" else {"0"} for node, program in transports.items()}

@@ -113,7 +113,7 @@ def test_softether_carries_all_by_tcp_and_what_is_inside_is_counted_once(
         bonded.received_bps, rel=0.1
     )
     drawn = trial_series(plan, bonded.ran.tables).subflows
-    assert [one.path for one in drawn] == ["10.9.0.1 to 10.9.0.2"]
+    assert [subflow.path for subflow in drawn] == ["10.9.0.1 to 10.9.0.2"]
 
 
 @pytest.mark.parametrize(("test", "sender"), [("udp", "home"), ("udp-reverse", "cloud")])
@@ -132,9 +132,11 @@ def test_udp_fills_both_lines_either_way(
     assert (FIBRE + VDSL) / 2 < bonded.received_bps < (FIBRE + VDSL) / HEADERS
     assert bonded.end["sum_received"]["lost_packets"] > 0
     assert all(part > bonded.payload / 10 for part in bonded.lines(sender).values())
-    told = trial_metrics(with_connections(bonded.ran.plan, bonded.ran.tables), bonded.ran.tables)
-    assert told["goodput_bps"] is None  # UDP sockets are not sampled, and a control connection is no goodput
-    assert told["client.iperf3_received_bps"] == pytest.approx(bonded.received_bps, abs=1)
+    metrics = trial_metrics(with_connections(bonded.ran.plan, bonded.ran.tables), bonded.ran.tables)
+    assert (
+        metrics["goodput_bps"] is None
+    )  # UDP sockets are not sampled, and a control connection is no goodput
+    assert metrics["client.iperf3_received_bps"] == pytest.approx(bonded.received_bps, abs=1)
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
@@ -151,14 +153,14 @@ def test_a_softether_server_that_does_not_come_up_shows_its_own_log(
 ) -> None:
     shipped = find("vpn-kinds")
     assert shipped is not None
-    own = tmp_path / "own"
-    (own / "vpn").mkdir(parents=True)
-    shutil.copy(shipped, own)
+    programs = tmp_path / "own"
+    (programs / "vpn").mkdir(parents=True)
+    shutil.copy(shipped, programs)
     script = (shipped.parent / "vpn/bond.sh").read_text()
     assert script.count("bool Enabled true") == 1
-    (own / "vpn/bond.sh").write_text(script.replace("bool Enabled true", "bool Enabled false"))
+    (programs / "vpn/bond.sh").write_text(script.replace("bool Enabled true", "bool Enabled false"))
     with pytest.raises(TrialError) as caught:
-        Bonded(engine, tmp_path / "job", str(own / "vpn-kinds.yaml"), *environment(1, LINES="softether"))
-    told = str(caught.value)
-    assert "the SoftEther server of port 5555 does not listen; what it says is above" in told
-    assert "configuration file" in told  # the last thing that its log says
+        Bonded(engine, tmp_path / "job", str(programs / "vpn-kinds.yaml"), *environment(1, LINES="softether"))
+    message = str(caught.value)
+    assert "the SoftEther server of port 5555 does not listen; what it says is above" in message
+    assert "configuration file" in message  # the last thing that its log says

@@ -31,16 +31,16 @@ def test_figures_of_an_exported_flow_are_those_of_the_trial(run_trial: RunTrial,
     assert end["sum_received"]["bits_per_second"] == pytest.approx(row["received_bytes"] * 8 / 3, rel=1e-9)
     assert document["start"]["test_start"]["reverse"] == int(reverse)
     subflows = end["streams"][0]["subflows"]
-    assert [one["id"] for one in subflows] == [0, 1]
-    assert {one["path"] for one in subflows} == {"h1-s1-h2", "h1-s2-h2"}
-    assert [round(one["sum"]["end"]) for one in document["intervals"]] == [1, 2, 3]
+    assert [exported["id"] for exported in subflows] == [0, 1]
+    assert {exported["path"] for exported in subflows} == {"h1-s1-h2", "h1-s2-h2"}
+    assert [round(exported["sum"]["end"]) for exported in document["intervals"]] == [1, 2, 3]
     # The connection counts what it has given to a subflow, the subflow what has left.
-    for one in document["intervals"][1:]:
-        parts = [part["bytes"] for part in one["streams"][0]["subflows"]]
+    for exported in document["intervals"][1:]:
+        parts = [part["bytes"] for part in exported["streams"][0]["subflows"]]
         assert len(parts) == 2
-        assert min(parts) > 0.3 * one["sum"]["bytes"]
-        assert sum(parts) == pytest.approx(one["sum"]["bytes"], rel=0.2)
-    moved = sum(one["sum"]["bytes"] for one in document["intervals"])
+        assert min(parts) > 0.3 * exported["sum"]["bytes"]
+        assert sum(parts) == pytest.approx(exported["sum"]["bytes"], rel=0.2)
+    moved = sum(exported["sum"]["bytes"] for exported in document["intervals"])
     assert row["received_bytes"] <= moved <= row["sent_bytes"]
 
 

@@ -78,14 +78,14 @@ def test_an_idle_path_answers_after_its_two_delays_and_a_full_one_after_its_queu
     probes = tables["probes"]
     assert probes["t_us"].unique().sort().to_list()[:3] == [0, 100_000, 200_000]
     for path, delay_us in (("client-server", 10_000), ("client-server#2", 25_000)):
-        own = probes.filter(pl.col("path") == path).sort("t_us")
+        on_path = probes.filter(pl.col("path") == path).sort("t_us")
         # The first one waits for ARP: one more round trip.
-        assert own["rtt_us"][0] == pytest.approx(4 * delay_us, abs=20)
-        idle = own.filter(pl.col("t_us").is_between(200_000, 900_000))["rtt_us"]
+        assert on_path["rtt_us"][0] == pytest.approx(4 * delay_us, abs=20)
+        idle = on_path.filter(pl.col("t_us").is_between(200_000, 900_000))["rtt_us"]
         assert idle.len() == 8
         assert idle.min() == pytest.approx(2 * delay_us, abs=10)
         assert idle.max() == pytest.approx(2 * delay_us, abs=10)
-        busy = own.filter(pl.col("t_us").is_between(2_500_000, 2_800_000))["rtt_us"]
+        busy = on_path.filter(pl.col("t_us").is_between(2_500_000, 2_800_000))["rtt_us"]
         assert busy.min() > 2 * delay_us + 5_000
     assert probes.filter(pl.col("t_us") < 2_500_000)["rtt_us"].null_count() == 0
 
@@ -168,10 +168,10 @@ def test_a_capture_opens_in_tshark_with_its_mptcp_options(tmp_path: Path) -> Non
 
 def test_the_same_trial_leaves_the_same_capture(tmp_path: Path) -> None:
     asked = "monitors: {capture: {on: client, bytes: 2000}, ping: 50ms}\n"
-    one, first = trial(tmp_path / "a", asked)
+    ran, first = trial(tmp_path / "a", asked)
     two, second = trial(tmp_path / "b", asked)
     assert first["probes"].equals(second["probes"])
-    for path in (one / "pcap").iterdir():
+    for path in (ran / "pcap").iterdir():
         assert path.read_bytes() == (two / "pcap" / path.name).read_bytes()
 
 

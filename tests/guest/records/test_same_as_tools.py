@@ -42,9 +42,9 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dic
     (folder / "tools.yaml").write_text(SCENARIO, encoding="utf-8")
     study = plait.run(plait.load(folder / "tools.yaml"), out=folder / "out", fresh=True)
     assert not study.failed
-    found: Path = next((folder / "out/trials").glob("*/000"))
-    said = {path.stem: path.read_text(encoding="utf-8") for path in (found / "programs").iterdir()}
-    return said, {path.stem: pl.read_parquet(path) for path in found.glob("*.parquet")}
+    trial_folder: Path = next((folder / "out/trials").glob("*/000"))
+    outputs = {path.stem: path.read_text(encoding="utf-8") for path in (trial_folder / "programs").iterdir()}
+    return outputs, {path.stem: pl.read_parquet(path) for path in trial_folder.glob("*.parquet")}
 
 
 def at_moment(table: pl.DataFrame) -> pl.DataFrame:
@@ -54,8 +54,8 @@ def at_moment(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_subflows_are_what_ss_shows(trial: tuple[dict[str, str], dict[str, pl.DataFrame]]) -> None:
-    said, tables = trial
-    lines = [line for line in said["ss"].splitlines() if line.startswith("tcp")]
+    outputs, tables = trial
+    lines = [line for line in outputs["ss"].splitlines() if line.startswith("tcp")]
     ours = at_moment(tables["subflows"]).filter(pl.col("side") == "client")
     assert len(lines) == ours.height == 2
     for row in ours.iter_rows(named=True):
@@ -87,8 +87,8 @@ def test_subflows_are_what_ss_shows(trial: tuple[dict[str, str], dict[str, pl.Da
 
 
 def test_counters_are_what_nstat_shows(trial: tuple[dict[str, str], dict[str, pl.DataFrame]]) -> None:
-    said, tables = trial
-    shown: dict[str, int] = json.loads(said["nstat"])["kernel"]
+    outputs, tables = trial
+    shown: dict[str, int] = json.loads(outputs["nstat"])["kernel"]
     # nstat shows a few that /proc/net/snmp6 has; and it names counters as we do.
     ours = tables["counter_series"].filter((pl.col("node") == "h2") & (pl.col("t_us") <= MOMENT_US))
     latest = dict(ours.group_by("counter", maintain_order=True).last().select("counter", "value").iter_rows())
@@ -99,12 +99,12 @@ def test_counters_are_what_nstat_shows(trial: tuple[dict[str, str], dict[str, pl
 
 
 def test_links_are_what_tc_shows(trial: tuple[dict[str, str], dict[str, pl.DataFrame]]) -> None:
-    said, tables = trial
-    qdiscs: list[dict[str, Any]] = json.loads(said["tc"])
+    outputs, tables = trial
+    qdiscs: list[dict[str, Any]] = json.loads(outputs["tc"])
     for name, ifname in (("h1->h2", "w0b"), ("h2->h1", "w0a"), ("h1->h2#2", "w1b")):
         row = at_moment(tables["links"]).filter(pl.col("link") == name).row(0, named=True)
-        own = {qdisc["kind"]: qdisc for qdisc in qdiscs if qdisc["dev"] == ifname}
-        netem, tbf = own["netem"], own["tbf"]
+        qdisc_by_kind = {qdisc["kind"]: qdisc for qdisc in qdiscs if qdisc["dev"] == ifname}
+        netem, tbf = qdisc_by_kind["netem"], qdisc_by_kind["tbf"]
         assert (netem["bytes"], netem["packets"]) == (row["sent_bytes"], row["sent_packets"])
         assert netem["drops"] == row["dropped_packets"]
         assert tbf["drops"] == row["overflow_packets"]
@@ -112,10 +112,10 @@ def test_links_are_what_tc_shows(trial: tuple[dict[str, str], dict[str, pl.DataF
 
 
 def test_events_are_what_the_monitor_shows(trial: tuple[dict[str, str], dict[str, pl.DataFrame]]) -> None:
-    said, tables = trial
+    outputs, tables = trial
     shown = [
         (kind.lower().replace("sf_", "sub_"), int(token, 16))
-        for kind, token in re.findall(r"^\[\s*(\w+)\] token=([0-9a-f]+)", said["monitor"], re.MULTILINE)
+        for kind, token in re.findall(r"^\[\s*(\w+)\] token=([0-9a-f]+)", outputs["monitor"], re.MULTILINE)
     ]
     ours = tables["events"].filter((pl.col("node") == "h1") & pl.col("token").is_not_null())
     recorded = list(ours.select("event", "token").iter_rows())

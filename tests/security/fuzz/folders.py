@@ -93,23 +93,23 @@ class Box:
         (box / "beside" / "victim").write_bytes(b"must stay as it is")
         return box
 
-    def _judge_verb(self, box: Path, verb: Sequence[str], own: set[Path]) -> Verdict:
-        before = self._outside(box, own)
+    def _judge_verb(self, box: Path, verb: Sequence[str], allowed: set[Path]) -> Verdict:
+        before = self._outside(box, allowed)
         verdict = judge(lambda: _run(verb), most_s=MOST_S, most_mb=MOST_MB)
-        verdict = self._unchanged(verdict, before, self._outside(box, own))
+        verdict = self._unchanged(verdict, before, self._outside(box, allowed))
         wrong = None if verdict.wrong is None else f"plait {verb[0]}: {verdict.wrong}"
         return Verdict(verdict.refused, wrong, verdict.seconds)
 
-    def _outside(self, box: Path, own: set[Path]) -> dict[str, tuple[int, int]]:
+    def _outside(self, box: Path, allowed: set[Path]) -> dict[str, tuple[int, int]]:
         """Every file that no verb may write: its size, and when it was changed."""
-        roots = [self.outside, self.sound, *(path for path in box.iterdir() if path not in own)]
-        found = {}
+        roots = [self.outside, self.sound, *(path for path in box.iterdir() if path not in allowed)]
+        states = {}
         for root in roots:
             for folder, _, files in os.walk(root):
                 for name in files:
                     seen = (Path(folder) / name).lstat()
-                    found[f"{folder}/{name}"] = (seen.st_size, seen.st_mtime_ns)
-        return found
+                    states[f"{folder}/{name}"] = (seen.st_size, seen.st_mtime_ns)
+        return states
 
     def _unchanged(self, verdict: Verdict, before: dict[str, Any], after: dict[str, Any]) -> Verdict:
         changed = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
@@ -119,8 +119,10 @@ class Box:
 
     @staticmethod
     def _worst(verdicts: list[Verdict]) -> Verdict:
-        wrong = next((one.wrong for one in verdicts if one.wrong), None)
-        return Verdict(any(one.refused for one in verdicts), wrong, max(one.seconds for one in verdicts))
+        wrong = next((verdict.wrong for verdict in verdicts if verdict.wrong), None)
+        return Verdict(
+            any(verdict.refused for verdict in verdicts), wrong, max(verdict.seconds for verdict in verdicts)
+        )
 
     def _damage(self, random: Random, folder: Path) -> None:
         """One damage to one file or folder of it."""

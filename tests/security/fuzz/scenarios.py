@@ -171,8 +171,8 @@ def _edited(random: Random, text: str) -> str:
         lines[i] = lines[i].replace(": ", ": &a ", 1)
         lines[j] = lines[j].partition(": ")[0].rstrip("\n") + ": *a\n"
     elif kind == 6:
-        found = random.choice(lines[i].split() or [""])
-        lines[i] = lines[i].replace(found, str(words.value(random)), 1) if found else lines[i]
+        word = random.choice(lines[i].split() or [""])
+        lines[i] = lines[i].replace(word, str(words.value(random)), 1) if word else lines[i]
     else:
         del lines[i:]
     return "".join(lines)

@@ -120,13 +120,13 @@ def _unlocated(error: ScenarioError, source: str) -> str | None:
     return None if error.mistakes else "no mistakes"
 
 
-def judge_scenario(one: Input, folder: Path) -> Verdict:
+def judge_scenario(fuzzed: Input, folder: Path) -> Verdict:
     """From a file in `folder`, which also has the files that shipped scenarios name, to the shell export."""
     path = folder / "fuzz.yaml"
-    path.write_bytes(one.data)
+    path.write_bytes(fuzzed.data)
 
     def work() -> int:
-        scenario = load(path, one.overrides)
+        scenario = load(path, fuzzed.overrides)
         cases = expand(scenario)
         planned = [resolve_case(case) for case in cases[:CASES]]
         lint_cases(planned, scenario.seed)

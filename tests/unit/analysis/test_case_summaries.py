@@ -30,11 +30,17 @@ def compared(*cases: CaseRows) -> list[Comparison]:
 
 
 def test_statistics_of_four_values() -> None:
-    found = describe([2.0, 4.0, None, 4.0, 6.0])
-    assert (found.n, found.mean, found.median, found.min, found.max) == (4, 4, 4, 2, 6)
-    assert found.stdev == pytest.approx((8 / 3) ** 0.5)
+    statistics = describe([2.0, 4.0, None, 4.0, 6.0])
+    assert (statistics.n, statistics.mean, statistics.median, statistics.min, statistics.max) == (
+        4,
+        4,
+        4,
+        2,
+        6,
+    )
+    assert statistics.stdev == pytest.approx((8 / 3) ** 0.5)
     half = 3.182446305 * (8 / 3) ** 0.5 / 2  # the t quantile of three degrees of freedom, from any table
-    assert found.ci95 == pytest.approx((4 - half, 4 + half))
+    assert statistics.ci95 == pytest.approx((4 - half, 4 + half))
 
 
 def test_t_quantiles_are_those_of_the_tables_and_of_the_closed_forms() -> None:
@@ -46,15 +52,15 @@ def test_t_quantiles_are_those_of_the_tables_and_of_the_closed_forms() -> None:
 def test_there_is_no_interval_without_a_spread() -> None:
     assert {value for name, value in describe([]).model_dump().items() if name != "n"} == {None}
     assert describe([None]).mean is None
-    one = describe([5.0])
-    assert (one.n, one.mean, one.stdev, one.ci95) == (1, 5, None, None)
+    single = describe([5.0])
+    assert (single.n, single.mean, single.stdev, single.ci95) == (1, 5, None, None)
     alike = describe([0.1] * 10)
     assert (alike.mean, alike.stdev, alike.ci95) == (0.1, 0, None)
 
 
 def test_quartiles_and_the_interval_that_fits_the_shape() -> None:
-    found = describe([1.0, 2.0, 3.0, 4.0])
-    assert (found.quartiles, found.interval, found.bootstrap95) == ((1.75, 3.25), "t", None)
+    statistics = describe([1.0, 2.0, 3.0, 4.0])
+    assert (statistics.quartiles, statistics.interval, statistics.bootstrap95) == ((1.75, 3.25), "t", None)
     assert describe([5.0]).quartiles == (5, 5)
     assert (describe([5.0, 5.0]).interval, describe([5.0, 5.0]).quartiles) == (None, (5, 5))
     leaning = describe([1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 1.0, 1.02, 9.0])
@@ -79,9 +85,9 @@ def test_of_many_comparisons_one_that_may_be_chance_is_said_to_be() -> None:
     rates = range(10)
     cases = [case("tcp", base, rate=n) for n in rates]
     cases += [case("mptcp", slightly if n == 0 else [10.1, 9.9, 10.2, 9.8], rate=n) for n in rates]
-    found = {one.case: one for one in compared(*cases)}
-    assert found["mptcp-0"].verdict == "less"
-    assert "one like it may be chance (p = 0.2" in found["mptcp-0"].sentence
+    by_case = {comparison.case: comparison for comparison in compared(*cases)}
+    assert by_case["mptcp-0"].verdict == "less"
+    assert "one like it may be chance (p = 0.2" in by_case["mptcp-0"].sentence
     (alone,) = compared(cases[0], cases[10])
     assert "chance" not in alone.sentence
 
@@ -101,23 +107,28 @@ def test_paired_differences_and_ratios() -> None:
 
 
 def test_comparison_in_words_and_numbers() -> None:
-    (found,) = compared(case("tcp", [4.78e6, 4.80e6, 4.76e6]), case("mptcp", [9.16e6, 9.22e6, 9.19e6]))
-    assert (found.case, found.baseline, found.metric, found.pairs) == ("mptcp", "tcp", "goodput_bps", 3)
-    assert found.verdict == "more"
-    assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(9.19 / 4.78)
-    assert found.sentence.startswith(
+    (comparison,) = compared(case("tcp", [4.78e6, 4.80e6, 4.76e6]), case("mptcp", [9.16e6, 9.22e6, 9.19e6]))
+    assert (comparison.case, comparison.baseline, comparison.metric, comparison.pairs) == (
+        "mptcp",
+        "tcp",
+        "goodput_bps",
+        3,
+    )
+    assert comparison.verdict == "more"
+    assert comparison.ratio is not None
+    assert comparison.ratio.value == pytest.approx(9.19 / 4.78)
+    assert comparison.sentence.startswith(
         "MPTCP gives 1.92 times the goodput of TCP (+92.3 %, 95 % interval +90.4 % to +94.1 %)"
     )
-    assert found.sentence.endswith("over 3 pairs of trials.")
+    assert comparison.sentence.endswith("over 3 pairs of trials.")
 
 
 def test_identical_repeats_are_said_to_be_so() -> None:
-    (found,) = compared(case("tcp", [4.0] * 10), case("mptcp", [8.0] * 10))
-    assert found.identical
-    assert found.ratio is not None
-    assert found.ratio.ci95 is None
-    assert found.sentence == (
+    (comparison,) = compared(case("tcp", [4.0] * 10), case("mptcp", [8.0] * 10))
+    assert comparison.identical
+    assert comparison.ratio is not None
+    assert comparison.ratio.ci95 is None
+    assert comparison.sentence == (
         "MPTCP gives 2.00 times the goodput of TCP (+100.0 %); all 10 repeats are identical, so there is no interval."
     )
     (same,) = compared(case("tcp", [4.0] * 3), case("mptcp", [4.0] * 3))
@@ -126,17 +137,17 @@ def test_identical_repeats_are_said_to_be_so() -> None:
 
 
 def test_a_difference_within_chance_is_not_called_one() -> None:
-    (found,) = compared(case("tcp", [4, 5, 6]), case("mptcp", [5, 4.5, 5.9]))
-    assert found.verdict == "unclear"
-    assert found.sentence.endswith("over 3 pairs no difference can be told from chance.")
+    (comparison,) = compared(case("tcp", [4, 5, 6]), case("mptcp", [5, 4.5, 5.9]))
+    assert comparison.verdict == "unclear"
+    assert comparison.sentence.endswith("over 3 pairs no difference can be told from chance.")
     assert compared(case("tcp", [6, 6.1, 6]), case("mptcp", [3, 3.1, 3.05]))[0].verdict == "less"
 
 
 def test_only_common_seeds_are_compared() -> None:
-    (found,) = compared(case("tcp", [4, None, 4.5, 4]), case("mptcp", [8, 8, 9, None]))
-    assert found.pairs == 2
-    (one,) = compared(case("tcp", [4]), case("mptcp", [8]))
-    assert one.sentence.endswith("one pair of trials, so no interval.")
+    (comparison,) = compared(case("tcp", [4, None, 4.5, 4]), case("mptcp", [8, 8, 9, None]))
+    assert comparison.pairs == 2
+    (single,) = compared(case("tcp", [4]), case("mptcp", [8]))
+    assert single.sentence.endswith("one pair of trials, so no interval.")
     (none,) = compared(case("tcp", [4]), case("mptcp", [8], first_seed=7))
     assert none.ratio is None
     assert none.sentence == "MPTCP cannot be compared with TCP: no seed was measured with both."
@@ -145,7 +156,7 @@ def test_only_common_seeds_are_compared() -> None:
 def test_in_a_sweep_each_case_is_compared_at_the_same_settings() -> None:
     cases = [case(t, [v, v + 1]) for t, v in (("tcp", 4), ("mptcp", 8))]
     cases = [case(t, [v, v + 1], rate=r) for r, v in (("5mbit", 4), ("10mbit", 8)) for t in ("tcp", "mptcp")]
-    pairs = {found.case: found.baseline for found in compared(*cases)}
+    pairs = {comparison.case: comparison.baseline for comparison in compared(*cases)}
     assert pairs == {"mptcp-5mbit": "tcp-5mbit", "mptcp-10mbit": "tcp-10mbit", "tcp-10mbit": "tcp-5mbit"}
 
 

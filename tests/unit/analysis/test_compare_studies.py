@@ -41,25 +41,25 @@ def case(
 def one(
     before: CaseRows, after: CaseRows, tolerance: float = 0, metric: str = "goodput_bps"
 ) -> CaseComparison:
-    (found,) = compare_studies([before], [after], metrics=[metric], tolerance=tolerance).cases
-    return found
+    (comparison,) = compare_studies([before], [after], metrics=[metric], tolerance=tolerance).cases
+    return comparison
 
 
 def test_trials_of_the_same_seeds_are_compared_pair_by_pair() -> None:
-    found = one(case([20e6, 20.1e6, 19.9e6]), case([18e6, 18.2e6, 17.8e6]))
-    assert (found.pairs, found.verdict, found.test) == (3, "worse", "paired t test")
-    assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(0.9)
-    assert "went from 20.0 Mbit/s to 18.0 Mbit/s (\N{MINUS SIGN}10.0 %" in found.sentence
-    assert "paired t test over 3 pairs" in found.sentence
+    comparison = one(case([20e6, 20.1e6, 19.9e6]), case([18e6, 18.2e6, 17.8e6]))
+    assert (comparison.pairs, comparison.verdict, comparison.test) == (3, "worse", "paired t test")
+    assert comparison.ratio is not None
+    assert comparison.ratio.value == pytest.approx(0.9)
+    assert "went from 20.0 Mbit/s to 18.0 Mbit/s (\N{MINUS SIGN}10.0 %" in comparison.sentence
+    assert "paired t test over 3 pairs" in comparison.sentence
 
 
 def test_trials_of_other_seeds_are_compared_as_a_whole() -> None:
-    found = one(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
-    assert (found.pairs, found.verdict, found.test) == (None, "better", "Welch's t test")
-    assert found.difference is not None
-    assert found.difference.value == 10e6
-    assert found.difference.ci95 is not None
+    comparison = one(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
+    assert (comparison.pairs, comparison.verdict, comparison.test) == (None, "better", "Welch's t test")
+    assert comparison.difference is not None
+    assert comparison.difference.value == 10e6
+    assert comparison.difference.ci95 is not None
 
 
 def test_a_shorter_time_is_better() -> None:
@@ -69,9 +69,9 @@ def test_a_shorter_time_is_better() -> None:
 
 
 def test_no_difference_seen_is_said_as_that_and_same_is_exact() -> None:
-    found = one(case([10.0, 20, 30]), case([11, 19, 30]))
-    assert found.verdict == "no difference seen"
-    assert "no difference seen; paired t test over 3 pairs, p = " in found.sentence
+    comparison = one(case([10.0, 20, 30]), case([11, 19, 30]))
+    assert comparison.verdict == "no difference seen"
+    assert "no difference seen; paired t test over 3 pairs, p = " in comparison.sentence
     assert one(case([10.0, 20]), case([10, 20])).verdict == "same"
 
 
@@ -83,25 +83,29 @@ def test_a_change_within_the_tolerance_is_accepted() -> None:
 
 
 def test_one_pair_of_trials_speaks_for_itself_and_says_so() -> None:
-    found = one(case([10.0]), case([9.0]))
-    assert (found.verdict, found.test) == ("worse", None)
-    assert found.sentence.endswith("worse; one pair of trials, so no interval.")
+    comparison = one(case([10.0]), case([9.0]))
+    assert (comparison.verdict, comparison.test) == ("worse", None)
+    assert comparison.sentence.endswith("worse; one pair of trials, so no interval.")
 
 
 def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
     assert one(case([10.0, 10.1]), case([20.0], failed=1)).verdict == "not measured"
     assert one(case([10.0, 10.1]), case([None, None])).verdict == "not measured"
-    gone = compare_studies([case([1.0, 2.0])], [case([], failed=2)], metrics=["goodput_bps"], tolerance=0)
-    assert gone.verdict == "worse"
-    assert "measured in 0 of 2 trials, before in 2 of 2" in gone.cases[0].sentence
+    comparison = compare_studies(
+        [case([1.0, 2.0])], [case([], failed=2)], metrics=["goodput_bps"], tolerance=0
+    )
+    assert comparison.verdict == "worse"
+    assert "measured in 0 of 2 trials, before in 2 of 2" in comparison.cases[0].sentence
 
 
 def test_what_was_not_measured_before_is_neither_better_nor_worse() -> None:
-    found = compare_studies([case([None, None])], [case([10.0, 10.1])], metrics=["goodput_bps"], tolerance=0)
-    assert [row.verdict for row in found.cases] == ["newly measured"]
-    assert found.verdict == "no worse"
-    assert "one without a value before" in found.sentence
-    assert "nothing to compare it with" in found.cases[0].sentence
+    comparison = compare_studies(
+        [case([None, None])], [case([10.0, 10.1])], metrics=["goodput_bps"], tolerance=0
+    )
+    assert [row.verdict for row in comparison.cases] == ["newly measured"]
+    assert comparison.verdict == "no worse"
+    assert "one without a value before" in comparison.sentence
+    assert "nothing to compare it with" in comparison.cases[0].sentence
 
 
 def test_help_and_page_name_every_metric_that_is_judged() -> None:
@@ -138,14 +142,14 @@ def test_many_cases_are_corrected_for_their_number() -> None:
 
 
 def test_cases_are_matched_by_settings_and_the_others_are_named() -> None:
-    found = compare_studies(
+    comparison = compare_studies(
         [case([1.0, 2.0], rate=1), case([1.0, 2.0], rate=2)],
         [case([1.0, 2.0], rate=2), case([1.0, 2.0], rate=3)],
         metrics=["goodput_bps"],
         tolerance=0,
     )
-    assert [row.case for row in found.cases] == ["2"]
-    assert (found.only_first, found.only_second) == (("1",), ("3",))
+    assert [row.case for row in comparison.cases] == ["2"]
+    assert (comparison.only_first, comparison.only_second) == (("1",), ("3",))
 
 
 @pytest.fixture(scope="module")
@@ -180,25 +184,25 @@ def test_the_exit_code_is_the_verdict(folders: tuple[Path, Path]) -> None:
 
 
 def test_the_fields_in_which_two_scenarios_differ_are_told() -> None:
-    one = {"mptcp": {"scheduler": "default"}, "traffic": [{"bulk": {"duration": "1s"}}], "tcp": {}}
+    scenario = {"mptcp": {"scheduler": "default"}, "traffic": [{"bulk": {"duration": "1s"}}], "tcp": {}}
     other = {
         "mptcp": {"scheduler": "redundant"},
         "traffic": [{"bulk": {"duration": "2s", "mark": 1}}],
         "tcp": {},
     }
-    assert _changed_fields(one, other) == [
+    assert _changed_fields(scenario, other) == [
         "mptcp.scheduler: default then, redundant now",
         "traffic.0.bulk.duration: 1s then, 2s now",
         f"traffic.0.bulk.mark: {MISSING} then, 1 now",
     ]
-    assert _changed_fields(one, one) == []
+    assert _changed_fields(scenario, scenario) == []
     many = _changed_fields({"x": 0}, {"x": 0} | {str(number): number for number in range(9)})
     assert (len(many), many[-1]) == (7, "and 3 more fields; see scenario in each study.json")
 
 
 def test_json_holds_the_same_numbers(folders: tuple[Path, Path]) -> None:
-    found = run(*folders, "--json", "--metric", "goodput_bps")
-    value = json.loads(found.output)
+    done = run(*folders, "--json", "--metric", "goodput_bps")
+    value = json.loads(done.output)
     assert value["schema"] == 1
     assert value["verdict"] == "worse"
     mptcp = next(row for row in value["cases"] if row["case"] == "transport=mptcp")
@@ -209,13 +213,13 @@ def test_json_holds_the_same_numbers(folders: tuple[Path, Path]) -> None:
 def test_wrong_requests_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
     good, bad = folders
     assert isinstance(run(good, tmp_path).exception, DataError)
-    for options, said in (
+    for options, message in (
         (("--metric", "goodput"), "it cannot be judged; these can: completion_s"),
         (("--tolerance", "2"), "--tolerance: '2' has no unit"),
         (("--metric", "jain_index"), "neither measured jain_index"),
     ):
         wrong = run(good, bad, *options).exception
         assert isinstance(wrong, RequestError)
-        assert said in str(wrong)
+        assert message in str(wrong)
     write_study(tmp_path / "other", (FakeCase("x=1", {"x": 1}, two_paths()[0].plan),), repeat=1)
     assert "no case with the same settings" in str(run(good, tmp_path / "other").exception)

@@ -81,11 +81,11 @@ def summary(*cases: dict[str, float]) -> Summary:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_headline_and_table_tell_each_kind_of_traffic_in_its_metric(kind: str) -> None:
-    metrics, primary, told = KINDS[kind]
-    found = summary(metrics)
-    assert primary_metric(found) == primary
-    assert "".join(words for words, _ in headline(found, {})) == told
-    (row,) = rows(found)
+    metrics, primary, expected = KINDS[kind]
+    study_summary = summary(metrics)
+    assert primary_metric(study_summary) == primary
+    assert "".join(words for words, _ in headline(study_summary, {})) == expected
+    (row,) = rows(study_summary)
     leading = [title for title, _ in row.more[: row.leading]]
     assert leading == [heading_of(metric) for metric in COMPARED[primary].columns]
     cells = dict(row.more)
@@ -94,9 +94,9 @@ def test_headline_and_table_tell_each_kind_of_traffic_in_its_metric(kind: str) -
 
 
 def test_cases_of_other_traffic_than_the_headlines_are_told_in_theirs() -> None:
-    found = summary(CONNECTION, KINDS["iperf3 -u"][0])
-    assert "".join(words for words, _ in headline(found, {})) == "N 0 8.00 Mbit/s."
-    assert sentences(found) == ["Share of UDP packets that iperf3 lost: n 1 25.0 %."]
+    study_summary = summary(CONNECTION, KINDS["iperf3 -u"][0])
+    assert "".join(words for words, _ in headline(study_summary, {})) == "N 0 8.00 Mbit/s."
+    assert sentences(study_summary) == ["Share of UDP packets that iperf3 lost: n 1 25.0 %."]
 
 
 def test_a_loss_where_there_was_none_is_compared_in_words() -> None:
@@ -106,9 +106,9 @@ def test_a_loss_where_there_was_none_is_compared_in_words() -> None:
         made = [TrialRow(i, i, "", {"udp_loss_ratio": value}) for i, value in enumerate(values)]
         return CaseRows(name, {"n": name}, tuple(made))
 
-    (found,) = compare([case("none", [0.0, 0.0, 0.0]), case("some", [0.1, 0.12, 0.11])], "none")
-    assert (found.ratio, found.verdict, found.pairs) == (None, "more", 3)
-    assert found.sentence.startswith(
+    (comparison,) = compare([case("none", [0.0, 0.0, 0.0]), case("some", [0.1, 0.12, 0.11])], "none")
+    assert (comparison.ratio, comparison.verdict, comparison.pairs) == (None, "more", 3)
+    assert comparison.sentence.startswith(
         "The share of UDP packets lost is 11.0 % with n some, and zero with n none"
     )
 

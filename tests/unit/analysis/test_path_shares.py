@@ -70,15 +70,15 @@ def tables_of(
 def test_the_worst_second_counts_and_not_the_mean_of_the_transfer() -> None:
     # half a second each: both, both, both, then the first alone for a second, then the second alone for one
     sent = [[0, 5, 10, 15, 25, 35, 35, 35], [0, 5, 10, 15, 15, 15, 25, 35]]
-    found = measured(fake_plan(), sent, sent, [a + b for a, b in zip(*sent, strict=True)])
-    assert found["path_share_window_max"] == 1
-    assert found["observed_1path_share"] == 0.5
+    metrics = measured(fake_plan(), sent, sent, [a + b for a, b in zip(*sent, strict=True)])
+    assert metrics["path_share_window_max"] == 1
+    assert metrics["observed_1path_share"] == 0.5
 
 
 def test_the_first_second_is_left_out() -> None:
     sent = [[0, 100, 200, 210, 220], [0, 0, 0, 10, 20]]
-    found = measured(fake_plan(), sent, sent, [0, 100, 200, 220, 240])
-    assert found["path_share_window_max"] == 0.5
+    metrics = measured(fake_plan(), sent, sent, [0, 100, 200, 220, 240])
+    assert metrics["path_share_window_max"] == 0.5
 
 
 def test_a_flow_shorter_than_its_first_window_has_no_such_share() -> None:
@@ -88,34 +88,34 @@ def test_a_flow_shorter_than_its_first_window_has_no_such_share() -> None:
 
 def test_whoever_sees_one_path_of_a_redundant_flow_sees_all_and_half_of_what_comes_is_a_copy() -> None:
     sent = [[0, 50, 100], [0, 50, 100]]
-    found = measured(fake_plan(), sent, sent, [0, 50, 100], reinjected=[0, 50, 100])
-    assert found["observed_1path_share"] == 1
-    assert found["duplicate_bytes"] == 100
-    assert found["out_of_order_max_bytes"] == 0
+    metrics = measured(fake_plan(), sent, sent, [0, 50, 100], reinjected=[0, 50, 100])
+    assert metrics["observed_1path_share"] == 1
+    assert metrics["duplicate_bytes"] == 100
+    assert metrics["out_of_order_max_bytes"] == 0
 
 
 def test_what_waits_is_told_from_what_came_twice() -> None:
     arrived = [[0, 0, 60, 90], [0, 40, 40, 40]]  # 40 wait for the first 60; 10 of 130 are copies
-    found = measured(fake_plan(), arrived, arrived, [0, 0, 100, 120], reinjected=[0, 10, 10, 10])
-    assert found["out_of_order_max_bytes"] == 40
-    assert found["duplicate_bytes"] == 10
+    metrics = measured(fake_plan(), arrived, arrived, [0, 0, 100, 120], reinjected=[0, 10, 10, 10])
+    assert metrics["out_of_order_max_bytes"] == 40
+    assert metrics["duplicate_bytes"] == 10
 
 
 def test_what_still_waits_when_a_flow_ends_is_neither_a_copy_nor_forgotten() -> None:
     """A slow path holds the stream back until the end; nothing was sent twice."""
     arrived = [[0, 300, 600, 900], [0, 0, 10, 20]]
-    found = measured(fake_plan(), arrived, arrived, [0, 0, 10, 20])
-    assert found["out_of_order_max_bytes"] == 900
-    assert found["out_of_order_mean_bytes"] == (0 + 300 + 600 + 900) / 4
-    assert found["duplicate_bytes"] == 0
+    metrics = measured(fake_plan(), arrived, arrived, [0, 0, 10, 20])
+    assert metrics["out_of_order_max_bytes"] == 900
+    assert metrics["out_of_order_mean_bytes"] == (0 + 300 + 600 + 900) / 4
+    assert metrics["duplicate_bytes"] == 0
 
 
 def test_copies_are_at_most_what_was_reinjected_by_then() -> None:
     """100 bytes were sent again late: what is ahead before that waits, although it never reaches the stream."""
     arrived = [[0, 500, 500, 500], [0, 0, 0, 100]]
-    found = measured(fake_plan(), arrived, arrived, [0, 0, 0, 0], reinjected=[0, 0, 0, 100])
-    assert found["duplicate_bytes"] == 100
-    assert found["out_of_order_max_bytes"] == 500
+    metrics = measured(fake_plan(), arrived, arrived, [0, 0, 0, 0], reinjected=[0, 0, 0, 100])
+    assert metrics["duplicate_bytes"] == 100
+    assert metrics["out_of_order_max_bytes"] == 500
 
 
 def test_copies_of_several_flows_are_added_and_what_waits_is_that_of_the_worst() -> None:
@@ -128,8 +128,8 @@ def test_copies_of_several_flows_are_added_and_what_waits_is_that_of_the_worst()
 
 def test_nothing_is_said_of_copies_where_reinjections_were_not_sampled() -> None:
     arrived = [[0, 500], [0, 0]]
-    found = measured(fake_plan(), arrived, arrived, [0, 0], reinjected=[None, None])
-    assert [found[name] for name in path_shares.HELD_BACK] == [None, None, None]
+    metrics = measured(fake_plan(), arrived, arrived, [0, 0], reinjected=[None, None])
+    assert [metrics[name] for name in path_shares.HELD_BACK] == [None, None, None]
 
 
 def test_switches_and_runs_are_bounds_that_the_samples_prove() -> None:
@@ -143,8 +143,8 @@ def test_switches_and_runs_are_bounds_that_the_samples_prove() -> None:
     assert measured(fake_plan(), fro, fro, total[0])["path_run_max_bytes"] == 10
     assert measured(fake_plan(), both, both, total[1])["path_run_max_bytes"] is None
     alone = [[0, 10, 20, 30, 30], [0, 0, 0, 0, 7]]
-    found = measured(fake_plan(), alone, alone, [0, 10, 20, 30, 37])
-    assert (found["path_switches_per_s"], found["path_run_max_bytes"]) == (0.5, 30)
+    metrics = measured(fake_plan(), alone, alone, [0, 10, 20, 30, 37])
+    assert (metrics["path_switches_per_s"], metrics["path_run_max_bytes"]) == (0.5, 30)
     assert show("path_switches_per_s", 1.5) == "1.5"
 
 

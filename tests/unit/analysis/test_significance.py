@@ -46,9 +46,9 @@ def test_paired_and_unpaired_tests_are_those_of_scipy() -> None:
 
 
 def test_effect_size_is_the_difference_in_standard_deviations() -> None:
-    found = paired_test([0, 0, 0], [1, 2, 3])
-    assert found is not None
-    assert found.effect_size == 2
+    result = paired_test([0, 0, 0], [1, 2, 3])
+    assert result is not None
+    assert result.effect_size == 2
     apart = welch_test([0, 2], [3, 5])
     assert apart is not None
     assert apart.effect_size == pytest.approx(3 / 2**0.5)
@@ -64,11 +64,11 @@ def test_without_a_spread_there_is_no_test() -> None:
 def test_skewed_differences_are_judged_by_flipping_signs() -> None:
     xs = [0.0] * 9
     ys = [1.0] * 8 + [200.0]
-    found = paired_test(xs, ys)
-    assert found is not None
-    assert found.test == SIGN_FLIP
+    result = paired_test(xs, ys)
+    assert result is not None
+    assert result.test == SIGN_FLIP
     # All differences point the same way: of 2^9 patterns only the one that is there and its mirror go as far.
-    assert found.p_value == 2 / 2**9
+    assert result.p_value == 2 / 2**9
     many = paired_test([0.0] * 40, [1.0] * 39 + [200.0])
     assert many is not None
     assert many.p_value == 1 / 10_000, "none of 9999 random patterns goes as far"

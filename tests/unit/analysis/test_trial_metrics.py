@@ -37,17 +37,17 @@ def metrics(plan: Plan, **rows: list[dict[str, Any]]) -> Metrics:
 
 
 def test_bulk_goodput_counts_received_bytes_over_exactly_the_duration() -> None:
-    found = metrics(TCP, flows=[BULK | {"received_bytes": 6_000_000}])
-    assert found["goodput_bps"] == 6_000_000 * 8 / 10
-    assert found["completion_s"] is None
+    values = metrics(TCP, flows=[BULK | {"received_bytes": 6_000_000}])
+    assert values["goodput_bps"] == 6_000_000 * 8 / 10
+    assert values["completion_s"] is None
 
 
 def test_transfer_goodput_counts_from_connect_to_the_last_byte() -> None:
     plan = fake_plan(FakeFlow(transport="tcp", bytes=45_000_000))
     row = {"flow": 0, "start_us": 0, "end_us": 36_000_000, "completed": True, "received_bytes": 45_000_000}
-    found = metrics(plan, flows=[row])
-    assert found["goodput_bps"] == 10_000_000
-    assert found["completion_s"] == 36
+    values = metrics(plan, flows=[row])
+    assert values["goodput_bps"] == 10_000_000
+    assert values["completion_s"] == 36
     unfinished = metrics(plan, flows=[row | {"completed": False, "end_us": None}])
     assert unfinished["goodput_bps"] is None
     assert unfinished["completion_s"] is None
@@ -65,21 +65,21 @@ def test_several_transfers_complete_with_the_last_one() -> None:
             "received_bytes": 1_500_000,
         },
     ]
-    found = metrics(plan, flows=rows)
-    assert found["completion_s"] == 5
-    assert found["goodput_bps"] == 2_500_000 * 8 / 5, "all bytes over the time in which any flow is active"
-    assert found["flow1.completion_s"] == 4
-    assert found["flow2.goodput_bps"] == 4_000_000
-    assert found["jain_index"] == pytest.approx(36 / (2 * 20))
-    assert found["ideal_goodput_bps"] is None, "flows that compete have no ceiling of their own"
+    values = metrics(plan, flows=rows)
+    assert values["completion_s"] == 5
+    assert values["goodput_bps"] == 2_500_000 * 8 / 5, "all bytes over the time in which any flow is active"
+    assert values["flow1.completion_s"] == 4
+    assert values["flow2.goodput_bps"] == 4_000_000
+    assert values["jain_index"] == pytest.approx(36 / (2 * 20))
+    assert values["ideal_goodput_bps"] is None, "flows that compete have no ceiling of their own"
     assert metrics(plan, flows=rows[:1])["goodput_bps"] is None, "a sum with an unknown part is not known"
 
 
 def test_what_was_not_measured_is_null_and_never_zero() -> None:
-    found = metrics(MPTCP)
+    values = metrics(MPTCP)
     ideal = {"ideal_goodput_bps"}  # known from the plan
-    assert {name for name, value in found.items() if value is not None} == ideal
-    assert "jain_index" in found
+    assert {name for name, value in values.items() if value is not None} == ideal
+    assert "jain_index" in values
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_aggregation_benefit(share_of_best: float, expected: float) -> None:
     plan = fake_plan(paths=(FakePath(10_000_000), FakePath(5_000_000)))
     best = 10e6 * 1448 / 1514
     received = round(share_of_best * best * 10 / 8)
-    found = metrics(plan, flows=[BULK | {"received_bytes": received}])
-    assert found["aggregation_benefit"] == pytest.approx(expected, abs=1e-6)
+    values = metrics(plan, flows=[BULK | {"received_bytes": received}])
+    assert values["aggregation_benefit"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_aggregation_benefit_needs_more_than_one_path_and_a_gain_to_make() -> None:
@@ -146,20 +146,20 @@ def test_shares_of_paths_and_retransmissions_come_from_the_sender_before_the_end
         subflow(1, 11_000_000, acked_bytes=9000, retransmitted_segments=9),  # after the flow's end
         subflow(0, side="server", acked_bytes=5, retransmitted_segments=7),
     ]
-    found = metrics(MPTCP, flows=[BULK], subflows=rows)
-    assert found["path_share_max"] == 0.75
-    assert found["h1-s1-h2.path_share"] == 0.75
-    assert found["h1-s2-h2.path_share"] == 0.25
-    assert found["retransmits"] == 3
-    assert found["subflows_used"] == 2
+    values = metrics(MPTCP, flows=[BULK], subflows=rows)
+    assert values["path_share_max"] == 0.75
+    assert values["h1-s1-h2.path_share"] == 0.75
+    assert values["h1-s2-h2.path_share"] == 0.25
+    assert values["retransmits"] == 3
+    assert values["subflows_used"] == 2
 
 
 def test_a_subflow_that_only_opened_and_closed_was_not_used() -> None:
     rows = [subflow(0, acked_bytes=6000), subflow(1, acked_bytes=2)]
-    found = metrics(MPTCP, flows=[BULK], subflows=rows)
-    assert found["subflows_used"] == 1
-    assert found["path_share_max"] == 1
-    assert found["h1-s2-h2.path_share"] == 0
+    values = metrics(MPTCP, flows=[BULK], subflows=rows)
+    assert values["subflows_used"] == 1
+    assert values["path_share_max"] == 1
+    assert values["h1-s2-h2.path_share"] == 0
 
 
 def test_round_trip_times_are_over_samples_of_sending_subflows_with_data() -> None:
@@ -168,8 +168,8 @@ def test_round_trip_times_are_over_samples_of_sending_subflows_with_data() -> No
         subflow(1, 1, acked_bytes=0, rtt_us=90_000),
         subflow(0, 1, side="server", acked_bytes=9, rtt_us=1),
     ]
-    found = metrics(MPTCP, flows=[BULK], subflows=rows)
-    assert (found["rtt_median_us"], found["rtt_max_us"]) == (20_000, 30_000)
+    values = metrics(MPTCP, flows=[BULK], subflows=rows)
+    assert (values["rtt_median_us"], values["rtt_max_us"]) == (20_000, 30_000)
 
 
 def test_queues_and_drops() -> None:
@@ -179,9 +179,9 @@ def test_queues_and_drops() -> None:
             (0, "a", 0, 0), (1, "a", 3000, 2), (0, "b", 900, 1), (1, "b", 900, 1), (0, "c", None, 4), (1, "c", None, 4),
         )
     ]  # fmt: skip
-    found = metrics(MPTCP, links=rows)
-    assert (found["queue_mean_bytes"], found["queue_max_bytes"]) == (1500, 3000)
-    assert found["dropped_packets"] == 2 + 1 + 4
+    values = metrics(MPTCP, links=rows)
+    assert (values["queue_mean_bytes"], values["queue_max_bytes"]) == (1500, 3000)
+    assert values["dropped_packets"] == 2 + 1 + 4
 
 
 def test_reinjections_are_those_of_mptcp() -> None:
@@ -207,8 +207,8 @@ def test_jains_index_is_of_users_where_there_are_any() -> None:
     owned = tuple(
         flow.model_copy(update={"user": user}) for flow, user in zip(plan.flows, owners, strict=True)
     )
-    found = metrics(plan.model_copy(update={"flows": owned}), flows=flows)
-    assert found["jain_index"] == pytest.approx((4 + 2) ** 2 / (2 * (4**2 + 2**2)))
+    values = metrics(plan.model_copy(update={"flows": owned}), flows=flows)
+    assert values["jain_index"] == pytest.approx((4 + 2) ** 2 / (2 * (4**2 + 2**2)))
 
 
 def test_series_recover_rates_from_counters() -> None:
@@ -219,9 +219,9 @@ def test_series_recover_rates_from_counters() -> None:
         for t in samples
     ]
     rows += [subflow(0, t, acked_bytes=1, received_bytes=0, rtt_us=t, cwnd_segments=10) for t in samples]
-    found = trial_series(TCP, make_tables({"flows": [BULK], "subflows": rows}))
-    (series,) = found.subflows
-    assert found.duration_s == 10
+    recovered = trial_series(TCP, make_tables({"flows": [BULK], "subflows": rows}))
+    (series,) = recovered.subflows
+    assert recovered.duration_s == 10
     assert [value for _, value in series.goodput_bps] == pytest.approx([10e6] * 50)
     assert series.rtt_us[0] == (0.0, 500_000.0)
     assert (series.label, series.colour) == ("h1-s1-h2", 0)
@@ -229,12 +229,12 @@ def test_series_recover_rates_from_counters() -> None:
 
 def test_series_stay_small_whatever_the_length() -> None:
     plan = fake_plan(FakeFlow(duration_us=120_000_000))
-    found = trial_series(plan, fake_tables(plan))
-    assert len(found.subflows) == 2
-    for series in found.subflows:
+    reduced = trial_series(plan, fake_tables(plan))
+    assert len(reduced.subflows) == 2
+    for series in reduced.subflows:
         assert 25 < len(series.goodput_bps) <= 51
         assert 50 < len(series.rtt_us) <= POINTS + 1
-    assert sum(value for _, value in found.subflows[0].goodput_bps) * found.bin_s == pytest.approx(
+    assert sum(value for _, value in reduced.subflows[0].goodput_bps) * reduced.bin_s == pytest.approx(
         120 * 5e6 * 1424 / 1514, rel=0.02
     )
 
@@ -242,22 +242,22 @@ def test_series_stay_small_whatever_the_length() -> None:
 @pytest.mark.parametrize(("seconds", "bins"), [(0.3, 3), (10, 50), (10.04, 50), (10.15, 51)])
 def test_bins_end_with_the_flow(seconds: float, bins: int) -> None:
     plan = fake_plan(FakeFlow(transport="tcp", duration_us=round(seconds * 1e6)))
-    found = trial_series(plan, fake_tables(plan))
-    assert len(found.subflows[0].goodput_bps) == bins
-    assert found.duration_s == pytest.approx(seconds)
+    series = trial_series(plan, fake_tables(plan))
+    assert len(series.subflows[0].goodput_bps) == bins
+    assert series.duration_s == pytest.approx(seconds)
 
 
 def test_many_subflows_are_reduced_to_those_that_carried_most() -> None:
     plan = fake_plan(*(FakeFlow(duration_us=1_000_000) for _ in range(6)))
-    found = trial_series(plan, fake_tables(plan))
-    assert len(found.subflows) == MOST_SERIES
-    assert found.left_out == 4
-    assert len({series.colour for series in found.subflows}) == MOST_SERIES
+    reduced = trial_series(plan, fake_tables(plan))
+    assert len(reduced.subflows) == MOST_SERIES
+    assert reduced.left_out == 4
+    assert len({series.colour for series in reduced.subflows}) == MOST_SERIES
 
 
 def test_series_of_nothing_are_empty() -> None:
-    found = trial_series(TCP, make_tables({}))
-    assert (found.subflows, found.queues, found.duration_s) == ((), (), 0.0)
+    series = trial_series(TCP, make_tables({}))
+    assert (series.subflows, series.queues, series.duration_s) == ((), (), 0.0)
 
 
 def test_data_that_should_not_be_trusted_are_observed() -> None:
@@ -281,7 +281,7 @@ def test_data_that_should_not_be_trusted_are_observed() -> None:
 
 def test_fake_data_are_believable() -> None:
     """The builders serve tests far from here: what they make has to look like a trial."""
-    found = trial_metrics(MPTCP, fake_tables(MPTCP))
-    assert 0.95 < (found["efficiency"] or 0) <= 1
-    assert found["h1-s1-h2.path_share"] == pytest.approx(0.5, abs=0.02)
+    values = trial_metrics(MPTCP, fake_tables(MPTCP))
+    assert 0.95 < (values["efficiency"] or 0) <= 1
+    assert values["h1-s1-h2.path_share"] == pytest.approx(0.5, abs=0.02)
     assert isinstance(fake_tables(TCP)["flows"], pl.DataFrame)

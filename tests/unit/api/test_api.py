@@ -62,9 +62,9 @@ def test_the_notebook_is_the_page_that_was_run() -> None:
 
 
 def test_an_explanation_shows_its_paragraphs(study: Study) -> None:
-    found = study.explain()
-    page = found._repr_html_()
-    for case in found.cases:
+    explanation = study.explain()
+    page = explanation._repr_html_()
+    for case in explanation.cases:
         assert f"<h4>{escape(case.case)}</h4>" in page
         for flow in case.flows:
             assert flow.sentences
@@ -86,21 +86,21 @@ def test_the_lines_that_reckon_the_summary_from_the_tables_give_its_numbers(plac
 
 
 def test_running_leaves_the_folder_that_the_command_leaves(place: Path) -> None:
-    found = plait.run("two-paths", repeat=2, set={"sample": "50ms"}, engine=FakeEngine(), progress=False)
-    assert found.folder == Path("results/two-paths")
+    result = plait.run("two-paths", repeat=2, set={"sample": "50ms"}, engine=FakeEngine(), progress=False)
+    assert result.folder == Path("results/two-paths")
     assert {"study.json", "summary.json", "report.html", "figures", "trials"} <= {
-        path.name for path in found.folder.iterdir()
+        path.name for path in result.folder.iterdir()
     }
-    kept = json.loads((found.folder / "summary.json").read_text())
-    assert json.loads(found.summary.model_dump_json()) == kept
-    assert (found.failed, found.report.is_file()) == ({}, True)
+    kept = json.loads((result.folder / "summary.json").read_text())
+    assert json.loads(result.summary.model_dump_json()) == kept
+    assert (result.failed, result.report.is_file()) == ({}, True)
 
 
 def test_failed_trials_are_told_and_the_others_kept(place: Path) -> None:
-    found = plait.run("two-paths", repeat=2, engine=FakeEngine(failing("it broke")), progress=False)
-    assert [trial.error for trial in found.failed["transport=tcp"]] == ["it broke"] * 2
-    assert found.trials.is_empty()
-    assert found.table("flows").is_empty()
+    result = plait.run("two-paths", repeat=2, engine=FakeEngine(failing("it broke")), progress=False)
+    assert [trial.error for trial in result.failed["transport=tcp"]] == ["it broke"] * 2
+    assert result.trials.is_empty()
+    assert result.table("flows").is_empty()
 
 
 def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) -> None:

@@ -28,14 +28,14 @@ def settings(text: str, *overrides: str) -> list[Setting]:
     return list(settings_of(("", plan) for plan in all_plans(text, *overrides)))
 
 
-def messages(one: SettingProbe, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
+def messages(probe: SettingProbe, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
     """What an engine would have found: the probe's delays (None: lost), and full frames so far apart."""
     frames: list[tuple[int, int, int, int | None]] = [
-        (one.probe, i, 1000 * i, None if delay is None else 1000 * i + round(delay))
+        (probe.probe, i, 1000 * i, None if delay is None else 1000 * i + round(delay))
         for i, delay in enumerate(delays_us)
     ]
-    if one.saturate is not None and pace_us is not None:
-        frames += [(one.saturate, i, i, round(10**6 + i * pace_us)) for i in range(300)]
+    if probe.saturate is not None and pace_us is not None:
+        frames += [(probe.saturate, i, i, round(10**6 + i * pace_us)) for i in range(300)]
     columns = {"flow": pl.Int64, "index": pl.Int64, "sent_us": pl.Int64, "received_us": pl.Int64}
     table = pl.DataFrame(frames, schema=columns, orient="row")
     return table.with_columns(copies=pl.col("received_us").is_not_null().cast(pl.Int64))
@@ -44,8 +44,8 @@ def messages(one: SettingProbe, delays_us: list[float | None], pace_us: float | 
 def found(
     text: str, delays_us: list[float | None], pace_us: float | None = None
 ) -> dict[str, MeasuredFigure]:
-    _, (one,) = measurement_plan(settings(text))
-    return {figure.name: figure for figure in figures(one, messages(one, delays_us, pace_us))}
+    _, (probe,) = measurement_plan(settings(text))
+    return {figure.name: figure for figure in figures(probe, messages(probe, delays_us, pace_us))}
 
 
 def test_equal_links_are_one_setting_whatever_their_names_and_seeds() -> None:
@@ -78,25 +78,27 @@ def test_what_events_set_counts_and_a_cut_does_not() -> None:
 
 def test_the_plan_holds_the_very_qdiscs_of_the_study() -> None:
     studied = plan_of(direct("a-b: {rate: 5mbit, delay: 7ms, loss: 2%, queue: 64KiB, mtu: 9000}"))
-    probes, (one,) = measurement_plan(list(settings_of([("", studied)])))
+    probes, (probe,) = measurement_plan(list(settings_of([("", studied)])))
     forward = [q.options for q in probes.network.qdiscs if q.ifname == probes.links[0].directions[0].ifname]
     wanted = [q.options for q in studied.network.qdiscs if q.ifname == studied.links[0].directions[0].ifname]
     assert [o.kind for o in forward] == [o.kind for o in wanted]
-    for own, meant in zip(forward, wanted, strict=True):
-        assert own == meant or (
-            isinstance(own, Netem) and own.delay_ns == 7_000_000 and own.loss_ratio == 0.02
+    for probe_qdiscs, meant in zip(forward, wanted, strict=True):
+        assert probe_qdiscs == meant or (
+            isinstance(probe_qdiscs, Netem)
+            and probe_qdiscs.delay_ns == 7_000_000
+            and probe_qdiscs.loss_ratio == 0.02
         )
     assert {veth.mtu for veth in probes.network.veths} == {9000}
-    assert one.saturate is not None
+    assert probe.saturate is not None
 
 
 def test_the_rate_is_measured_behind_a_constant_delay_without_loss() -> None:
     jitter = "{deviation: 2ms, distribution: pareto}"
     random = f"delay: 9ms, jitter: {jitter}, loss: 20%, duplicate: 1%, corrupt: 1%, reorder: 1%"
     (setting,) = settings(direct(f"a-b: {{rate: 8mbit, {random}}}"))
-    plan, (one,) = measurement_plan([setting])
-    assert one.saturate is not None
-    flow = plan.flows[one.saturate]
+    plan, (probe,) = measurement_plan([setting])
+    assert probe.saturate is not None
+    flow = plan.flows[probe.saturate]
     assert flow.application.interval_ns == 1514 * 1000 * 0.8  # type: ignore[union-attr]
     (link,) = [link for link in plan.links if link.name == f"{flow.client.netns}-{flow.server.netns}"]
     qdiscs = [q.options for q in plan.network.qdiscs if q.ifname == link.directions[0].ifname]

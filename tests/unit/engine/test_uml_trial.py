@@ -119,12 +119,12 @@ def test_a_stopped_guest_is_ended_with_its_children(cache: Path) -> None:
 
 def processes_in(folder: Path) -> list[int]:
     """The processes whose working directory is `folder`, in whatever namespace they are."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has just ended
             if (entry / "cwd").readlink() == folder:
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def test_the_command_line_holds_no_path_of_the_host() -> None:

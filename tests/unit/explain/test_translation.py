@@ -49,7 +49,7 @@ Tables = dict[str, pl.DataFrame]
 
 
 def outside_address(plan: Plan, router: str) -> str:
-    (nat,) = (one for one in plan.network.nats if one.netns == router)
+    (nat,) = (nat_rule for nat_rule in plan.network.nats if nat_rule.netns == router)
     (address,) = (
         end.addresses[0].split("/")[0]
         for veth in plan.network.veths
@@ -82,11 +82,11 @@ def test_what_a_server_samples_behind_translation_belongs_to_the_plans_paths(
     assert not set(tables["subflows"].filter(side="server")["remote_address"]) & {
         path.client_address for path in plan.flows[0].paths
     }
-    (found,) = explain_trial(plan, tables)
-    assert [path.path for path in found.paths] == names
-    assert [len(path.subflows) for path in found.paths] == [1] * len(names)
-    assert found.capacity_bps is not None
-    assert Cause.SUBFLOW_NEVER not in [share.cause for share in found.shares]
+    (explanation,) = explain_trial(plan, tables)
+    assert [path.path for path in explanation.paths] == names
+    assert [len(path.subflows) for path in explanation.paths] == [1] * len(names)
+    assert explanation.capacity_bps is not None
+    assert Cause.SUBFLOW_NEVER not in [share.cause for share in explanation.shares]
     about = with_connections(plan, tables)
     shares = {
         name.removesuffix(".path_share"): value
@@ -96,15 +96,15 @@ def test_what_a_server_samples_behind_translation_belongs_to_the_plans_paths(
     assert list(shares) == names
     assert all(share and share > 0.2 for share in shares.values())
     series = trial_series(about, tables)
-    assert [one.path for one in series.subflows] == names
+    assert [subflow.path for subflow in series.subflows] == names
     document = iperf3_document(about.flows[0], tables, "0")
-    assert [one["path"] for one in document["end"]["streams"][0]["subflows"]] == names
+    assert [subflow["path"] for subflow in document["end"]["streams"][0]["subflows"]] == names
 
 
 def test_a_cut_is_seen_through_translation() -> None:
     plan = plan_of(TWO_ROUTERS, "events=[{at: 1s, cut: phone-cell}, {at: 4s, up: phone-cell}]")
-    (found,) = explain_trial(plan, as_translated(plan, ["home", "cell"]))
-    cell = found.paths[1]
+    (explanation,) = explain_trial(plan, as_translated(plan, ["home", "cell"]))
+    cell = explanation.paths[1]
     down = next(share for share in cell.shares if share.cause is Cause.PATH_DOWN)
     assert down.time == pytest.approx(3 / 5, abs=0.03)
 

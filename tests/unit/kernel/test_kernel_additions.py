@@ -50,8 +50,8 @@ def test_a_scheduler_named_by_one_host_brings_its_module() -> None:
     first, *others = plan.network.namespaces
     choosing = first.model_copy(update={"sysctls": (*first.sysctls, ("net/mptcp/scheduler", "mine"))})
     network = plan.network.model_copy(update={"namespaces": (choosing, *others)})
-    found = with_modules(plan.model_copy(update={"network": network}), {"mine": MINE, "other": MINE})
-    assert found.machine.modules == (MINE,)
+    extended = with_modules(plan.model_copy(update={"network": network}), {"mine": MINE, "other": MINE})
+    assert extended.machine.modules == (MINE,)
 
 
 def test_a_congestion_control_named_by_a_flow_brings_its_module() -> None:

@@ -89,6 +89,6 @@ def test_only_kernels_built_of_the_default_source_and_this_recipe_are_the_defaul
     add(kernels, "b" * 64, "6.12.117", recipe="another")
     assert cache.default("r") is None
     assert cache.of_identity("a" * 64, by_default=True) is not None
-    found = cache.default("r")
-    assert found is not None
-    assert found.identity == "a" * 64
+    default = cache.default("r")
+    assert default is not None
+    assert default.identity == "a" * 64

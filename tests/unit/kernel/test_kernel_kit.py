@@ -54,8 +54,8 @@ def packed(tree: Path, tmp_path: Path) -> Path:
 
 def test_a_kit_holds_what_a_module_is_built_with_and_no_more(tree: Path, tmp_path: Path) -> None:
     out = kit.unpacked(packed(tree, tmp_path))
-    found = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
-    assert found == {*KEPT, "Module.symvers"}
+    names = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert names == {*KEPT, "Module.symvers"}
     assert (out / "Module.symvers").read_text() == "vmlinux.symvers"
 
 

@@ -69,10 +69,10 @@ def test_another_content_is_another_kernel(tmp_path: Path) -> None:
 def test_what_is_built_does_not_depend_on_where_the_tree_lies_nor_on_what_was_built_in_it(
     tmp_path: Path,
 ) -> None:
-    one, two = make_tree(tmp_path / "one"), make_tree(tmp_path / "two")
-    (two / "file.o").write_bytes(b"left by a build")
-    (two / ".git").mkdir()
-    assert ensure(source=one).identity == ensure(source=two).identity
+    first, second = make_tree(tmp_path / "one"), make_tree(tmp_path / "two")
+    (second / "file.o").write_bytes(b"left by a build")
+    (second / ".git").mkdir()
+    assert ensure(source=first).identity == ensure(source=second).identity
 
 
 def test_the_default_source_is_the_installed_package_before_any_download(tmp_path: Path) -> None:

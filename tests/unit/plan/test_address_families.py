@@ -45,10 +45,10 @@ def test_the_queue_of_a_link_does_not_depend_on_the_family() -> None:
 
 def test_a_list_gives_an_interface_an_address_of_each_family() -> None:
     plan = plan_of(TWO, "network.hosts.h1.addresses={h1-s1: [192.168.1.1/24, 'fd00:9::1/64']}")
-    found = {v.a.ifname: v.a.addresses for v in plan.network.veths if v.a.addresses}
-    assert found["h1-eth0"] == ("192.168.1.1/24", "fd00:9::1/64")
-    assert found["h2-eth0"] == ("192.168.1.2/24", "fd00:9::2/64")
-    assert found["h1-eth1"] == ("10.0.0.1/24",)
+    addresses = {v.a.ifname: v.a.addresses for v in plan.network.veths if v.a.addresses}
+    assert addresses["h1-eth0"] == ("192.168.1.1/24", "fd00:9::1/64")
+    assert addresses["h2-eth0"] == ("192.168.1.2/24", "fd00:9::2/64")
+    assert addresses["h1-eth1"] == ("10.0.0.1/24",)
 
 
 def test_nothing_outside_has_a_way_in_but_answers_find_back() -> None:
@@ -106,7 +106,7 @@ def test_the_shell_form_has_translation_switches_and_nexthops() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "where", "what"),
+    ("override", "where", "message"),
     [
         ("network.routers.nat.nat=[nat-is]", "network.routers.nat.nat.0", "did you mean 'nat-isp'"),
         ("network.routers.nat.nat=[nat-isp, nat-isp]", "network.routers.nat.nat.1", "occurs twice"),
@@ -128,7 +128,7 @@ def test_the_shell_form_has_translation_switches_and_nexthops() -> None:
         ("network.hosts.server.addresses={isp-server: [10.0.0.1]}", "isp-server", "lacks its prefix"),
     ],
 )
-def test_mistakes_about_nodes_are_located(override: str, where: str, what: str) -> None:
+def test_mistakes_about_nodes_are_located(override: str, where: str, message: str) -> None:
     text = said(NAT.replace("[inside, server]", "{inside: , server: }"), override)
     assert where in text
-    assert what in text
+    assert message in text

@@ -139,11 +139,11 @@ def test_interfaces_that_share_a_bucket_are_sent_to_one_device(
 ) -> None:
     bucket = f"{{baseline: 2mbit, peak: 8mbit, burst: 1MB, direction: {direction}}}"
     plan = plan_of(HOSTS.format(bucket=bucket, b="{}") + FLOW)
-    found: dict[str, set[str]] = {}
+    targets: dict[str, set[str]] = {}
     for redirect in plan.network.redirects:
         if redirect.hook == "egress":
-            found.setdefault(redirect.target, set()).add(redirect.source)
-    assert found == devices
+            targets.setdefault(redirect.target, set()).add(redirect.source)
+    assert targets == devices
     assert {ifb.ifname for ifb in plan.network.ifbs} == set(devices)
     assert plan.flows[0].ideal_rate_bps is None
 
@@ -155,7 +155,7 @@ def test_two_buckets_cannot_hold_the_same_direction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "path", "what"),
+    ("link", "path", "message"),
     [
         ("{delay: 5ms, jitter: 6ms}", "jitter", "greater than the delay"),
         ("{delay: 5ms, jitter: {deviation: 2ms}}", "jitter", "at least 7.34ms"),
@@ -209,10 +209,10 @@ def test_two_buckets_cannot_hold_the_same_direction() -> None:
         ("{delay: 5ms, forward: {jitter: 6ms}}", "forward.jitter", "greater than the delay"),
     ],
 )
-def test_what_makes_no_sense_is_said_where_it_stands(link: str, path: str, what: str) -> None:
+def test_what_makes_no_sense_is_said_where_it_stands(link: str, path: str, message: str) -> None:
     (mistake,) = mistakes(direct(f"a-b: {link}"))
     assert mistake.path == f"network.links.a-b.{path}"
-    assert what in mistake.message
+    assert message in mistake.message
     assert mistake.line is not None
 
 

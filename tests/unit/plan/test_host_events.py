@@ -125,13 +125,13 @@ def test_a_mistake_is_located_and_says_what_would_be_right(line: str, expected: 
 
 
 def test_endpoints_are_followed_through_time() -> None:
-    gone = "{at: 2s, endpoints: {c: {remove: 'c-r#2'}}}"
+    removal = "{at: 2s, endpoints: {c: {remove: 'c-r#2'}}}"
     again = "{at: 4s, endpoints: {c: {add: {link: 'c-r#2', flags: [subflow]}}}}"
     change = "{at: 3s, endpoints: {c: {change: {link: 'c-r#2', backup: true}}}}"
     assert "events.1.endpoints.c.change.0.link: c has no endpoint at c-r#2 at 3s; add one first" in said(
-        text(gone, change)
+        text(removal, change)
     )
-    plan = plan_of(text(gone, again, "{at: 5s, endpoints: {c: {change: {link: 'c-r#2', backup: true}}}}"))
+    plan = plan_of(text(removal, again, "{at: 5s, endpoints: {c: {change: {link: 'c-r#2', backup: true}}}}"))
     removed, added, changed = (event.actions[0] for event in plan.events)
     (first,) = plan.network.mptcp[0].endpoints
     assert removed == RemoveEndpoint(netns="c", address="10.0.1.1", id=first.id)

@@ -47,7 +47,7 @@ def test_names_that_fit_are_left_alone_and_those_that_would_be_cut_alike_are_num
 def test_the_plan_says_which_interface_each_direction_of_a_link_leaves_by() -> None:
     plan = plan_of(LONG)
     (link,) = plan.links
-    assert [(one.source, one.interface) for one in link.directions] == [
+    assert [(direction.source, direction.interface) for direction in link.directions] == [
         ("a-very-long-name-1", "a-very-lon-eth0"),
         ("a-very-long-name-2", "a-very-l_2-eth0"),
     ]
@@ -61,9 +61,9 @@ def test_the_plan_says_which_interface_each_direction_of_a_link_leaves_by() -> N
 def test_plait_plan_tells_of_names_that_were_shortened(tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
     file.write_text(LONG, encoding="utf-8")
-    told = CliRunner().invoke(app, ["plan", str(file)])
-    assert told.exit_code == 0
+    done = CliRunner().invoke(app, ["plan", str(file)])
+    assert done.exit_code == 0
     assert (
         "the interfaces of a-very-long-name-2 are called a-very-l_2-eth0: Linux allows 15 characters"
-        in told.stderr
+        in done.stderr
     )

@@ -119,8 +119,8 @@ def test_a_change_that_needs_another_kind_of_queue_is_refused() -> None:
 
 
 def test_events_happen_in_the_order_of_time_and_those_of_one_time_as_written() -> None:
-    found = events("{at: 5s, down: [a-b, a-s]}", "{at: 2s, cut: a->b}", "{at: 5s, up: a->b}")
-    assert [(e.t_us, e.name, e.subject) for e in found] == [
+    planned = events("{at: 5s, down: [a-b, a-s]}", "{at: 2s, cut: a->b}", "{at: 5s, up: a->b}")
+    assert [(e.t_us, e.name, e.subject) for e in planned] == [
         (2_000_000, "link_cut", "a->b"),
         (5_000_000, "link_down", "a-b"),
         (5_000_000, "link_down", "a-s"),
@@ -140,9 +140,9 @@ def test_a_link_goes_down_at_both_ends_and_comes_back_with_its_routes() -> None:
         assert isinstance(device, SetDevice)
         assert device.up
         assert device.addresses == ()  # IPv4 addresses stay
-        own = [r for r in plan.network.routes if (r.netns, r.device) == (device.netns, device.ifname)]
-        assert own
-        assert device.routes == tuple(own)
+        routes = [r for r in plan.network.routes if (r.netns, r.device) == (device.netns, device.ifname)]
+        assert routes
+        assert device.routes == tuple(routes)
 
 
 def test_ipv6_addresses_are_put_back() -> None:
@@ -203,13 +203,13 @@ def test_one_direction_is_set_on_its_own() -> None:
     ],
 )
 def test_a_handover_is_a_link_that_goes_and_one_that_comes(options: str, order: list[object]) -> None:
-    found = events("{at: 0s, down: a-s}", f"{{at: 5s, handover: {{from: a-b, to: a-s, {options}}}}}")
-    assert [(e.t_us, e.name, e.subject) for e in found[1:]] == order
+    planned = events("{at: 0s, down: a-s}", f"{{at: 5s, handover: {{from: a-b, to: a-s, {options}}}}}")
+    assert [(e.t_us, e.name, e.subject) for e in planned[1:]] == order
 
 
 def test_the_link_that_comes_may_be_there_already() -> None:
-    found = events("{at: 5s, handover: {from: a-b, to: a-s}}")
-    assert [(e.name, e.subject) for e in found] == [("link_down", "a-b")]
+    planned = events("{at: 5s, handover: {from: a-b, to: a-s}}")
+    assert [(e.name, e.subject) for e in planned] == [("link_down", "a-b")]
 
 
 def test_the_time_of_an_event_can_be_swept() -> None:

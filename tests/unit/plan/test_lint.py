@@ -154,10 +154,10 @@ WRONG = [
 def test_a_wrong_but_legal_scenario_gets_its_caution_and_only_that(
     text: str, overrides: tuple[str, ...], code: Code
 ) -> None:
-    found = cautions(text, *overrides)
-    assert [caution.code for caution in found] == [code]
-    assert found[0].remedy
-    assert found[0].field
+    findings = cautions(text, *overrides)
+    assert [caution.code for caution in findings] == [code]
+    assert findings[0].remedy
+    assert findings[0].field
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_a_wrong_but_legal_scenario_gets_its_caution_and_only_that(
     ],
 )
 def test_only_a_heavy_tail_in_order_is_said_to_stall(jitter: str, stalls: bool) -> None:
-    found = cautions(TWO, f"network.links.h1-s1.jitter={jitter}", "network.links.h1-s1.delay=5ms")
-    assert [caution.code for caution in found] == [Code.STALL] * 2 * stalls
-    for caution in found:
+    findings = cautions(TWO, f"network.links.h1-s1.jitter={jitter}", "network.links.h1-s1.delay=5ms")
+    assert [caution.code for caution in findings] == [Code.STALL] * 2 * stalls
+    for caution in findings:
         assert caution.figures["deviation_ms"] == pytest.approx(2, rel=1e-3)
         assert 10 < caution.figures["longest_ms"] / 2 < 25, "the kernel's tables end there"
 

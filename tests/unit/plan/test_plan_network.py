@@ -52,9 +52,9 @@ def test_hosts_of_a_segment_are_numbered_in_the_order_of_declaration() -> None:
 
 def test_a_large_segment_gets_a_shorter_prefix_and_nothing_overlaps() -> None:
     plan = plan_of(star(300))
-    found = [ip_interface(address) for address in addresses(plan).values()]
-    assert {address.network.prefixlen for address in found} == {23}
-    assert len({address.ip for address in found}) == 300
+    interfaces = [ip_interface(address) for address in addresses(plan).values()]
+    assert {address.network.prefixlen for address in interfaces} == {23}
+    assert len({address.ip for address in interfaces}) == 300
     assert plan_of(star(254)).network.veths[0].a.addresses == ("10.0.0.1/24",)
     assert plan_of(star(255)).network.veths[0].a.addresses == ("10.0.0.1/23",)
 
@@ -263,7 +263,7 @@ def test_a_routers_routes_cover_the_hosts_subnets_and_nothing_else() -> None:
         ip_interface(a).network for pair in ends for end in pair if end.netns in hosts for a in end.addresses
     }
     for router in {ns.name for ns in plan.network.namespaces if ns.role == "router"}:
-        own = {
+        connected = {
             ip_interface(a).network
             for pair in ends
             for end in pair
@@ -271,9 +271,9 @@ def test_a_routers_routes_cover_the_hosts_subnets_and_nothing_else() -> None:
             for a in end.addresses
         }
         to = [ip_network(destination) for destination, *_ in routes(plan, router)]
-        assert sum(network.num_addresses for network in to) == 256 * len(subnets - own)
-        assert all(any(subnet.subnet_of(network) for network in to) for subnet in subnets - own)  # type: ignore[arg-type]
-        assert len(to) <= len(subnets - own) / 2 + 1
+        assert sum(network.num_addresses for network in to) == 256 * len(subnets - connected)
+        assert all(any(subnet.subnet_of(network) for network in to) for subnet in subnets - connected)  # type: ignore[arg-type]
+        assert len(to) <= len(subnets - connected) / 2 + 1
 
 
 def test_the_metric_hops_prefers_few_routers_to_little_delay() -> None:

@@ -285,7 +285,7 @@ def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> No
 
 
 @pytest.mark.parametrize(
-    ("fields", "what"),
+    ("fields", "message"),
     [
         ("bytes: 1MB, first: 100B", "first and pause need each other"),
         ("bytes: 1MB, pause: 1s", "first and pause need each other"),
@@ -297,8 +297,8 @@ def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> No
         ("bytes: 1MB, back: 50B, first: 100B, pause: 1s", "first is 100B, but the whole transfer has 50B"),
     ],
 )
-def test_a_start_that_cannot_be_is_refused(fields: str, what: str) -> None:
-    assert what in said(direct(LINK, f"transfer: {{from: a, to: b, {fields}}}"))
+def test_a_start_that_cannot_be_is_refused(fields: str, message: str) -> None:
+    assert message in said(direct(LINK, f"transfer: {{from: a, to: b, {fields}}}"))
 
 
 def test_udp_back_is_a_flow_of_its_own_over_the_same_sockets() -> None:
@@ -348,12 +348,12 @@ traffic: [%s]
     ],
 )
 def test_what_a_translation_keeps_out_is_named_with_the_remedy(entry: str, remedy: str) -> None:
-    found = said(BEHIND % entry)
+    message = said(BEHIND % entry)
     assert (
         "phone is behind gateway, which translates addresses (nat) and admits only answers from server; "
-        in found
+        in message
     )
-    assert remedy in found
+    assert remedy in message
 
 
 def test_without_a_translation_links_are_what_is_missing() -> None:

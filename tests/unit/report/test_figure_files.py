@@ -43,8 +43,8 @@ def test_every_figure_is_a_pdf_and_all_but_the_drawing_have_their_data(study: Pa
 
 def test_the_renderers_pdf_differs_from_time_to_time_and_ours_does_not(study: Path) -> None:
     svg = (study / "figures/goodput.svg").read_text()
-    found = {canonical(vl_convert.svg_to_pdf(in_points(svg))) for _ in range(6)}
-    assert found == {(study / "figures/goodput.pdf").read_bytes()}
+    documents = {canonical(vl_convert.svg_to_pdf(in_points(svg))) for _ in range(6)}
+    assert documents == {(study / "figures/goodput.pdf").read_bytes()}
 
 
 def test_the_table_of_places_in_a_pdf_is_right(study: Path) -> None:

@@ -59,7 +59,7 @@ def study_of(
 
 
 def kinds(data: StudyData) -> dict[str, str]:
-    return {one.name: one.kind for one in wanted(data, summary_of(data))}
+    return {figure.name: figure.kind for figure in wanted(data, summary_of(data))}
 
 
 GRID = [{"rate": r, "delay": d, "transport": t} for r in RATES for d in DELAYS for t in ("tcp", "mptcp")]
@@ -137,9 +137,9 @@ def test_cells_hold_the_ratios_of_the_comparisons() -> None:
     panel = case_figures(data, summary)["goodput-heat-map"].panels[0]
     cells = panel["data"]["values"]
     expected = [
-        one.ratio.value
-        for one in summary.comparisons
-        if one.ratio and data.cases[int(one.case)].settings["transport"] == "mptcp"
+        comparison.ratio.value
+        for comparison in summary.comparisons
+        if comparison.ratio and data.cases[int(comparison.case)].settings["transport"] == "mptcp"
     ]
     assert sorted(cell["v"] for cell in cells) == pytest.approx(sorted(expected))
     assert len(cells) == 9
@@ -183,10 +183,10 @@ def test_the_scenarios_figures_stand_in_place_of_those_that_follow_from_what_var
     ]  # fmt: skip
     data = study_of(GRID, asked)
     assert kinds(data) == {"gain": "heat-map", "by-rate": "line"}
-    found = case_figures(data, summary_of(data))
-    assert len(found["gain"].panels[0]["data"]["values"]) == 9
-    assert found["gain"].panels[0]["description"] == "A"
-    assert len(found["by-rate"].panels) == 3
+    figures = case_figures(data, summary_of(data))
+    assert len(figures["gain"].panels[0]["data"]["values"]) == 9
+    assert figures["gain"].panels[0]["description"] == "A"
+    assert len(figures["by-rate"].panels) == 3
 
 
 SCENARIO = """title: x
@@ -218,8 +218,10 @@ def test_mistakes_in_figures_are_located(entry: str, message: str) -> None:
 def test_a_name_that_stands_twice_is_refused_and_good_figures_are_taken() -> None:
     with pytest.raises(ScenarioError, match="'a' is the name of two figures"):
         parse(SCENARIO + "  - {name: a}\n  - {name: a}\n", "x.yaml")
-    found = parse(SCENARIO + "  - {name: a, x: rate, metric: bulk1.goodput_bps, width: column}\n", "x.yaml")
-    assert found.figures[0].width == "column"
+    scenario = parse(
+        SCENARIO + "  - {name: a, x: rate, metric: bulk1.goodput_bps, width: column}\n", "x.yaml"
+    )
+    assert scenario.figures[0].width == "column"
 
 
 def test_figures_over_what_no_longer_varies_are_left_out_where_vary_is_replaced() -> None:
@@ -289,7 +291,11 @@ def test_files_are_as_wide_as_a_column_or_the_page_and_their_letters_can_be_read
 
 def test_the_data_of_a_heat_map_are_the_ratios_of_the_summary(folder: Path) -> None:
     data = pl.read_csv(folder / "figures/gain.csv")
-    ratios = {one.case: one.ratio.value for one in read_summary(folder).comparisons if one.ratio is not None}
+    ratios = {
+        comparison.case: comparison.ratio.value
+        for comparison in read_summary(folder).comparisons
+        if comparison.ratio is not None
+    }
     assert data.columns == ["case", "rate", "delay", "transport", "goodput_bps_ratio"]
     assert data.height == 9
     for row in data.iter_rows(named=True):

@@ -29,7 +29,7 @@ CROSSED = [
 def test_the_two_settings_with_most_choices_are_crossed() -> None:
     assert crossed_settings(summary(*CROSSED).cases) == ("scheduler", "cc")
     assert crossed_settings(summary(*CROSSED[1:]).cases) is None, "one combination is missing"
-    assert crossed_settings(summary(*[one for one in CROSSED if one["cc"] in "ab"]).cases) is None
+    assert crossed_settings(summary(*[case for case in CROSSED if case["cc"] in "ab"]).cases) is None
 
 
 def test_every_case_stands_once_in_the_tables() -> None:

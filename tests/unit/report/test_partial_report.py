@@ -87,9 +87,9 @@ def test_missing_paths_are_derived_from_a_recorded_scenario_whose_files_are_gone
     asked = scenarios.load(place / "s.yaml")
     plan = resolve(asked, 1)
     kept = json.loads(json.dumps(asked.model_dump(mode="json", exclude_none=True)))
-    found = unrestricted_paths_of_case(kept, "default", plan)
+    unrestricted = unrestricted_paths_of_case(kept, "default", plan)
     assert [path.name for path in plan.flows[0].paths] == ["h1-h2"]
-    assert [path.name for path in found[0].paths] == ["h1-h2#2"]
+    assert [path.name for path in unrestricted[0].paths] == ["h1-h2#2"]
 
 
 def test_a_study_with_given_endpoints_and_a_programs_file_ends_in_a_report(place: Path) -> None:
@@ -123,19 +123,21 @@ def raising(error: BaseException) -> Callable[..., object]:
     return raise_it
 
 
-@pytest.mark.parametrize("what", RAISERS)
+@pytest.mark.parametrize("function", RAISERS)
 def test_whatever_an_analysis_raises_the_rest_of_the_report_is_made(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
-    target, missing = RAISERS[what]
+    target, missing = RAISERS[function]
     monkeypatch.setattr(target, raising(KeyError("x.txt")))
     cautions = build(folder)
-    told = [one.message for one in cautions if one.code == ANALYSIS_FAILED]
-    assert any(text.startswith(f"{missing}: missing") and "KeyError: 'x.txt'" in text for text in told), told
+    messages = [caution.message for caution in cautions if caution.code == ANALYSIS_FAILED]
+    assert any(text.startswith(f"{missing}: missing") and "KeyError: 'x.txt'" in text for text in messages), (
+        messages
+    )
     assert json.loads((folder / "summary.json").read_text())["cases"]
     page = (folder / "report.html").read_text()
-    assert all(str(escape(text)) in page for text in told)
-    assert list((folder / "figures").glob("*.svg")) or what == "the renderer"  # it draws every figure
+    assert all(str(escape(text)) in page for text in messages)
+    assert list((folder / "figures").glob("*.svg")) or function == "the renderer"  # it draws every figure
 
 
 def test_a_partial_report_ends_with_exit_code_1_and_says_why_on_the_terminal(
@@ -156,7 +158,7 @@ def test_a_python_study_opens_without_what_could_not_be_computed(
 ) -> None:
     monkeypatch.setattr("plait.analysis.metrics.trial.share_metrics", raising(PanicException("polars")))
     study = plait.open(folder)
-    assert [one.code for one in study.cautions] == [ANALYSIS_FAILED]
+    assert [caution.code for caution in study.cautions] == [ANALYSIS_FAILED]
     assert "path_share_window_max" not in study.trials.columns
     assert study.trials["goodput_bps"].null_count() == 0
 

@@ -46,13 +46,13 @@ def test_the_mean_of_a_group_needs_every_flow_of_it() -> None:
 
 def test_published_figures_belong_to_the_cases_that_have_all_their_settings() -> None:
     scenario = parse(TEXT, "t.yaml").model_dump(mode="json")
-    known = published_in(json.loads(json.dumps(scenario)))
+    published = published_in(json.loads(json.dumps(scenario)))
     settings = {"network.links.h1-h2.rate": "8mbit", "transport": "tcp"}
-    assert known.source == "A. Body, 1999"
-    assert known.goodput_bps(settings) == 7e6
-    assert known.goodput_bps(settings, "big") == 1e6
-    assert known.goodput_bps(settings, "small") is None
-    assert known.goodput_bps(settings | {"transport": "mptcp"}) is None
+    assert published.source == "A. Body, 1999"
+    assert published.goodput_bps(settings) == 7e6
+    assert published.goodput_bps(settings, "big") == 1e6
+    assert published.goodput_bps(settings, "small") is None
+    assert published.goodput_bps(settings | {"transport": "mptcp"}) is None
     assert published_in({"published": None}).goodput_bps(settings) is None
 
 
@@ -114,8 +114,10 @@ def test_the_data_of_the_figure_are_those_of_the_summary(study: Path) -> None:
         for case in summary["cases"]
         for group in "ab"
     }
-    found = {(row["case"], row["group"]): float(row["goodput_bps"]) for row in rows if row["what"] == "mean"}
-    assert found == pytest.approx(means)
+    goodputs = {
+        (row["case"], row["group"]): float(row["goodput_bps"]) for row in rows if row["what"] == "mean"
+    }
+    assert goodputs == pytest.approx(means)
     assert [row["goodput_bps"] for row in rows if row["what"] == "published"] == ["2000000"]
     assert len([row for row in rows if row["what"] == "trial"]) == 8
 
@@ -167,12 +169,12 @@ def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> 
 
 
 def test_what_iperf3_tells_has_a_column_and_stands_for_what_plait_did_not_measure() -> None:
-    told = {"client.iperf3_received_bps": Statistics(n=1, mean=150e6)}
-    both = {**told, "goodput_bps": Statistics(n=1, mean=60e6)}
+    statistics = {"client.iperf3_received_bps": Statistics(n=1, mean=150e6)}
+    both = {**statistics, "goodput_bps": Statistics(n=1, mean=60e6)}
     given = PublishedGoodput(goodput_bps=120e6)
     cases = [
         CaseSummary(name=name, settings={"kind": name}, trials=1, failed=0, metrics=metrics, published=given)
-        for name, metrics in (("udp", told), ("tcp", both))
+        for name, metrics in (("udp", statistics), ("tcp", both))
     ]
     summary = Summary(schema=1, scenario="s", digest="sha256:0", cases=tuple(cases), comparisons=())
     udp, tcp = rows(summary)

@@ -68,11 +68,11 @@ def own_html(folder: Path) -> str:
 
 
 def page_data(folder: Path) -> dict[str, Any]:
-    found = re.search(
+    match = re.search(
         r'<script type="application/json" id="plait-data">(.*?)</script>', html(folder), re.DOTALL
     )
-    assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
+    assert match is not None
+    data: dict[str, Any] = json.loads(match[1])
     return data
 
 
@@ -115,7 +115,10 @@ def test_what_figures_and_words_are_made_of_are_the_numbers_of_the_tables(study:
     means = {}
     for case, label in (("transport=tcp", "TCP"), ("transport=mptcp", "MPTCP")):
         flows = [pl.read_parquet(path) for path in sorted((study / "trials" / case).glob("*/flows.parquet"))]
-        rates = [(8e6 * one["received_bytes"] / (one["end_us"] - one["start_us"])).item() for one in flows]
+        rates = [
+            (8e6 * flow_row["received_bytes"] / (flow_row["end_us"] - flow_row["start_us"])).item()
+            for flow_row in flows
+        ]
         means[label] = sum(rates) / len(rates)
         layers = page_data(study)["figures"]["goodput"]["layer"]
         drawn = [row for layer in layers for row in layer["data"]["values"] if row["case"] == label]
@@ -305,8 +308,8 @@ def test_missing_trials_and_changed_data_are_cautioned(tmp_path: Path) -> None:
     trial = tmp_path / "trials" / "transport=tcp" / "000"
     other = tmp_path / "trials" / "transport=tcp" / "001"
     (trial / "subflows.parquet").write_bytes((other / "subflows.parquet").read_bytes())
-    found = build(tmp_path)
-    assert {caution.code for caution in found} == {"TRIALS_MISSING", "DATA_CHANGED"}
+    built = build(tmp_path)
+    assert {caution.code for caution in built} == {"TRIALS_MISSING", "DATA_CHANGED"}
     assert "2 of 3 trials exist" in html(tmp_path)
 
 

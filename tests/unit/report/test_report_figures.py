@@ -72,8 +72,10 @@ def test_links_say_what_they_do() -> None:
     first, *_, last = MPTCP.links
     assert link_label(first) == "5 Mbit/s, 5 ms"
     assert link_label(last) == "20 Mbit/s, 15 ms, 1 % loss"
-    one, other = first.directions
-    adsl = first.model_copy(update={"directions": (one, other.model_copy(update={"rate_bps": 500_000}))})
+    forward, backward = first.directions
+    adsl = first.model_copy(
+        update={"directions": (forward, backward.model_copy(update={"rate_bps": 500_000}))}
+    )
     assert link_label(adsl) == "5 Mbit/s / 500 kbit/s, 5 ms"
     assert link_label(fake_plan(paths=(FakePath(None, 1),)).links[0]) == ""
 

@@ -41,22 +41,22 @@ def test_no_two_boxes_of_a_large_network_overlap_and_all_are_inside(scenario: st
     svg = drawing(
         scenario, *(["network.n=10", "network.access_delays=1ms"] if scenario == "dumbbell" else [])
     )
-    found = boxes(svg)
+    drawn = boxes(svg)
     width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())  # type: ignore[union-attr]
-    assert all(0 <= a < c <= width and 0 <= b < d <= height for a, b, c, d in found.values())
-    for one, other in combinations(found.values(), 2):
-        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+    assert all(0 <= a < c <= width and 0 <= b < d <= height for a, b, c, d in drawn.values())
+    for box, other in combinations(drawn.values(), 2):
+        assert box[2] <= other[0] or other[2] <= box[0] or box[3] <= other[1] or other[3] <= box[1]
 
 
 def test_a_fat_tree_stands_in_layers_and_its_hosts_are_drawn_by_their_edge() -> None:
-    found = boxes(drawing("fat-tree"))
-    assert len(found) == 8 + 8 + 8 + 4
-    lefts = [found[name][0] for name in ("p0e0h0 … p0e0h1 (2)", "p0e0", "p0a0", "c0")]
+    drawn = boxes(drawing("fat-tree"))
+    assert len(drawn) == 8 + 8 + 8 + 4
+    lefts = [drawn[name][0] for name in ("p0e0h0 … p0e0h1 (2)", "p0e0", "p0a0", "c0")]
     assert lefts == sorted(set(lefts))
     assert {
-        round((found[f"p{p}e{e}"][0] + found[f"p{p}e{e}"][2]) / 2) for p in range(4) for e in range(2)
+        round((drawn[f"p{p}e{e}"][0] + drawn[f"p{p}e{e}"][2]) / 2) for p in range(4) for e in range(2)
     } != set()
-    centres = {round((a + c) / 2) for name, (a, _, c, _) in found.items() if name.startswith("c")}
+    centres = {round((a + c) / 2) for name, (a, _, c, _) in drawn.items() if name.startswith("c")}
     assert len(centres) == 1
 
 
@@ -68,11 +68,11 @@ def test_links_side_by_side_are_one_line_and_what_all_do_is_said_once() -> None:
 
 
 def test_hosts_that_differ_in_a_link_are_drawn_apart() -> None:
-    found = boxes(drawing("khalili-a"))
+    drawn = boxes(drawing("khalili-a"))
     assert {"multi1 … multi10 (10)", "single1 … single10 (10)", "server1", "server2", "core", "ap"} == set(
-        found
+        drawn
     )
-    assert found["multi1 … multi10 (10)"][2] < found["ap"][0] < found["core"][0] < found["server1"][0]
+    assert drawn["multi1 … multi10 (10)"][2] < drawn["ap"][0] < drawn["core"][0] < drawn["server1"][0]
     slow = boxes(drawing("khalili-a", "network.links.ap-multi3.delay=9ms"))
     assert "multi3" in slow
     assert "multi1 … multi10 (9)" in slow
@@ -100,5 +100,5 @@ def test_more_paths_than_can_be_told_apart_make_an_overview(peers: int, crowded:
     """Of 13 hosts on two switches each sends to one other over two paths: 26, by 15 nodes."""
     plan = plan_of(f"title: t\nnetwork: {{generator: swarm, n: {peers}}}\n")
     assert overview.is_crowded(plan) is crowded
-    told = boxes(draw(plan, (), LIGHT, legend=False))
-    assert (f"seeder \N{HORIZONTAL ELLIPSIS} peer{peers} ({peers + 1})" in told) is crowded
+    drawn = boxes(draw(plan, (), LIGHT, legend=False))
+    assert (f"seeder \N{HORIZONTAL ELLIPSIS} peer{peers} ({peers + 1})" in drawn) is crowded

@@ -44,15 +44,15 @@ def test_other_seeds_are_further_repeats_and_the_same_ones_are_kept_once(base: P
     assert trials(tmp_path / "out") == [
         f"trials/transport={t}/{n:03d}" for t in ("mptcp", "tcp") for n in range(5)
     ]
-    found = plait.open(tmp_path / "out")
-    assert found.trials["seed"].n_unique() == 5
-    assert [case.metrics["goodput_bps"].n for case in found.summary.cases] == [5, 5]
-    assert found.comparisons[0].pairs == 5
+    merged = plait.open(tmp_path / "out")
+    assert merged.trials["seed"].n_unique() == 5
+    assert [case.metrics["goodput_bps"].n for case in merged.summary.cases] == [5, 5]
+    assert merged.comparisons[0].pairs == 5
     whole = {
         (t["seed"], t["case"], t["goodput_bps"])
         for t in plait.open(base / "two").trials.iter_rows(named=True)
     }
-    assert whole <= {(t["seed"], t["case"], t["goodput_bps"]) for t in found.trials.iter_rows(named=True)}
+    assert whole <= {(t["seed"], t["case"], t["goodput_bps"]) for t in merged.trials.iter_rows(named=True)}
 
 
 def test_what_was_to_be_checked_of_any_is_to_be_checked_of_all(base: Path, tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_the_same_case_and_seed_with_other_data_is_refused(base: Path, tmp_path:
 def test_another_kernel_or_version_is_refused_unless_told(base: Path, tmp_path: Path) -> None:
     import shutil
 
-    for what, value in (("kernel", {"identity": "f" * 64, "version": "6.12"}), ("plait_version", "0.0.1")):
-        other = tmp_path / what
+    for field, value in (("kernel", {"identity": "f" * 64, "version": "6.12"}), ("plait_version", "0.0.1")):
+        other = tmp_path / field
         shutil.copytree(base / "two", other)
         about = json.loads((other / "study.json").read_text())
-        (other / "study.json").write_text(json.dumps(about | {what: value}))
-        with pytest.raises(RequestError, match=f"another {what.partition('_')[0]}.*--mixed"):
+        (other / "study.json").write_text(json.dumps(about | {field: value}))
+        with pytest.raises(RequestError, match=f"another {field.partition('_')[0]}.*--mixed"):
             merge(tmp_path / "out", [base / "one", other])
         assert not (tmp_path / "out").exists()
     assert merge(tmp_path / "out", [base / "one", tmp_path / "kernel"], mixed=True) == 8

@@ -58,18 +58,20 @@ def test_names_are_as_long_as_it_takes_to_tell_fields_apart() -> None:
 
 
 def test_names_are_safe_and_unique_whatever_the_values() -> None:
-    found = names("{network.links.*.loss: [1%, 1 %, 2%], traffic.0.bulk.receive_buffer: [64KB, 64 KB, null]}")
-    assert len(set(found)) == len(found) == 9
-    for name in found:
+    case_names = names(
+        "{network.links.*.loss: [1%, 1 %, 2%], traffic.0.bulk.receive_buffer: [64KB, 64 KB, null]}"
+    )
+    assert len(set(case_names)) == len(case_names) == 9
+    for name in case_names:
         assert re.fullmatch(r"[A-Za-z0-9=,._+-]+", name)
 
 
 @given(st.lists(st.text(max_size=150), min_size=1, max_size=8))
 def test_any_text_makes_safe_unique_names(values: list[str]) -> None:
     scenario = parse(TWO, "t.yaml").model_copy(update={"vary": {"description": values}})
-    found = [case.name for case in expand(scenario)]
-    assert len(set(found)) == len(values)
-    for name in found:
+    case_names = [case.name for case in expand(scenario)]
+    assert len(set(case_names)) == len(values)
+    for name in case_names:
         assert re.fullmatch(r"[A-Za-z0-9=,._+-]{1,120}", name)
         assert name not in (".", "..")
 

@@ -236,8 +236,8 @@ def test_a_regions_interfaces_share_a_bucket_where_mptcp_brought_nothing() -> No
         29_000_000,
         240_000_000,
     )
-    (own, _) = plan_of(text("generator: regions, rate: 8mbit, burst: 1MB, baseline: 1mbit")).buckets
-    assert (own.peak_bps, own.baseline_bps, own.burst_bytes) == (16_000_000, 1_000_000, 1_000_000)
+    (local, _) = plan_of(text("generator: regions, rate: 8mbit, burst: 1MB, baseline: 1mbit")).buckets
+    assert (local.peak_bps, local.baseline_bps, local.burst_bytes) == (16_000_000, 1_000_000, 1_000_000)
 
 
 # a person's own fields
@@ -446,9 +446,9 @@ def test_mistakes_are_told_where_a_person_can_mend_them(fields: str, more: str, 
     ],
 )
 def test_mistakes_of_generated_traffic_are_told_at_its_entry(entry: str, expected: str) -> None:
-    told = said(text(MESH, "traffic: [{" + entry + "}]"))
-    assert expected in told
-    assert told.startswith("t.yaml:3:")
+    report = said(text(MESH, "traffic: [{" + entry + "}]"))
+    assert expected in report
+    assert report.startswith("t.yaml:3:")
 
 
 def test_mistakes_of_options_are_told_at_the_option() -> None:
@@ -457,12 +457,12 @@ def test_mistakes_of_options_are_told_at_the_option() -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    told = said(text("generator: fat-tree, k: 5, rate: 3", "transport: mtcp\nseed: -1"))
+    report = said(text("generator: fat-tree, k: 5, rate: 3", "transport: mtcp\nseed: -1"))
     for part in ("network.rate", "transport", "seed"):
-        assert part in told
+        assert part in report
 
 
 def test_a_mistake_in_generated_traffic_is_told_once() -> None:
-    told = said(text("generator: fat-tree", "traffic: [{permutation: {each: {bulk: {duration: 1}}}}]"))
-    assert told.count("has no unit") == 1
-    assert told.startswith("t.yaml:3:")
+    report = said(text("generator: fat-tree", "traffic: [{permutation: {each: {bulk: {duration: 1}}}}]"))
+    assert report.count("has no unit") == 1
+    assert report.startswith("t.yaml:3:")

@@ -78,12 +78,15 @@ def planted(*chosen: tuple[str, str, str]) -> str:
     return text
 
 
-def independent(one: tuple[str, str, str], other: tuple[str, str, str]) -> bool:
+def independent(first: tuple[str, str, str], second: tuple[str, str, str]) -> bool:
     """Whether both can be planted at once, and neither hides whether the other is one."""
-    a, b = one[2].split("."), other[2].split(".")
+    a, b = first[2].split("."), second[2].split(".")
     shared = min(len(a), len(b))
     return (
-        one[0] != other[0] and one[0] not in other[0] and other[0] not in one[0] and a[:shared] != b[:shared]
+        first[0] != second[0]
+        and first[0] not in second[0]
+        and second[0] not in first[0]
+        and a[:shared] != b[:shared]
     )
 
 
@@ -93,7 +96,7 @@ def test_a_mistake_is_reported_beside_every_other_one_and_nothing_else_is(
 ) -> None:
     for other in PLANTED:
         if independent(mistake, other):
-            paths = {found.path for found in mistakes(planted(mistake, other))}
+            paths = {reported.path for reported in mistakes(planted(mistake, other))}
             expected = {mistake[2], other[2]}
             assert {path.removesuffix(".1").removesuffix(".0") for path in paths} == {
                 path.removesuffix(".0") for path in expected
@@ -102,11 +105,11 @@ def test_a_mistake_is_reported_beside_every_other_one_and_nothing_else_is(
 
 def test_a_whole_file_of_mistakes_is_reported_at_once() -> None:
     chosen: list[tuple[str, str, str]] = []
-    for one in PLANTED:
-        if all(independent(one, other) for other in chosen):
-            chosen.append(one)
+    for entry in PLANTED:
+        if all(independent(entry, other) for other in chosen):
+            chosen.append(entry)
     assert len(chosen) > 18
-    paths = {found.path for found in mistakes(planted(*chosen))}
+    paths = {reported.path for reported in mistakes(planted(*chosen))}
     assert {path for _, _, path in chosen} <= paths
 
 
@@ -128,15 +131,15 @@ def test_shorthands_are_considered_as_what_was_meant() -> None:
 def test_what_is_said_of_a_link_does_not_depend_on_whether_its_name_can_be_read() -> None:
     text = RICH.replace("phone-ap: {rate: 10mbit, delay: 5ms}", "wifi: {rate: 10mbit, delay: 5ms}")
     text = text.replace("down: phone-ap", "down: wifi").replace("up: phone-ap", "up: wifi")
-    assert [found.path for found in mistakes(text)] == ["network.links.wifi"]
+    assert [reported.path for reported in mistakes(text)] == ["network.links.wifi"]
 
 
 def test_no_message_ends_in_the_middle() -> None:
     links = ", ".join(f"phone-ap#{i}: {{}}" for i in range(2, 20))
     text = RICH.replace("    ap-server:", f"    {links.replace(', ', chr(10) + '    ')}\n    ap-server:")
-    found = said(text.replace("down: phone-ap", "down: zzz"))
-    assert "there is no link 'zzz'" in found
-    assert not found.endswith((";", "; "))
+    message = said(text.replace("down: phone-ap", "down: zzz"))
+    assert "there is no link 'zzz'" in message
+    assert not message.endswith((";", "; "))
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))

@@ -18,7 +18,7 @@ FETCH = "  - {name: fetch, node: 'peer*', after: serve, until: exit, run: b, tra
 
 def test_a_pattern_gives_each_node_a_program_of_its_own_and_transports_in_turn() -> None:
     plan = plan_of(text(SERVER + FETCH))
-    assert [(one.name, one.netns, one.transport) for one in plan.programs] == [
+    assert [(program.name, program.netns, program.transport) for program in plan.programs] == [
         ("serve", "seeder", "mptcp"),
         ("fetch-peer1", "peer1", "mptcp"),
         ("fetch-peer2", "peer2", "tcp"),
@@ -32,7 +32,10 @@ def test_a_pattern_gives_each_node_a_program_of_its_own_and_transports_in_turn()
 
 def test_a_list_of_nodes_needs_no_names() -> None:
     plan = plan_of(text("  - {node: [peer3, 'seed*'], until: exit, run: b}\n"))
-    assert [(one.name, one.netns) for one in plan.programs] == [("peer3-0", "peer3"), ("seeder-1", "seeder")]
+    assert [(program.name, program.netns) for program in plan.programs] == [
+        ("peer3-0", "peer3"),
+        ("seeder-1", "seeder"),
+    ]
 
 
 def test_who_waits_for_a_group_waits_for_all_of_it() -> None:
@@ -44,7 +47,7 @@ def test_who_waits_for_a_group_waits_for_all_of_it() -> None:
 def test_a_group_varies_as_one_and_its_size_with_the_network() -> None:
     vary = "vary: {network.n: [1, 2], programs.1.transport: [[tcp], [mptcp, tcp]]}\n"
     plans = all_plans(text(SERVER + FETCH, vary))
-    assert [[one.transport for one in plan.programs[1:]] for plan in plans] == [
+    assert [[program.transport for program in plan.programs[1:]] for plan in plans] == [
         ["tcp"],
         ["mptcp"],
         ["tcp", "tcp"],
@@ -75,17 +78,17 @@ def test_a_group_is_given_back_as_it_was_asked() -> None:
     ],
 )
 def test_mistakes_of_a_group_are_told_once_where_it_was_asked(entry: str, expected: str) -> None:
-    told = said(text(f"  - {entry}\n"))
-    assert expected in told
-    assert told.startswith("t.yaml:5:")
-    assert len(told.splitlines()) == 1 + ("rum" in entry)
+    report = said(text(f"  - {entry}\n"))
+    assert expected in report
+    assert report.startswith("t.yaml:5:")
+    assert len(report.splitlines()) == 1 + ("rum" in entry)
 
 
 def test_what_varies_of_a_group_with_a_mistake_is_not_judged() -> None:
     vary = "vary: {programs.1.transport: [[tcp], [mptcp, tcp]], programs.0.name: [a, b]}\n"
-    told = said(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
-    assert "no host or router matches 'pear*'" in told
-    assert len(told.splitlines()) == 1
+    report = said(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
+    assert "no host or router matches 'pear*'" in report
+    assert len(report.splitlines()) == 1
 
 
 def test_programs_of_two_transports_in_one_node_are_told_by_their_names() -> None:

@@ -47,7 +47,7 @@ def test_a_case_keeps_what_it_was_repeated_by() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "message"),
     [
         ("until", "'until' is not a number of trials; write a number, or until 2%"),
         ("until 2", "is not a number of trials"),
@@ -61,22 +61,22 @@ def test_a_case_keeps_what_it_was_repeated_by() -> None:
         ("often", "'often' is not a whole number"),
     ],
 )
-def test_what_is_not_understood_is_refused(text: str, what: str) -> None:
-    found = said(TWO + f"repeat: {text}\n")
-    assert found.startswith("t.yaml:12:")
-    assert what in found
+def test_what_is_not_understood_is_refused(text: str, message: str) -> None:
+    reported = said(TWO + f"repeat: {text}\n")
+    assert reported.startswith("t.yaml:12:")
+    assert message in reported
 
 
 def rows(*values: float | None) -> CaseRows:
-    found = tuple(TrialRow(i, i, "", {"goodput_bps": value}) for i, value in enumerate(values))
-    return CaseRows("tcp", {}, found)
+    trials = tuple(TrialRow(i, i, "", {"goodput_bps": value}) for i, value in enumerate(values))
+    return CaseRows("tcp", {}, trials)
 
 
 def test_it_goes_on_as_the_spread_asks_but_never_more_than_doubles() -> None:
     case = rows(9, 10, 11, 10, 10)
-    (found,) = wide([case], 0.05)
+    (precision,) = wide([case], 0.05)
     # By hand: stdev is sqrt(1/2), t(0.975, 4) 2.776: half the interval is 2.776 * 0.7071 / sqrt(5) = 0.878 of 10.
-    assert found.share == pytest.approx(0.0878, rel=1e-3)
+    assert precision.share == pytest.approx(0.0878, rel=1e-3)
     assert next_repeat([case], 5, until=0.05, most=100) == 10
     assert next_repeat([case], 5, until=0.08, most=100) == 7, "(0.0878 / 0.08)^2 * 5 = 6.02"
     assert next_repeat([case], 5, until=0.05, most=8) == 8

@@ -61,10 +61,10 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_scenario_is_refused_in_little_time_and_where_it_is_wrong(text: str) -> None:
     began = time.process_time()
-    found = mistakes(text)
+    reported = mistakes(text)
     assert time.process_time() - began < 2
-    assert 1 <= len(found) <= 101
-    assert all(mistake.line and mistake.column for mistake in found)
+    assert 1 <= len(reported) <= 101
+    assert all(mistake.line and mistake.column for mistake in reported)
 
 
 def test_a_scenario_of_thousands_of_wrong_values_takes_little_memory() -> None:

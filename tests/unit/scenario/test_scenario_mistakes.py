@@ -260,9 +260,9 @@ def test_hostile_files_are_refused_in_little_time(text: str) -> None:
 
 def test_thousands_of_mistakes_are_cut_to_a_readable_number() -> None:
     links = ", ".join(f"a-b#{i}: {{rate: {i}}}" for i in range(2, 2000))
-    found = mistakes(direct(links))
-    assert len(found) == 101
-    assert "more mistakes" in str(found[-1])
+    reported = mistakes(direct(links))
+    assert len(reported) == 101
+    assert "more mistakes" in str(reported[-1])
 
 
 def test_an_alias_stands_for_its_value() -> None:
@@ -272,7 +272,7 @@ def test_an_alias_stands_for_its_value() -> None:
 
 
 def test_mistakes_in_options_name_the_option() -> None:
-    found = said(
+    report = said(
         TWO,
         "repeat=0",
         "foo",
@@ -282,13 +282,13 @@ def test_mistakes_in_options_name_the_option() -> None:
         "title=[",
         "network.links.x-y.rate=1mbit",
     )
-    assert "--set repeat=0: repeat: 0 is out of range" in found
-    assert "--set foo: the option has no '='; write PATH=VALUE" in found
-    assert "--set =: '' is not a path of fields" in found
-    assert "--set network.links.*.rate=7: network.links.h1-s1.rate: 7 has no unit" in found
-    assert "--set a.b=3: a: there is no such field here" in found
-    assert "--set title=[: title: the value cannot be read" in found
-    assert "--set network.links.x-y.rate=1mbit: network.links has no 'x-y'" in found
+    assert "--set repeat=0: repeat: 0 is out of range" in report
+    assert "--set foo: the option has no '='; write PATH=VALUE" in report
+    assert "--set =: '' is not a path of fields" in report
+    assert "--set network.links.*.rate=7: network.links.h1-s1.rate: 7 has no unit" in report
+    assert "--set a.b=3: a: there is no such field here" in report
+    assert "--set title=[: title: the value cannot be read" in report
+    assert "--set network.links.x-y.rate=1mbit: network.links has no 'x-y'" in report
 
 
 def test_mistakes_under_vary_name_the_value() -> None:
@@ -305,24 +305,24 @@ vary:
   scheduler: []
 """
     )
-    found = said(text)
-    assert "t.yaml:19:3: vary.scheduler: there are 0 values; write at least 1" in found
-    found = said(text.replace("  scheduler: []\n", ""))
-    assert "t.yaml:13:20: vary.transport.1: transport: 'udp' is not a valid value" in found
+    report = said(text)
+    assert "t.yaml:19:3: vary.scheduler: there are 0 values; write at least 1" in report
+    report = said(text.replace("  scheduler: []\n", ""))
+    assert "t.yaml:13:20: vary.transport.1: transport: 'udp' is not a valid value" in report
     assert (
         "t.yaml:14:28: vary.network.links.h1-*.rat.0: network.links.h1-s1.rat: there is no such field"
-        in found
+        in report
     )
-    assert "t.yaml:15:32: vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in found
+    assert "t.yaml:15:32: vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in report
     assert (
         "t.yaml:16:3: vary.network.links.h9-s1.rate: network.links has no 'h9-s1'; did you mean 'h1-s1'?"
-        in found
+        in report
     )
     assert (
         "t.yaml:17:3: vary.traffic.5.bulk.duration: traffic is a list; write the number of an entry, 0 to 0"
-        in found
+        in report
     )
-    assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the whole study" in found
+    assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the whole study" in report
 
 
 def test_mistakes_under_vary_are_told_together_with_all_others() -> None:
@@ -330,15 +330,15 @@ def test_mistakes_under_vary_are_told_together_with_all_others() -> None:
         TWO
         + "sampel: 1s\nvary:\n  transport: [tcp, udp]\n  network.links.*.delay: [1ms, 5]\n  scheduler: []\n"
     )
-    found = said(text)
-    assert "sampel: there is no such field" in found
-    assert "vary.scheduler: there are 0 values" in found
-    assert "vary.transport.1: transport: 'udp' is not a valid value" in found
-    assert "vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in found
+    report = said(text)
+    assert "sampel: there is no such field" in report
+    assert "vary.scheduler: there are 0 values" in report
+    assert "vary.transport.1: transport: 'udp' is not a valid value" in report
+    assert "vary.network.links.*.delay.1: network.links.h1-s1.delay: 5 has no unit" in report
 
 
 def test_values_for_a_field_that_is_wrong_itself_are_not_called_wrong() -> None:
     text = TWO.replace("repeat: 1\n", "") + "transport: udp\nvary:\n  transport: [tcp, mptcp]\n"
-    found = said(text)
-    assert "transport: 'udp' is not a valid value" in found
-    assert "vary" not in found.replace("t.yaml", "")
+    report = said(text)
+    assert "transport: 'udp' is not a valid value" in report
+    assert "vary" not in report.replace("t.yaml", "")

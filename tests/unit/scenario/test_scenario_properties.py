@@ -63,13 +63,13 @@ def yaml(value: Any) -> str:
 
 
 def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [at] if at else []
+    below = [at] if at else []
     entries = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     )
     for key, inner in entries:
-        found += paths(inner, (*at, key))
-    return found
+        below += paths(inner, (*at, key))
+    return below
 
 
 def answer(text: str, overrides: tuple[str, ...] = ()) -> bool:

@@ -38,8 +38,8 @@ def test_a_shipped_scenario_can_be_planned_and_warns_of_nothing_that_it_is_not_a
     scenario = load(name)
     assert len(scenario.title) <= 78
     assert len(scenario.description) >= 40
-    found = {finding.code for case in expand(scenario) for finding in lint(resolve_case(case))}
-    assert found <= MEANT.get(name, set())
+    codes = {finding.code for case in expand(scenario) for finding in lint(resolve_case(case))}
+    assert codes <= MEANT.get(name, set())
 
 
 def test_every_generator_ships_as_a_scenario_of_its_own() -> None:

@@ -89,10 +89,10 @@ def test_a_mistake_in_a_csv_trace_is_told_with_its_line(text: str, expected: str
 
 def test_units_may_stand_in_the_header_or_at_the_values() -> None:
     other = "rate,time\n5mbit,0s\n2 Mbit,1500ms\n5000kbit,3s\n"
-    one, two = read_trace(CSV, "csv", loop=True), read_trace(other, "csv", loop=True)
-    assert isinstance(one, Rows)
-    assert isinstance(two, Rows)
-    assert [(r.at, r.rate) for r in one.rows] == [(r.at, r.rate) for r in two.rows]
+    first, second = read_trace(CSV, "csv", loop=True), read_trace(other, "csv", loop=True)
+    assert isinstance(first, Rows)
+    assert isinstance(second, Rows)
+    assert [(r.at, r.rate) for r in first.rows] == [(r.at, r.rate) for r in second.rows]
 
 
 def test_a_looped_csv_begins_again_at_its_last_time() -> None:
@@ -105,9 +105,9 @@ def test_a_looped_csv_begins_again_at_its_last_time() -> None:
 
 
 def test_the_mean_rate_of_opportunities() -> None:
-    found = read_trace("0\n5\n5\n10\n", "mahimahi", loop=True)
-    assert isinstance(found, Opportunities)
-    assert (found.period_ms, found.rate_bps) == (10, 4 * 1500 * 8 * 100)
+    trace = read_trace("0\n5\n5\n10\n", "mahimahi", loop=True)
+    assert isinstance(trace, Opportunities)
+    assert (trace.period_ms, trace.rate_bps) == (10, 4 * 1500 * 8 * 100)
 
 
 def test_opportunities_take_the_place_of_the_rate(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_opportunities_take_the_place_of_the_rate(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_makes_another_plan(tmp_path: Path) -> None:
     (tmp_path / "x.trace").write_text("1\n2\n3\n")
-    one = plan_of(tmp_path, "trace: {file: x.trace}")
+    plan = plan_of(tmp_path, "trace: {file: x.trace}")
     (tmp_path / "x.trace").write_text("1\n2\n4\n")
-    assert plan_of(tmp_path, "trace: {file: x.trace}") != one
+    assert plan_of(tmp_path, "trace: {file: x.trace}") != plan
 
 
 def test_a_csv_becomes_steps_of_the_plan(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_ranges_are_the_values_that_they_say(text: str, expected: list[object]) 
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "message"),
     [
         ("1mbit..10mbit", "the range has no number of values; write for example 1mbit..1gbit log 10"),
         ("10mbit..1mbit 3", "does not ascend; write the smaller end first"),
@@ -61,10 +61,10 @@ def test_ranges_are_the_values_that_they_say(text: str, expected: list[object]) 
         ("1mbit..10mbit about 3", "is not a range; write for example 1mbit..1gbit log 10"),
     ],
 )
-def test_what_is_no_range_is_refused_with_its_place(text: str, what: str) -> None:
-    found = said(TWO + f"vary:\n  network.links.*.rate: {text}\n")
-    assert found.startswith("t.yaml:13:3: vary.network.links.*.rate: ")
-    assert what in found
+def test_what_is_no_range_is_refused_with_its_place(text: str, message: str) -> None:
+    report = said(TWO + f"vary:\n  network.links.*.rate: {text}\n")
+    assert report.startswith("t.yaml:13:3: vary.network.links.*.rate: ")
+    assert message in report
 
 
 @given(st.integers(1, 999), st.integers(1, 999), st.integers(2, 50), st.booleans())
@@ -76,23 +76,23 @@ def test_points_of_any_range_rise_from_end_to_end(low: int, more: int, count: in
 
 
 def test_a_range_is_crossed_like_a_list_and_may_stand_in_one() -> None:
-    found = cases("  transport: [tcp, mptcp]\n  network.links.*.delay: [1ms, 10ms..30ms step 10ms]\n")
-    assert [case.name for case in found[:5]] == [
+    names = cases("  transport: [tcp, mptcp]\n  network.links.*.delay: [1ms, 10ms..30ms step 10ms]\n")
+    assert [case.name for case in names[:5]] == [
         "transport=tcp,delay=1ms",
         "transport=tcp,delay=10ms",
         "transport=tcp,delay=20ms",
         "transport=tcp,delay=30ms",
         "transport=mptcp,delay=1ms",
     ]
-    assert found[1].settings == {"transport": "tcp", "network.links.*.delay": "10ms"}
+    assert names[1].settings == {"transport": "tcp", "network.links.*.delay": "10ms"}
 
 
 def test_zipped_fields_change_together_and_are_crossed_with_the_rest() -> None:
-    found = cases(
+    names = cases(
         "  zip: {network.links.h1-s1.rate: 1mbit..3mbit step 1mbit, network.links.h1-s2.rate: [9mbit, 8mbit, 7mbit]}\n"
         "  transport: [tcp, mptcp]\n"
     )
-    assert [case.name for case in found] == [
+    assert [case.name for case in names] == [
         f"h1-s1.rate={a}mbit,h1-s2.rate={b}mbit,transport={t}"
         for a, b in ((1, 9), (2, 8), (3, 7))
         for t in ("tcp", "mptcp")
@@ -100,17 +100,17 @@ def test_zipped_fields_change_together_and_are_crossed_with_the_rest() -> None:
 
 
 def test_explicit_cases_need_not_set_the_same_fields() -> None:
-    found = cases("  cases: [{transport: tcp}, {transport: mptcp, scheduler: burst}]\n")
-    assert [case.name for case in found] == ["transport=tcp", "transport=mptcp,scheduler=burst"]
-    assert [case.scenario.mptcp.scheduler for case in found] == ["default", "burst"]
+    names = cases("  cases: [{transport: tcp}, {transport: mptcp, scheduler: burst}]\n")
+    assert [case.name for case in names] == ["transport=tcp", "transport=mptcp,scheduler=burst"]
+    assert [case.scenario.mptcp.scheduler for case in names] == ["default", "burst"]
 
 
 def test_exclusions_leave_out_what_has_all_their_values() -> None:
-    found = cases(
+    names = cases(
         "  transport: [tcp, mptcp]\n  network.links.*.rate: [1mbit, 2mbit, 3mbit]\n"
         "  exclude: [{transport: tcp, network.links.*.rate: [2 mbit, 3mbit]}]\n"
     )
-    assert [case.name for case in found] == [
+    assert [case.name for case in names] == [
         "transport=tcp,rate=1mbit",
         *(f"transport=mptcp,rate={n}mbit" for n in (1, 2, 3)),
     ]
@@ -131,11 +131,11 @@ HYPERCUBE = """\
 
 
 def test_a_hypercube_has_one_point_in_each_stratum_of_each_field() -> None:
-    found = cases(HYPERCUBE.format(seed=1))
-    assert len(found) == 40
-    assert [case.settings["transport"] for case in found] == ["tcp"] * 20 + ["mptcp"] * 20
-    first = [case.settings for case in found[:20]]
-    assert [{**case.settings, "transport": "tcp"} for case in found[20:]] == first
+    expanded = cases(HYPERCUBE.format(seed=1))
+    assert len(expanded) == 40
+    assert [case.settings["transport"] for case in expanded] == ["tcp"] * 20 + ["mptcp"] * 20
+    first = [case.settings for case in expanded[:20]]
+    assert [{**case.settings, "transport": "tcp"} for case in expanded[20:]] == first
     rates = sorted(int(Rate.parse(settings["network.links.h1-s1.rate"])) for settings in first)
     for stratum, rate in enumerate(rates):
         assert 1e6 + 5e6 * stratum <= rate * 1.001
@@ -155,7 +155,7 @@ def test_a_hypercube_is_its_seeds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vary", "what"),
+    ("vary", "message"),
     [
         (
             "  zip: {transport: [tcp, mptcp], scheduler: [default]}",
@@ -201,5 +201,5 @@ def test_a_hypercube_is_its_seeds() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_where_they_stand(vary: str, what: str) -> None:
-    assert what in said(TWO + f"vary:\n{vary}\n")
+def test_mistakes_are_told_where_they_stand(vary: str, message: str) -> None:
+    assert message in said(TWO + f"vary:\n{vary}\n")

@@ -70,27 +70,27 @@ def test_flows_on_one_link_share_its_rate_and_frames_count_on_each_link() -> Non
 
 
 def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
-    one, two = estimate(study(), 1, Pace()), estimate(study(), 2, Pace())
+    single, double = estimate(study(), 1, Pace()), estimate(study(), 2, Pace())
     # TCP sends 4128 frames at 5 Mbit/s in 10 s, MPTCP twice as many; the links are as those above.
     hops, rows = HOPS * 3 * 5e6 * 10 / 8 / 1514, 100 * (12 + 14)
-    assert one.running_s == pytest.approx(10 * (2 * BOOT_S + HOP_S * hops + ROW_S * rows), rel=1e-2)
-    assert two.running_s == pytest.approx(one.running_s / 2)
-    assert one.report_s == two.report_s == REPORT_S + 20 * TRIAL_REPORT_S
-    assert one.sentence.startswith("20 trials (2 cases, 10 repeats each), ")
-    assert one.sentence.endswith(
+    assert single.running_s == pytest.approx(10 * (2 * BOOT_S + HOP_S * hops + ROW_S * rows), rel=1e-2)
+    assert double.running_s == pytest.approx(single.running_s / 2)
+    assert single.report_s == double.report_s == REPORT_S + 20 * TRIAL_REPORT_S
+    assert single.sentence.startswith("20 trials (2 cases, 10 repeats each), ")
+    assert single.sentence.endswith(
         " s including the report (a rough guess: no study has run on this machine yet)"
     )
 
 
 def test_times_are_said_as_ranges() -> None:
-    def said(low: float, high: float) -> str:
+    def wording(low: float, high: float) -> str:
         middle = (low * high) ** 0.5
         text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, learned=True).sentence
         return text.removeprefix("1 trial, ").removesuffix(" including the report")
 
-    assert [said(0.1, 0.9), said(7, 30), said(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
-    assert [said(30, 140), said(130, 601)] == ["0.5 to 3 min", "2 to 11 min"]
-    assert [said(3700, 7300), said(100_000, 200_000)] == ["1 to 3 h", "1 to 3 days"]
+    assert [wording(0.1, 0.9), wording(7, 30), wording(60, 118.5)] == ["1 to 2 s", "7 to 30 s", "60 to 119 s"]
+    assert [wording(30, 140), wording(130, 601)] == ["0.5 to 3 min", "2 to 11 min"]
+    assert [wording(3700, 7300), wording(100_000, 200_000)] == ["1 to 3 h", "1 to 3 days"]
 
 
 def test_a_range_is_as_wide_as_the_error_that_nine_of_ten_studies_stayed_below() -> None:
@@ -108,20 +108,20 @@ def test_the_pace_is_learned_from_what_ran_and_forgotten_slowly(tmp_path: Path) 
 
     expected = estimate(study(2), 1, Pace())
     mixed = [ended(0), ended(1, reused=True), ended(2, error="it broke"), ended(3)]
-    found = learn(Pace(), study(2), StudyOutcome(4, mixed, interrupted=False), expected, 99.0)
-    assert math.exp(found.trials[0]) == pytest.approx(5.0 / (expected.running_s / 4))
-    assert found.errors == (), "what came from the store took no time"
+    pace = learn(Pace(), study(2), StudyOutcome(4, mixed, interrupted=False), expected, 99.0)
+    assert math.exp(pace.trials[0]) == pytest.approx(5.0 / (expected.running_s / 4))
+    assert pace.errors == (), "what came from the store took no time"
     whole = StudyOutcome(4, [ended(n) for n in range(4)], interrupted=False)
     assert learn(Pace(), study(2), whole, expected, 1.0).errors == (), "a guess's error tells nothing"
-    second = estimate(study(2), 1, found)
-    found = learn(found, study(2), whole, second, 2 * second.running_s)
-    assert math.exp(found.errors[0]) == pytest.approx(2)
+    second = estimate(study(2), 1, pace)
+    pace = learn(pace, study(2), whole, second, 2 * second.running_s)
+    assert math.exp(pace.errors[0]) == pytest.approx(2)
     assert len(learn(Pace((0.0,) * 40), study(2), whole, expected, 1.0).trials) == 40
-    assert estimate(study(), 1, found).running_s == pytest.approx(
-        found.factor * estimate(study(), 1, Pace()).running_s
+    assert estimate(study(), 1, pace).running_s == pytest.approx(
+        pace.factor * estimate(study(), 1, Pace()).running_s
     )
-    keep_pace(tmp_path, "virtual", found)
-    assert read_pace(tmp_path, "virtual") == found
+    keep_pace(tmp_path, "virtual", pace)
+    assert read_pace(tmp_path, "virtual") == pace
     assert read_pace(tmp_path, "other") == Pace()
     (tmp_path / "pace-other.json").write_text("[]")
     assert read_pace(tmp_path, "other") == Pace()
@@ -145,8 +145,8 @@ def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: p
 def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
     more = "programs: [{node: h1, until: exit, run: a}]\n"
     some = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
-    known = Pace((0.5,), (0.1,))
-    expected = estimate(some, 1, known)
+    pace = Pace((0.5,), (0.1,))
+    expected = estimate(some, 1, pace)
     assert expected.sentence == "2 trials; plait cannot estimate how long their programs take"
     ran = TrialOutcome(TrialKey("default", 0), error=None, reused=False, wall_s=300.0, virtual_s=5.0)
-    assert learn(known, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == known
+    assert learn(pace, some, StudyOutcome(2, [ran], interrupted=False), expected, 300.0) == pace

@@ -27,7 +27,7 @@ def found(program: str) -> list[tuple[object, str]]:
 
 
 @pytest.mark.parametrize(
-    ("program", "where", "told"),
+    ("program", "where", "expected"),
     [
         (
             "run: [no-such-program, -x]",
@@ -49,10 +49,10 @@ def found(program: str) -> list[tuple[object, str]]:
         ("run: [slep, 1], environment: {PATH: /usr/bin}", ("programs", 0, "run", 0), "did you mean 'sleep'?"),
     ],
 )
-def test_what_cannot_be_started_is_told_in_its_place(program: str, where: object, told: str) -> None:
-    ((place, what),) = found(program)
+def test_what_cannot_be_started_is_told_in_its_place(program: str, where: object, expected: str) -> None:
+    ((place, message),) = found(program)
     assert place == where
-    assert told in what
+    assert expected in message
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_what_may_be_right_is_left_to_the_trial(program: str) -> None:
 
 
 def test_mininets_own_throughput_test_gets_what_it_needs_of_iperf(tmp_path: Path) -> None:
-    calls, own = tmp_path / "calls.py", tmp_path / "own.py"
+    calls, iperf_calls = tmp_path / "calls.py", tmp_path / "own.py"
     calls.write_text("from mininet.net import Mininet\nnet.iperf((h1, h2))\n")
-    own.write_text("from mininet.net import Mininet\nh1.cmd('iperf -c h2')\n")
+    iperf_calls.write_text("from mininet.net import Mininet\nh1.cmd('iperf -c h2')\n")
     assert iperf_settings(["python3", str(calls)]) == {"IPERF_COMPAT": "1", "IPERF_SINGLECLIENT": "1"}
-    assert iperf_settings(["python3", str(own)]) == {}
+    assert iperf_settings(["python3", str(iperf_calls)]) == {}

@@ -49,11 +49,16 @@ def study(repeat: int = 3, seed: int = 1) -> PlannedStudy:
 
 
 def run(
-    tmp_path: Path, engine: FakeEngine, *, out: str = "out", what: PlannedStudy | None = None, **options: bool
+    tmp_path: Path,
+    engine: FakeEngine,
+    *,
+    out: str = "out",
+    planned: PlannedStudy | None = None,
+    **options: bool,
 ) -> StudyOutcome:
     trials = tmp_path / "store"
     runner = Runner(StudyEngines.of({"virtual": engine}), Store(trials), trials, jobs=2, **options)
-    return runner.run(what or study(), tmp_path / out, ABOUT, SilentObserver())
+    return runner.run(planned or study(), tmp_path / out, ABOUT, SilentObserver())
 
 
 def trials(tmp_path: Path, out: str = "out") -> list[str]:
@@ -92,20 +97,20 @@ def test_fresh_runs_all_again(tmp_path: Path) -> None:
 def test_another_seed_shares_no_trial(tmp_path: Path) -> None:
     run(tmp_path, FakeEngine())
     engine = FakeEngine()
-    run(tmp_path, engine, what=study(seed=2))
+    run(tmp_path, engine, planned=study(seed=2))
     assert engine.calls == 6
 
 
 def test_more_repeats_run_only_the_new_ones(tmp_path: Path) -> None:
     run(tmp_path, FakeEngine())
     engine = FakeEngine()
-    run(tmp_path, engine, what=study(repeat=5))
+    run(tmp_path, engine, planned=study(repeat=5))
     assert engine.calls == 4
 
 
 def test_fewer_repeats_leave_no_old_trials_in_the_folder(tmp_path: Path) -> None:
     run(tmp_path, FakeEngine())
-    run(tmp_path, FakeEngine(), what=study(repeat=1))
+    run(tmp_path, FakeEngine(), planned=study(repeat=1))
     assert trials(tmp_path) == ["trials/transport=mptcp/000", "trials/transport=tcp/000"]
 
 

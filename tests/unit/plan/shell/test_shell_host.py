@@ -79,8 +79,8 @@ class Applied:
         self.told: dict[str, Any] = json.loads(done.stdout)
 
     def of(self, netns: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.told["state"][netns]
-        return found
+        state: dict[str, Any] = self.told["state"][netns]
+        return state
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -98,8 +98,10 @@ def test_interfaces_have_the_planned_addresses(applied: Applied) -> None:
     for veth in applied.plan.network.veths:
         for end in (veth.a, veth.b):
             (link,) = (link for link in applied.of(end.netns)["links"] if link["ifname"] == end.ifname)
-            found = {f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["scope"] == "global"}
-            assert found == set(end.addresses)
+            addresses = {
+                f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["scope"] == "global"
+            }
+            assert addresses == set(end.addresses)
             assert (link["address"], link["mtu"]) == (end.mac, veth.mtu)
             assert "UP" in link["flags"]
 
@@ -114,11 +116,11 @@ def test_bridges_hold_the_planned_ports(applied: Applied) -> None:
 
 def test_routes_and_rules_are_the_planned_ones(applied: Applied) -> None:
     for space in applied.plan.network.namespaces:
-        told = applied.of(space.name)
-        shown = (r for r in told["routes"] if r.get("protocol") != "kernel" and r.get("table") != "local")
+        state = applied.of(space.name)
+        shown = (r for r in state["routes"] if r.get("protocol") != "kernel" and r.get("table") != "local")
         planned = (r for r in applied.plan.network.routes if r.netns == space.name)
         assert {as_shown(r) for r in shown} == {as_planned(r) for r in planned}
-        rules = {(r["src"], str(r["table"]), r["priority"]) for r in told["rules"] if r["src"] != "all"}
+        rules = {(r["src"], str(r["table"]), r["priority"]) for r in state["rules"] if r["src"] != "all"}
         assert rules == {
             (str(ip_interface(r.source).ip), str(r.table), r.priority)
             for r in applied.plan.network.rules
@@ -148,10 +150,10 @@ def test_kernel_settings_are_the_planned_ones(applied: Applied) -> None:
 
 def test_endpoints_and_limits_are_the_planned_ones(applied: Applied) -> None:
     for manager in applied.plan.network.mptcp:
-        told = applied.of(manager.netns)
-        found = {tuple(sorted(line.split())) for line in told["endpoints"].splitlines()}
-        assert found == {tuple(sorted([e.address, "id", str(e.id), *e.flags])) for e in manager.endpoints}
-        limits = told["limits"].split()
+        state = applied.of(manager.netns)
+        endpoints = {tuple(sorted(line.split())) for line in state["endpoints"].splitlines()}
+        assert endpoints == {tuple(sorted([e.address, "id", str(e.id), *e.flags])) for e in manager.endpoints}
+        limits = state["limits"].split()
         assert limits == [
             "add_addr_accepted",
             str(manager.add_addr_accepted),
@@ -162,13 +164,13 @@ def test_endpoints_and_limits_are_the_planned_ones(applied: Applied) -> None:
 
 def test_links_are_limited_and_queued_as_planned(applied: Applied) -> None:
     kinds = {"tbf", "pfifo", "bfifo"} | ({"netem"} - set(applied.told["lacking"]))
-    found = {(q["dev"], q["kind"], limit(q)) for q in applied.of("wire")["qdiscs"] if q["kind"] in kinds}
+    limits = {(q["dev"], q["kind"], limit(q)) for q in applied.of("wire")["qdiscs"] if q["kind"] in kinds}
     planned = {
         (q.ifname, q.options.kind, limit(q.options.model_dump()))
         for q in applied.plan.network.qdiscs
         if q.options.kind in kinds
     }
-    assert found == planned
+    assert limits == planned
 
 
 def limit(qdisc: dict[str, Any]) -> int:

@@ -9,7 +9,7 @@ PLAIT := $(VENV)/bin/plait
 BINARIES := src/plait/_bin/plait-agent src/plait/_bin/plait-contain
 SOURCES := $(shell find agent contain -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo setup kernel peers test check format bench gallery clean
+.PHONY: demo setup kernel peers test check format bench docs gallery clean
 
 demo: kernel ## run the first experiment and print where its report is
 	$(PLAIT) run two-paths
@@ -45,11 +45,15 @@ bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/fuzz.py
 
+docs: setup ## build the documentation site into build/site; a warning is an error
+	$(VENV)/bin/python tools/site/build.py
+	@echo "open build/site/index.html"
+
 gallery: kernel ## rebuild docs/gallery from its studies (about an hour on two processors, once)
 	$(VENV)/bin/python tools/gallery
 
 clean:
-	rm -rf $(VENV) target src/plait/_bin
+	rm -rf $(VENV) target build dist src/plait/_bin
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	PYTHON=$(PYTHON) tools/system-packages

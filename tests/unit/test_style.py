@@ -36,11 +36,12 @@ MAY_IMPORT = {
     "explain": {"scenario", "plan", "dataset", "analysis"},
     "results": {"scenario", "plan", "dataset", "engine", "analysis", "explain"},
     "report": {"plan", "dataset", "analysis", "explain", "results"},
+    "view": {"scenario", "plan", "dataset", "engine", "analysis", "explain", "results", "report"},
     "study": STAGES,
     "prompt": {"scenario", "plan", "engine", "study"},
     "importers": {"scenario"},
     "api": STAGES,
-    "cli": {*STAGES, "api", "prompt", "importers"},
+    "cli": {*STAGES, "api", "prompt", "importers", "view"},
     "testing": {"plan", "dataset", "explain", "kernel", "engine", "scenario"},
 }
 SERVES_ALL = {

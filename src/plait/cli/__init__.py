@@ -11,7 +11,21 @@ import sys
 import typer
 
 from plait import limits
-from plait.cli import compare, doctor, explain, export, import_, kernel, lint, merge, plan, report, run, shell
+from plait.cli import (
+    compare,
+    doctor,
+    explain,
+    export,
+    import_,
+    kernel,
+    lint,
+    merge,
+    plan,
+    report,
+    run,
+    shell,
+    view,
+)
 from plait.cli import exec as exec_verb
 from plait.cli import list as list_verb
 from plait.cli.shared import ending
@@ -35,6 +49,7 @@ app.command("plan")(plan.command)
 app.command("list")(list_verb.command)
 app.command("lint")(lint.command)
 app.command("report")(report.command)
+app.command("view")(view.command)
 app.command("compare")(compare.command)
 app.command("merge")(merge.command)
 app.command("explain")(explain.command)

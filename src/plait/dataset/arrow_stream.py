@@ -88,3 +88,29 @@ def _follow(message: bytes, table: int, number: int) -> int:
     if at is None:
         raise ValueError("a message has no header")
     return at + int(struct.unpack_from("<I", message, at)[0])
+
+
+def complete_part(stream: bytes) -> bytes:
+    """Return the part of a growing stream that ends with its last complete message.
+
+    Raises ValueError when the framing is damaged, or when a buffer is compressed.
+    """
+    at = 0
+    while at + 8 <= len(stream):
+        mark, length = struct.unpack_from("<Ii", stream, at)
+        if mark != _CONTINUATION or length < 0:
+            raise ValueError("a message does not begin with the continuation mark and a length")
+        metadata = stream[at + 8 : at + 8 + length]
+        if length == 0 or len(metadata) < length:
+            break
+        try:
+            body = _read(metadata, _root(metadata), _BODY_LENGTH, "<q")
+            compressed = _is_compressed(metadata)
+        except struct.error as error:
+            raise ValueError(f"its framing is damaged ({error})") from error
+        if body < 0 or compressed:
+            raise ValueError("a message has a negative length, or is compressed")
+        if at + 8 + length + body > len(stream):
+            break
+        at += 8 + length + body
+    return stream[:at]

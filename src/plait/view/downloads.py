@@ -1,0 +1,165 @@
+"""Figures and tables of the pages as files: drawn and converted when they are asked for.
+
+ID/figures/NAME.svg            a figure of the study, as `plait report` drew it (pdf, png, csv)
+ID/cases.csv, ID/trials.csv    the cases and the trials with their metrics (parquet)
+ID/C/N/goodput.svg             a figure over time of a trial (rtt, cwnd, queue, network; pdf, png)
+ID/C/N/subflows.csv            a table of a trial (parquet)
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from plait.analysis.metrics.programs import with_connections, without_control
+from plait.analysis.series import trial_series
+from plait.dataset.model import ALL_TABLES
+from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.files import Folder, UnfitError
+from plait.report.drawing.network import draw
+from plait.report.drawing.paths import coloured_paths
+from plait.report.figures.cases import SCHEMA
+from plait.report.figures.over_time_chart import KINDS, Panel, chart, frame_of
+from plait.report.render.paper import PAGE_MM, fitted
+from plait.report.render.render import draw_all
+from plait.report.render.theme import LIGHT
+from plait.report.representatives import Representative
+from plait.view.site import OpenStudy, StudySite, UnknownPageError, case_name, finish
+from plait.view.study_data import FIGURE_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.dataset.trial import Trial
+    from plait.report.render.render import Drawing
+
+TYPES = {
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "pdf": "application/pdf",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+FIGURE_TYPES = ("svg", "pdf", "png")
+TABLE_TYPES = ("csv", "parquet")
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file: its name, its media type and its content."""
+
+    name: str
+    kind: str
+    content: bytes
+
+
+def download(site: StudySite, parts: Sequence[str]) -> Download:
+    """Return the file at a path of the site.
+
+    Raises:
+        UnknownPageError: there is no such file.
+        PlaitError: its data are damaged, or the machine cannot draw it.
+    """
+    match = FIGURE_FILE.fullmatch(parts[-1])
+    if match is None:
+        raise UnknownPageError
+    stem, suffix = match[1], match[2]
+    study = site.study(parts[0])
+    if len(parts) == 3 and parts[1] == "figures":
+        content = _kept_figure(study, f"{stem}.{suffix}")
+    elif len(parts) == 2 and stem in {"cases", "trials"} and suffix in TABLE_TYPES:
+        content = table_file(study_table(study, stem), suffix)
+    elif len(parts) == 4 and parts[1].isdecimal() and parts[2].isdecimal() and len(parts[1] + parts[2]) < 12:
+        content = _of_trial(study, int(parts[1]), int(parts[2]), stem, suffix)
+    else:
+        raise UnknownPageError
+    return Download(f"{'-'.join(parts[1:-1])}{'-' * (len(parts) > 2)}{stem}.{suffix}", TYPES[suffix], content)
+
+
+def _kept_figure(study: OpenStudy, name: str) -> bytes:
+    """Return a file of the folder's `figures`."""
+    try:
+        return (Folder(study.folder) / "figures").read(name)
+    except (FileNotFoundError, NotADirectoryError, UnfitError) as error:
+        raise UnknownPageError from error
+
+
+def study_table(study: OpenStudy, name: str) -> pl.DataFrame:
+    """Return the table of cases, or of trials, with a column for each factor and metric."""
+    about = study.about()
+    finish(study, [case.name for case in about.cases])
+    records: list[dict[str, Any]] = []
+    for case in about.cases:
+        head = {"case": case.name, **{key: _plain(value) for key, value in case.settings.items()}}
+        if name == "trials":
+            records += [
+                {**head, "trial": number, "seed": row.seed, "error": row.error, **row.metrics}
+                for number, row in study.trials.of_case(case.name).items()
+            ]
+        else:
+            figures = study.figures(case.name)
+            values = {
+                f"{metric}{ending}": value
+                for metric, known in figures.metrics.items()
+                for ending, value in zip(("", "_ci95_low", "_ci95_high"), known, strict=True)
+            }
+            records.append({**head, "trials": figures.trials, "failed": figures.failed, **values})
+    return pl.DataFrame(records, infer_schema_length=None, strict=False)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def table_file(frame: pl.DataFrame, suffix: str) -> bytes:
+    """Return a table as the content of a CSV or Parquet file."""
+    out = io.BytesIO()
+    if suffix == "csv":
+        frame.write_csv(out)
+    else:
+        frame.write_parquet(out)
+    return out.getvalue()
+
+
+def _of_trial(study: OpenStudy, case: int, number: int, stem: str, suffix: str) -> bytes:
+    name = case_name(study.about(), case)
+    trial = read_trial(trial_folder(study.folder, name, number))
+    if trial.provenance.status != "ok":
+        raise UnknownPageError
+    if stem in ALL_TABLES and suffix in TABLE_TYPES:
+        if stem not in trial.tables:
+            raise UnknownPageError
+        return table_file(trial.tables[stem], suffix)
+    figures = trial_figures(trial, name, (stem,)) if suffix in FIGURE_TYPES else {}
+    if stem not in figures:
+        raise UnknownPageError
+    return drawing_file(figures[stem], suffix)
+
+
+def drawing_file(drawing: Drawing, suffix: str) -> bytes:
+    """Return a figure as the content of an SVG, PDF or PNG file."""
+    return {"svg": drawing.svg.encode(), "png": drawing.png, "pdf": drawing.pdf}[suffix]
+
+
+def trial_figures(trial: Trial, case: str, names: Sequence[str]) -> dict[str, Drawing]:
+    """Return the figures of a trial as they are printed: `KINDS` over time, and the network.
+
+    Raises DataError and MachineError.
+    """
+    with making_sense(trial.folder):
+        plan = with_connections(trial.plan, trial.tables)
+        series = trial_series(plan, trial.tables)
+        panel = Panel(case, series, None)
+        frame = frame_of([panel])
+        sources: dict[str, dict[str, Any] | str] = {}
+        for kind in [name for name in names if name in KINDS]:
+            spec = chart(panel, kind, frame, legend=True)
+            if spec is not None:
+                sources[kind] = fitted({"$schema": SCHEMA, **spec}, PAGE_MM)
+        if "network" in names:
+            shown = Representative(case, case, "", 0, 1, without_control(plan), series, None, (), {})
+            sources["network"] = draw(shown.plan, coloured_paths(shown, LIGHT), LIGHT, legend=True)
+    return draw_all(sources)

@@ -1,0 +1,141 @@
+// The cases of a study: a table with a column per factor and metric, and a map of two factors.
+"use strict";
+plait.cases = (() => {
+  const { h, format, table } = plait;
+  const MOST_MAP = 40;
+
+  const mean = (study, metric, i) => study.figures.metrics[metric]?.[0][i] ?? null;
+  const ends = (study, metric, i) => [1, 2].map((end) => study.figures.metrics[metric]?.[end][i] ?? null);
+  const viewOf = (study, metric) => study.metrics.find((view) => view.name === metric);
+
+  function range(study, metric, wanted = null) {
+    let low = Infinity, high = -Infinity;
+    for (let i = 0; i < study.cases.length; i += 1) {
+      const value = mean(study, metric, i);
+      if (value === null || (wanted && !wanted(i))) continue;
+      const [first, last] = ends(study, metric, i);
+      low = Math.min(low, first ?? value);
+      high = Math.max(high, last ?? value);
+    }
+    return low <= high ? [low, high] : null;
+  }
+
+  // A bar from zero to the mean, and its interval.
+  function bar(study, metric, i, top) {
+    const value = mean(study, metric, i);
+    if (value === null || !(top > 0)) return h("span", { class: "meter" });
+    const [low, high] = ends(study, metric, i);
+    const share = (x) => `${Math.min(Math.max(x / top, 0), 1) * 100}%`;
+    return h("span", { class: "meter", "aria-hidden": "true" },
+      h("i", { vars: { width: share(value) } }),
+      low === null ? null : h("b", { vars: { left: share(low), width: `${Math.max(((high - low) / top) * 100, 0.6)}%` } }));
+  }
+
+  function casesTable(study, metrics) {
+    const primary = study.primary;
+    let span = range(study, primary);
+    const label = (i) => study.labels[i];
+    const factors = study.factors.map((factor) => ({
+      title: factor.name, hint: factor.key, csv: factor.key, text: (i) => factor.values[factor.of[i]] || format.MISSING,
+    }));
+    const first = factors.length ? factors.shift() : { title: "Case", text: label };
+    const columns = [
+      first, ...factors,
+      { title: "Trials", number: true, value: (i) => study.figures.trials[i],
+        text: (i) => (study.figures.failed[i] ? `${study.figures.trials[i] - study.figures.failed[i]} of ${study.figures.trials[i]}` : String(study.figures.trials[i])) },
+      ...metrics.map((name) => {
+        const view = viewOf(study, name);
+        return {
+          title: view.heading, csv: name, hint: `Sort by ${view.title}; mean with its 95 % interval`, number: true,
+          value: (i) => mean(study, name, i),
+          text: (i) => format.interval(view.unit, mean(study, name, i), ...ends(study, name, i)),
+        };
+      }),
+    ];
+    if (span && span[0] >= 0) {
+      columns.splice(columns.findIndex((column) => column.csv === primary) + 1, 0,
+        { title: "", text: () => "               ", node: (i) => bar(study, primary, i, span[1]) });
+    }
+    columns.push({ title: " ", stick: true, text: () => "side by side", value: () => null, node: (i) => h("button", {
+      type: "button", class: "pick", "aria-label": `${label(i)}: side by side`,
+      onclick: () => plait.tray.add({ study: study.id, case: i, title: label(i), folder: study.folder }),
+    }, "side by side") });
+    const made = table({
+      name: "Cases", columns, count: study.cases.length,
+      link: (i) => `#/s/${study.id}/c/${i}`,
+      filterText: (i) => `${label(i)} ${study.factors.map((factor) => `${factor.name}=${factor.values[factor.of[i]]}`).join(" ")}`,
+    });
+    const { update } = made;
+    return { ...made, update(count) { span = range(study, primary); update(count); } };
+  }
+
+  // A select of the values of something.
+  const choose = (label, options, chosen, onchange) => h("label", {}, `${label} `, h("select", { onchange: (event) => onchange(event.target.value) },
+    options.map(([value, text]) => h("option", { value, selected: String(value) === String(chosen) }, text))));
+
+  // The map of two factors: a cell for each case, with its mean and interval; a cell opens its trials.
+  function map(study) {
+    const factors = study.factors.filter((factor) => factor.values.length > 1);
+    if (factors.length < 1 || study.cases.length < 3 || !study.metrics.length) return null;
+    const bySteps = [...factors].sort((a, b) => b.values.length - a.values.length);
+    const small = bySteps.filter((factor) => factor.values.length <= MOST_MAP);
+    if (!small.length) return null;
+    const state = { metric: study.primary, column: small[0].key, row: small[1]?.key ?? "", fixed: {} };
+    const place = h("div", { class: "scroll map" });
+    const tools = h("div", { class: "tools" });
+    const legend = h("p", { class: "note" });
+
+    function draw() {
+      const column = factors.find((factor) => factor.key === state.column);
+      const row = factors.find((factor) => factor.key === state.row);
+      const others = factors.filter((factor) => factor !== column && factor !== row);
+      for (const factor of others) state.fixed[factor.key] ??= 0;
+      const at = new Map();
+      for (let i = 0; i < study.cases.length; i += 1) {
+        if (others.some((factor) => factor.of[i] !== state.fixed[factor.key])) continue;
+        const key = `${column.of[i]} ${row ? row.of[i] : 0}`;
+        if (!at.has(key)) at.set(key, i);
+      }
+      const view = viewOf(study, state.metric);
+      const span = range(study, state.metric);
+      const measured = study.metrics.filter((metric) => !metric.name.includes("."));
+      tools.replaceChildren(
+        choose("Metric", measured.map((metric) => [metric.name, metric.title]), state.metric, (value) => { state.metric = value; draw(); }),
+        choose("across", small.map((factor) => [factor.key, factor.name]), state.column, (value) => {
+          if (value === state.row) state.row = state.column;
+          state.column = value;
+          draw();
+        }),
+        small.length > 1 ? choose("down", small.map((factor) => [factor.key, factor.name]), state.row, (value) => {
+          if (value === state.column) state.column = state.row;
+          state.row = value;
+          draw();
+        }) : null,
+        ...others.map((factor) => choose(factor.name, factor.values.map((value, number) => [number, value]), state.fixed[factor.key],
+          (value) => { state.fixed[factor.key] = Number(value); draw(); })));
+      const cell = (c, r) => {
+        const i = at.get(`${c} ${r}`);
+        const value = i === undefined ? null : mean(study, state.metric, i);
+        if (i === undefined) return h("td", { class: "empty" });
+        const share = value === null || !span ? 0 : span[1] > span[0] ? (value - span[0]) / (span[1] - span[0]) : 0.5;
+        const [low, high] = ends(study, state.metric, i);
+        const text = format.show(view.unit, value);
+        const half = low === null || value === null ? "" : format.half(view.unit, value, low, high);
+        return h("td", { class: share > 0.5 ? "dark" : null, vars: { "--share": String(share) } },
+          h("a", { href: `#/s/${study.id}/c/${i}`, "aria-label": `${study.labels[i]}: ${text} ${half}`, title: study.labels[i] },
+            h("span", {}, text), half ? h("small", {}, half) : null));
+      };
+      const rows = row ? row.values.map((value, number) => [value, number]) : [["", 0]];
+      place.replaceChildren(h("table", { class: "heat", "aria-label": `${view.title} by ${column.name}${row ? ` and ${row.name}` : ""}` },
+        h("thead", {}, row ? h("tr", {}, h("th", {}), h("th", { colspan: column.values.length, class: "axis" }, column.name)) : null,
+          h("tr", {}, h("th", { class: "axis" }, row ? row.name : column.name), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),
+        h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(c, number)))))));
+      const better = { more: "more is better", less: "less is better" }[view.better];
+      legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. The darkest is ${format.show(view.unit, span[1])}, the lightest ${format.show(view.unit, span[0])}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";
+    }
+    draw();
+    return { element: h("section", { id: "map" }, h("h2", {}, "Map"), tools, place, legend), draw };
+  }
+
+  return { casesTable, map, mean, ends, viewOf, choose, range };
+})();

@@ -1,0 +1,185 @@
+// Charts over time, drawn by Vega-Lite without evaluating code, in the colours of the theme.
+"use strict";
+plait.charts = (() => {
+  const { h, load, script, format } = plait;
+  const drawn = new Set();
+  let library = null;
+
+  const KINDS = {
+    goodput: { title: "Goodput", of: (s) => s.subflows, unit: "rate", steps: [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"], [1, "bit/s"]] },
+    rtt: { title: "Round-trip time", of: (s) => s.subflows, steps: [[1e3, "ms"]] },
+    cwnd: { title: "Congestion window", of: (s) => s.subflows, steps: [[1, "segments"]] },
+    queue: { title: "Queue", of: (s) => s.queues, steps: [[1e6, "MB"], [1e3, "kB"], [1, "B"]] },
+  };
+
+  const themes = () => plait.themes;
+  const colours = () => themes()[document.documentElement.dataset.theme] ?? themes().light;
+
+  function paint(node, tokens) {
+    if (typeof node === "string") return node[0] === "@" && node.slice(1) in tokens ? tokens[node.slice(1)] : node;
+    if (Array.isArray(node)) return node.map((child) => paint(child, tokens));
+    if (node && typeof node === "object") {
+      return Object.fromEntries(Object.entries(node).map(([key, child]) => [key, paint(child, tokens)]));
+    }
+    return node;
+  }
+
+  async function embed(place) {
+    library ??= script("assets/vega.js");
+    await library;
+    if (!place.isConnected) { drawn.delete(place); return; }
+    const tokens = colours();
+    // Data stay as they are: a label that begins with @ is no colour.
+    const { datasets, ...rest } = place.spec;
+    const spec = { ...paint(rest, tokens), datasets, config: paint(themes().config, tokens) };
+    place.view?.finalize();
+    const result = await window.vegaEmbed(place, spec, {
+      mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false,
+      tooltip: { theme: "custom", disableDefaultStyle: true },
+      loader: { load: () => Promise.reject(new Error("charts load nothing")) },
+    });
+    place.view = result;
+    drawn.add(place);
+  }
+
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      seen.unobserve(entry.target);
+      embed(entry.target);
+    }
+  }, { rootMargin: "300px" });
+
+  // A place into which a specification is drawn when it comes into view.
+  function chart(spec, label) {
+    const place = h("div", { class: "chart", role: "img", "aria-label": label });
+    place.spec = spec;
+    seen.observe(place);
+    return place;
+  }
+
+  function redraw() {
+    for (const place of [...drawn]) {
+      if (place.isConnected) embed(place);
+      else { place.view?.finalize(); drawn.delete(place); }
+    }
+  }
+
+  const peak = (lines, kind) => {
+    if (kind !== "goodput") return Math.max(0, ...lines.map((line) => Math.max(0, ...line[kind][1])));
+    const sums = [];
+    for (const line of lines) line[kind][1].forEach((value, at) => { sums[at] = (sums[at] ?? 0) + (value ?? 0); });
+    return sums.reduce((most, sum) => Math.max(most, sum), 0);
+  };
+
+  // What several trials share: the length of the time axis, and the top and unit of each kind of chart.
+  function frame(trials) {
+    const shared = { seconds: Math.max(0.001, ...trials.map((trial) => trial.series.seconds ?? 0)), kinds: {} };
+    for (const [kind, { of, steps }] of Object.entries(KINDS)) {
+      let top = Math.max(0, ...trials.map((trial) => peak(of(trial.series), kind)));
+      if (kind === "goodput") {
+        const ideals = trials.map((trial) => trial.ideal).filter((ideal) => ideal);
+        // What waited for a lost segment arrives in a burst far above the rate of the links, and leaves the chart.
+        if (ideals.length === trials.length) top = Math.min(Math.max(top, ...ideals), 1.25 * Math.max(...ideals));
+      }
+      const [divisor, unit] = steps.find(([least]) => top >= least) ?? steps[steps.length - 1];
+      shared.kinds[kind] = { top: (top / divisor) * 1.08 || 1, divisor, unit };
+    }
+    return shared;
+  }
+
+  const colourOf = (line, at) => `@path${line.colour ?? at % 8}`;
+
+  // One chart of one trial; null when nothing of the kind was measured.
+  function overTime(trial, kind, shared, at = null) {
+    const { title, of } = KINDS[kind];
+    const lines = of(trial.series).filter((line) => line[kind][0].length);
+    if (!lines.length) return null;
+    const { top, divisor, unit } = shared.kinds[kind];
+    const rows = [];
+    lines.forEach((line, number) => {
+      const [times, values] = line[kind];
+      times.forEach((t, i) => rows.push({ t, v: values[i] === null ? null : values[i] / divisor, s: number }));
+      if (kind === "goodput") rows.push({ t: trial.series.seconds, v: values[values.length - 1] / divisor, s: number });
+    });
+    const names = lines.map((line) => line.label);
+    const x = { field: "t", type: "quantitative", scale: { domain: [0, shared.seconds], nice: false },
+      axis: { title: null, tickCount: 6, labelExpr: "datum.label + ' s'", labelFlush: true } };
+    const y = { field: "v", type: "quantitative", scale: { domain: [0, top], nice: false },
+      axis: { title: null, tickCount: 4, minExtent: 34 } };
+    const colour = { field: "s", type: "ordinal", legend: null,
+      scale: { domain: lines.map((_, number) => number), range: lines.map(colourOf) } };
+    const stacked = kind === "goodput";
+    const layers = [{
+      mark: stacked ? { type: "area", interpolate: "step-after", clip: true, opacity: 0.9 } : { type: "line", clip: true },
+      encoding: { x, y: stacked ? { ...y, stack: "zero" } : y, color: colour },
+    }, {
+      transform: [{ pivot: "s", value: "v", groupby: ["t"] }],
+      mark: { type: "rule", color: "@muted" },
+      encoding: {
+        x,
+        opacity: { condition: { param: "near", value: 0.6, empty: false }, value: 0 },
+        tooltip: [{ field: "t", title: "time, s", format: ".3~f" },
+          ...names.map((name, number) => ({ field: String(number), title: `${name.slice(0, 60)}, ${unit}`, format: ".4~g", type: "quantitative" }))],
+      },
+      params: [{ name: "near", select: { type: "point", on: "pointerover", nearest: true, fields: ["t"], clear: "pointerout" } }],
+    }];
+    const datasets = { rows };
+    const marks = trial.series.marks.map(([t, text]) => ({ t, text }));
+    if (at !== null) marks.push({ t: at, text: "the chosen event" });
+    if (marks.length) {
+      datasets.marks = marks;
+      layers.push({ data: { name: "marks" }, mark: { type: "rule", strokeDash: [2, 3], color: "@ink", strokeWidth: 1.2 },
+        encoding: { x, tooltip: [{ field: "text", title: "event" }, { field: "t", title: "time, s" }] } });
+    }
+    if (stacked && trial.ideal) {
+      datasets.ideal = [{ v: trial.ideal / divisor }];
+      layers.push({ data: { name: "ideal" }, mark: { type: "rule", strokeDash: [5, 3], color: "@muted" }, encoding: { y } });
+    }
+    const spec = { data: { name: "rows" }, datasets, width: "container", height: 130,
+      autosize: { type: "fit-x", contains: "padding" }, layer: layers };
+    return { title: `${title}, ${unit}`, place: chart(spec, `${title} over time`) };
+  }
+
+  // The rate of one link direction over time.
+  function linkRate(link) {
+    const [times, values] = link.rate;
+    const top = Math.max(1, link.limit ?? 0, ...values);
+    const [divisor, unit] = KINDS.goodput.steps.find(([least]) => top >= least) ?? [1, "bit/s"];
+    const datasets = { rows: times.map((t, i) => ({ t, v: (values[i] ?? 0) / divisor })) };
+    const x = { field: "t", type: "quantitative", axis: { title: null, tickCount: 6, labelExpr: "datum.label + ' s'" } };
+    const y = { field: "v", type: "quantitative", scale: { domain: [0, (top / divisor) * 1.05], nice: false }, axis: { title: null, tickCount: 4, minExtent: 34 } };
+    const layer = [{ mark: { type: "area", interpolate: "step-after", color: "@path0" },
+      encoding: { x, y, tooltip: [{ field: "t", title: "time, s" }, { field: "v", title: unit, format: ".4~g" }] } }];
+    if (link.limit) {
+      datasets.limit = [{ v: link.limit / divisor }];
+      layer.push({ data: { name: "limit" }, mark: { type: "rule", strokeDash: [5, 3], color: "@muted" }, encoding: { y } });
+    }
+    return { title: `${link.name}: throughput, ${unit}`,
+      place: chart({ data: { name: "rows" }, datasets, width: "container", height: 110, autosize: { type: "fit-x", contains: "padding" }, layer }, `Throughput of ${link.name}`) };
+  }
+
+  // The goodput so far of a trial that runs.
+  function growing(lines) {
+    const top = Math.max(1, ...lines.flatMap(([, values]) => values));
+    const [divisor, unit] = KINDS.goodput.steps.find(([least]) => top >= least) ?? [1, "bit/s"];
+    const rows = lines.flatMap(([times, values], s) => times.map((t, i) => ({ t, v: values[i] / divisor, s })));
+    return { title: `Goodput so far, ${unit}`, place: chart({
+      data: { name: "rows" }, datasets: { rows }, width: "container", height: 90, autosize: { type: "fit-x", contains: "padding" },
+      mark: { type: "line" },
+      encoding: {
+        x: { field: "t", type: "quantitative", scale: { nice: false }, axis: { title: null, tickCount: 5, labelExpr: "datum.label + ' s'" } },
+        y: { field: "v", type: "quantitative", scale: { zero: true }, axis: { title: null, tickCount: 3 } },
+        color: { field: "s", type: "ordinal", legend: null, scale: { range: ["@path0", "@path1", "@path2", "@path3", "@path4", "@path5", "@path6", "@path7"] } },
+      },
+    }, "Goodput so far") };
+  }
+
+  function key(trial) {
+    return h("ul", { class: "key" }, trial.series.subflows.map((line, at) =>
+      h("li", {}, h("i", { vars: { background: `var(--path${line.colour ?? at % 8})` } }), line.label)),
+    trial.series.leftOut ? h("li", {}, `${trial.series.leftOut} more are in the table of subflows`) : null);
+  }
+
+  return { KINDS, frame, overTime, linkRate, growing, key, redraw };
+})();

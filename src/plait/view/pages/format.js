@@ -1,0 +1,70 @@
+// Numbers as a person reads them; the same texts as in the terminal and in the report.
+"use strict";
+plait.format = (() => {
+  const MISSING = "\u2013";
+  const MINUS = "\u2212";
+
+  function significant(value, digits = 3) {
+    if (value === 0) return "0";
+    let decimals = Math.max(digits - 1 - Math.floor(Math.log10(Math.abs(value))), 0);
+    const rounded = Number(value.toFixed(Math.min(decimals, 20)));
+    if (rounded && Math.floor(Math.log10(Math.abs(rounded))) > Math.floor(Math.log10(Math.abs(value)))) {
+      decimals = Math.max(decimals - 1, 0);
+    }
+    return value.toFixed(Math.min(decimals, 20)).replace("-", MINUS);
+  }
+
+  const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+  function scaled(value, unit) {
+    const [factor, prefix] = PREFIXES.find(([f]) => Math.abs(value) >= f * 0.9995) ?? [1, ""];
+    return [factor, `${prefix}${unit}`];
+  }
+
+  // The divisor and unit in which a value of this kind reads best.
+  function unit(kind, value) {
+    if (kind === "rate") return scaled(value, "bit/s");
+    if (kind === "size") return scaled(value, "B");
+    if (kind === "seconds") return Math.abs(value) < 1 ? [1e-3, "ms"] : [1, "s"];
+    if (kind === "micros") return [1e3, "ms"];
+    if (kind === "percent") return [0.01, "%"];
+    return [1, ""];
+  }
+
+  function number(kind, value) {
+    if (kind !== "count") return significant(value);
+    return Number.isInteger(value) || Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1);
+  }
+
+  function show(kind, value) {
+    if (value === null || value === undefined) return MISSING;
+    const [divisor, name] = unit(kind, value);
+    return `${number(kind, value / divisor)} ${name}`.trim();
+  }
+
+  // A mean and half its interval in one unit.
+  function interval(kind, value, low, high) {
+    if (!value || low === null || low === undefined) return show(kind, value);
+    const [divisor, name] = unit(kind, value);
+    return `${number(kind, value / divisor)} ${half(kind, value, low, high)} ${name}`.trim();
+  }
+
+  // Half an interval in the unit of its mean, which is not repeated.
+  function half(kind, value, low, high) {
+    const [divisor] = unit(kind, value);
+    const decimals = (number(kind, value / divisor).split(".")[1] ?? "").length;
+    const bound = (high - low) / 2 / divisor;
+    const least = 10 ** -decimals;
+    return `\u00b1 ${bound >= least / 2 ? bound.toFixed(decimals) : `<${least.toFixed(decimals)}`}`;
+  }
+
+  // The axis on which values up to `largest` are drawn.
+  function axis(view, largest) {
+    const steps = view.steps?.length ? view.steps : [[1, ""]];
+    return steps.find(([divisor]) => largest >= divisor) ?? steps[steps.length - 1];
+  }
+
+  const change = (ratio) => `${ratio >= 1 ? "+" : MINUS}${Math.abs((ratio - 1) * 100).toFixed(1)} %`;
+  const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+  return { MISSING, significant, show, interval, half, axis, unit, change, plural };
+})();

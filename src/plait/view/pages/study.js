@@ -1,0 +1,59 @@
+// The page of a study: headline, map, cases, figures, checks and scenario.
+"use strict";
+(() => {
+  const { h, load, page, format, cases } = plait;
+
+  function figures(study) {
+    const links = (figure) => figure.formats.map((kind) => h("a", { href: `files/${study.id}/figures/${encodeURIComponent(figure.name)}.${kind}`, download: true }, kind.toUpperCase()));
+    if (!study.drawn.length) return h("section", { id: "figures" }, h("h2", {}, "Figures"), h("p", { class: "note" }, "This folder has no figures; ", h("code", {}, "plait report DIR"), " draws them."));
+    return h("section", { id: "figures" }, h("h2", {}, "Figures"),
+      h("p", { class: "note" }, "As in the report, on white, for papers and slides."),
+      h("div", { class: "figures" }, [...study.drawn].sort((a, b) => a.name.endsWith("-over-time") - b.name.endsWith("-over-time")).map((figure) => h("figure", {},
+        h("img", { src: `files/${study.id}/figures/${encodeURIComponent(figure.name)}.svg`, alt: figure.name, loading: "lazy" }),
+        h("figcaption", {}, figure.name, " ", h("span", { class: "files" }, links(figure)))))));
+  }
+
+  function checks(study) {
+    if (!study.cautions.length) return null;
+    return h("section", { id: "checks" }, h("h2", {}, "Check before trusting the result"),
+      h("ul", { class: "checks" }, study.cautions.map((caution) => h("li", { class: caution.loud ? "bad" : null },
+        caution.text, caution.remedy ? h("span", { class: "note" }, ` ${caution.remedy}`) : null))));
+  }
+
+  const tables = (id, name, table) => h("p", { class: "files" },
+    h("button", { type: "button", onclick: () => plait.save(`${name}.csv`, table.csv()) }, "These rows as CSV"),
+    ["cases", "trials"].flatMap((stem) => ["csv", "parquet"].map((kind) =>
+      h("a", { href: `files/${id}/${stem}.${kind}`, download: true }, `all ${stem}, ${kind === "csv" ? "CSV" : "Parquet"}`))));
+
+  page(/^s\/([0-9a-f]{12})$/, async (id) => {
+    const study = await load(`${id}/study`, { again: plait.live });
+    if (study.error) throw new Error(study.error);
+    const rows = cases.casesTable(study, study.leading);
+    const map = cases.map(study);
+    const headline = h("div", { class: "headline" });
+    const facts = [study.folder, format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, `seed ${study.seed}`, study.kernel && `Linux ${study.kernel}`, study.engine && `${study.engine} engine`];
+    const live = plait.liveSection(study, () => { rows.update(study.cases.length); map?.draw(); });
+    const sections = [
+      map?.element,
+      h("section", { id: "cases" }, h("h2", {}, "Cases"), rows.element, tables(id, "cases", rows)),
+      figures(study), checks(study), plait.scenario.section(study),
+    ].filter(Boolean);
+    const result = study.summarised ? load(`${id}/result`) : Promise.resolve({});
+    result.then(({ headline: pieces, sentences, digest }) => {
+      if (!pieces) return;
+      headline.replaceChildren(h("p", { class: "result" }, plait.phrases(pieces)), ...sentences.map((text) => h("p", {}, text)),
+        h("p", { class: "note" }, `Digest of the data: ${digest}`));
+    }).catch(() => {});
+    return {
+      crumbs: [["Studies", "#/"], [study.title, `#/s/${id}`]],
+      content: [
+        h("h1", {}, study.title, study.running ? h("span", { class: "running" }, "running") : null),
+        h("p", { class: "facts" }, facts.filter(Boolean).join(" \u00b7 ")),
+        h("nav", { class: "jump", "aria-label": "On this page" }, sections.map((section) =>
+          h("button", { type: "button", onclick: () => { section.scrollIntoView(); section.querySelector("a, button, input, select, summary")?.focus({ preventScroll: true }); } }, section.querySelector("h2").textContent))),
+        headline, live.element, ...sections,
+      ],
+      leave: live.stop,
+    };
+  });
+})();

@@ -1,0 +1,211 @@
+"""The trials of a study as rows of metrics: reduced in the background, kept in the cache, and up to date while it runs.
+
+Reducing a trial takes some 30 ms. So the first visit to a large study fills in its trials while the page is used, and
+later visits find them in the cache. An entry holds for one digest of the data and one state of the analysis' code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.gaps import collected
+from plait.analysis.metrics.programs import with_connections
+from plait.analysis.metrics.trial import trial_metrics
+from plait.cache import cache_root
+from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
+from plait.errors import DataError
+from plait.files import Folder, json_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from plait.analysis.metrics.trial import Metrics
+
+KEPT_BYTES = 64 << 20
+KEPT_FILES = 200
+"""Studies whose rows the cache keeps at most; the oldest go first."""
+SAVE_EVERY_S = 5.0
+TrialPlace = tuple[str, int]
+"""A case by name, and the number of one of its trials."""
+
+
+@dataclass(frozen=True)
+class ReducedTrial:
+    """One trial: its seed, its error or its metrics, and the digest that both hold for."""
+
+    seed: int
+    error: str | None
+    metrics: Metrics
+    key: str
+
+
+class ReducedTrials:
+    """The trials of one study; a thread reduces those that are not in the cache, requested cases first."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._rows: dict[str, dict[int, ReducedTrial]] = {}
+        self._waiting: dict[str, dict[int, None]] = {}
+        self._first: str | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._kept = _load(folder)
+        self.version = 0
+        """Grows with every row."""
+        self.changed: dict[str, int] = {}
+        """The version at which each case last got a row."""
+
+    def want(self, cases: Sequence[str], first: str | None = None) -> None:
+        """Look for trials of these cases and reduce them in the background, those of `first` before others.
+
+        Raises DataError if a link is in the way.
+        """
+        self._look_for(cases)
+        with self._lock:
+            self._first = first or self._first
+            if self._waiting and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._work, daemon=True)
+                self._thread.start()
+
+    def finish(self, cases: Sequence[str]) -> Iterator[int]:
+        """Reduce all trials of these cases now; yield how many are left before each."""
+        self._look_for(cases)
+        while (place := self._next()) is not None:
+            yield self.pending()
+            self._add(place)
+        self._save()
+
+    def of_case(self, case: str) -> dict[int, ReducedTrial]:
+        """Return the rows of a case so far, by number."""
+        with self._lock:
+            return dict(sorted(self._rows.get(case, {}).items()))
+
+    def pending(self, case: str | None = None) -> int:
+        """Return how many trials, of one case or of all, still wait."""
+        with self._lock:
+            return sum(len(numbers) for name, numbers in self._waiting.items() if case in (None, name))
+
+    def close(self) -> None:
+        """Stop the background thread after the trial that it works on."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def _look_for(self, cases: Sequence[str]) -> None:
+        for case in cases:
+            numbers = trial_numbers(self._folder, case)
+            with self._lock:
+                known = self._rows.get(case, {})
+                if waiting := {number: None for number in numbers if number not in known}:
+                    self._waiting[case] = waiting
+
+    def _next(self) -> TrialPlace | None:
+        with self._lock:
+            if not self._waiting:
+                return None
+            case = self._first if self._first in self._waiting else next(iter(self._waiting))
+            return case, next(iter(self._waiting[case]))
+
+    def _work(self) -> None:
+        saved = time.monotonic()
+        while not self._closed.is_set() and (place := self._next()) is not None:
+            self._add(place)
+            if time.monotonic() - saved > SAVE_EVERY_S:
+                self._save()
+                saved = time.monotonic()
+        self._save()
+
+    def _add(self, place: TrialPlace) -> None:
+        case, number = place
+        row = reduced(self._folder, case, number, self._kept)
+        with self._lock:
+            self._rows.setdefault(case, {})[number] = row
+            waiting = self._waiting.get(case, {})
+            waiting.pop(number, None)
+            if not waiting:
+                self._waiting.pop(case, None)
+            self.version += 1
+            self.changed[case] = self.version
+
+    def _save(self) -> None:
+        with self._lock:
+            document = {
+                f"{number} {case}": [row.key, row.seed, row.metrics]
+                for case, rows in self._rows.items()
+                for number, row in rows.items()
+                if row.error is None
+            }
+        if document == self._kept:
+            return
+        with contextlib.suppress(OSError):  # a cache that cannot be written is no error
+            (Folder(cache_root()) / "view").write(_file_name(self._folder), json.dumps(document).encode())
+            self._kept = document
+            _prune()
+
+
+def reduced(folder: Path, case: str, number: int, kept: dict[str, Any]) -> ReducedTrial:
+    """Return the row of a trial; damaged files are its error."""
+    try:
+        trial = read_trial(trial_folder(folder, case, number))
+        record = trial.provenance
+        if record.status == "failed":
+            return ReducedTrial(record.seed, record.error or "no reason was recorded", {}, "")
+        key = record.digest or ""
+        entry = kept.get(f"{number} {case}")
+        if entry and key and entry[0] == key and entry[1] == record.seed:
+            return ReducedTrial(record.seed, None, entry[2], key)
+        with making_sense(trial.folder), collected():
+            metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
+    except DataError as error:
+        return ReducedTrial(0, str(error), {}, "")
+    except OSError as error:
+        return ReducedTrial(0, f"{error.filename}: {error.strerror}", {}, "")
+    return ReducedTrial(record.seed, None, metrics, key)
+
+
+def _load(folder: Path) -> dict[str, Any]:
+    """Return what the cache has of a study; nothing if it is damaged."""
+    try:
+        document = json_of((Folder(cache_root()) / "view").read(_file_name(folder), KEPT_BYTES))
+        for key, seed, metrics in document.values():
+            numbers = all(value is None or isinstance(value, int | float) for value in metrics.values())
+            if not (isinstance(key, str) and isinstance(seed, int) and numbers):
+                return {}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+    return dict(document)
+
+
+def _prune() -> None:
+    """Remove the oldest files beyond the number that is kept (OSError)."""
+    files = sorted((cache_root() / "view").iterdir(), key=lambda path: path.lstat().st_mtime)
+    for path in files[: max(0, len(files) - KEPT_FILES)]:
+        path.unlink(missing_ok=True)
+
+
+def _file_name(folder: Path) -> str:
+    return hashlib.sha256(f"{folder.resolve()}\n{_code()}".encode()).hexdigest()[:40] + ".json"
+
+
+@cache
+def _code() -> str:
+    """Return a hash of the code that reduces trials."""
+    total = hashlib.sha256()
+    waiting = [files("plait.analysis")]
+    while waiting:
+        for entry in sorted(waiting.pop().iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir():
+                waiting.append(entry)
+            elif entry.name.endswith(".py"):
+                total.update(entry.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,166 @@
+"""The server of `plait view`: pages, their data and downloads, on the loopback of this machine."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from plait.errors import MachineError, PlaitError
+from plait.view.assets import ASSETS, asset, index
+from plait.view.downloads import Download, download
+from plait.view.encode import data_script
+from plait.view.guard import Guard, new_token
+from plait.view.site import StudySite, UnknownPageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from starlette.requests import Request
+
+LOOPBACK = "127.0.0.1"
+SCRIPT, HTML = "text/javascript; charset=utf-8", "text/html; charset=utf-8"
+ATTACHMENT_POLICY = "sandbox; default-src 'none'"
+
+
+@dataclass
+class ViewServer:
+    """A server that is bound to its port and not yet running."""
+
+    address: str
+    _server: uvicorn.Server
+    _socket: socket.socket
+    _site: StudySite
+
+    def run(self) -> None:
+        """Serve until a signal, or `stop`, ends it."""
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._site.close()
+            self._socket.close()
+
+    def stop(self) -> None:
+        """End the server after the requests that it answers; any thread may call this."""
+        self._server.should_exit = True
+
+    @property
+    def started(self) -> bool:
+        """Whether it answers."""
+        return self._server.started
+
+
+def serve(roots: Sequence[Path], port: int = 0) -> ViewServer:
+    """Return the server of the studies below `roots`; port 0 is a free one.
+
+    Raises:
+        RequestError: a folder does not exist.
+        MachineError: the port is in use.
+    """
+    site = StudySite(roots, live=True)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((LOOPBACK, port))
+        listening.listen()  # a browser that is faster than the server waits for its answer
+    except OSError as error:
+        listening.close()
+        raise MachineError(
+            f"listening on port {port} of {LOOPBACK}: {error.strerror}; give another --port, or none"
+        ) from error
+    chosen = listening.getsockname()[1]
+    token = new_token()
+    app = Guard(application(site), token, chosen)
+    config = uvicorn.Config(
+        app, log_level="critical", access_log=False, lifespan="off", timeout_graceful_shutdown=2,
+        server_header=False, date_header=False, ws="none", h11_max_incomplete_event_size=16_384,
+    )  # fmt: skip
+    return ViewServer(f"http://{LOOPBACK}:{chosen}/{token}/", uvicorn.Server(config), listening, site)
+
+
+def application(site: StudySite) -> Starlette:
+    """Return the application behind the guard: its paths have no token."""
+    pages = _Pages(site)
+    return Starlette(
+        routes=[
+            Route("/", pages.index),
+            Route("/assets/{name}", pages.asset),
+            Route("/data/studies.js", pages.studies),
+            Route("/data/{study}/{page}.js", pages.study),
+            Route("/data/{study}/{case:int}/{number:int}.js", pages.trial),
+            Route("/files/{path:path}", pages.file),
+        ]
+    )
+
+
+class _Pages:
+    def __init__(self, site: StudySite) -> None:
+        self._site = site
+
+    async def index(self, _: Request) -> Response:
+        return Response(index(live=True), media_type=HTML)
+
+    async def asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            return _missing()
+        content = await run_in_threadpool(asset, name)
+        kind = "text/css; charset=utf-8" if name.endswith(".css") else SCRIPT
+        return Response(content, media_type=kind, headers={"cache-control": "private, max-age=3600"})
+
+    async def studies(self, _: Request) -> Response:
+        return await self._data("studies", self._site.studies)
+
+    async def study(self, request: Request) -> Response:
+        study, page = request.path_params["study"], request.path_params["page"]
+        makers: dict[str, Callable[[], dict[str, Any]]] = {
+            "study": lambda: self._site.study_view(study),
+            "result": lambda: self._site.result(study),
+            "live": lambda: self._site.live(study),
+        }
+        if page.isdecimal() and len(page) < 7:
+            return await self._data(f"{study}/{page}", lambda: self._site.case(study, int(page)))
+        return await self._data(f"{study}/{page}", makers[page]) if page in makers else _missing()
+
+    async def trial(self, request: Request) -> Response:
+        study, case, number = (request.path_params[name] for name in ("study", "case", "number"))
+        return await self._data(f"{study}/{case}/{number}", lambda: self._site.trial(study, case, number))
+
+    async def file(self, request: Request) -> Response:
+        parts = request.path_params["path"].split("/")
+        try:
+            made: Download = await run_in_threadpool(download, self._site, parts)
+        except UnknownPageError:
+            return _missing()
+        except PlaitError as error:
+            return PlainTextResponse(f"{error}\n", 500)
+        headers = {
+            "content-disposition": f'attachment; filename="{made.name}"',
+            "content-security-policy": ATTACHMENT_POLICY,
+        }
+        return Response(made.content, media_type=made.kind, headers=headers)
+
+    async def _data(self, key: str, make: Callable[[], dict[str, Any]]) -> Response:
+        def content() -> bytes:
+            try:
+                return data_script(key, make())
+            except PlaitError as error:
+                return data_script(key, {"error": str(error)})
+            except OSError as error:
+                return data_script(key, {"error": f"{error.filename}: {error.strerror}"})
+
+        try:
+            return Response(await run_in_threadpool(content), media_type=SCRIPT)
+        except UnknownPageError:
+            return _missing()
+
+
+def _missing() -> Response:
+    return PlainTextResponse("there is no such page\n", 404)

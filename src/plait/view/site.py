@@ -1,0 +1,227 @@
+"""All data files of the pages, by name: what the server answers and what an export writes.
+
+studies.js       the list of studies
+ID/study.js      a study with its cases; ID/result.js its headline
+ID/C.js          the trials of case number C
+ID/C/N.js        trial N of that case
+ID/live.js       what is new in a study that runs; only from a server
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.metrics.catalogue import COMPARED
+from plait.dataset.study_file import StudyFile, read_study_file
+from plait.errors import DataError, PlaitError
+from plait.version import __version__
+from plait.view import study_data
+from plait.view.encode import rounded
+from plait.view.library import find_studies
+from plait.view.reduced import ReducedTrials
+from plait.view.running import is_running, running_trials
+from plait.view.trial_data import trial_view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from plait.view.library import FoundStudy
+
+
+class UnknownPageError(Exception):
+    """There is no such study, case or trial."""
+
+
+@dataclass
+class OpenStudy:
+    """A study that is shown, with its trials so far."""
+
+    found: FoundStudy
+    trials: ReducedTrials
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    computed: dict[str, tuple[int, study_data.CaseFigures]] = field(default_factory=dict)
+    """The figures of a case, and the version of its rows that they are of."""
+
+    @property
+    def folder(self) -> Path:
+        """The result folder."""
+        return self.found.folder
+
+    def about(self) -> StudyFile:
+        """Return study.json as it is now (DataError)."""
+        return read_study_file(self.folder)
+
+    def figures(self, case: str) -> study_data.CaseFigures:
+        """Return the figures of a case from its rows so far."""
+        version = self.trials.changed.get(case, 0)
+        with self.lock:
+            kept = self.computed.get(case)
+            if kept is None or kept[0] != version:
+                kept = self.computed[case] = (version, study_data.case_so_far(self.trials, case))
+            return kept[1]
+
+
+class StudySite:
+    """The data of all pages about the studies below some folders."""
+
+    def __init__(self, roots: Sequence[Path], *, live: bool) -> None:
+        self._roots = tuple(roots)
+        self._live = live
+        self._open: dict[str, OpenStudy] = {}
+        self._lock = threading.Lock()
+        self.refresh()
+
+    def refresh(self) -> list[FoundStudy]:
+        """Look for studies again, and return them (RequestError)."""
+        found = find_studies(self._roots)
+        with self._lock:
+            for study in found:
+                if study.id not in self._open:
+                    self._open[study.id] = OpenStudy(study, ReducedTrials(study.folder))
+        return found
+
+    def study(self, study_id: str) -> OpenStudy:
+        """Return a study by its ID (UnknownPageError)."""
+        with self._lock:
+            study = self._open.get(study_id)
+        if study is None:
+            raise UnknownPageError
+        return study
+
+    def close(self) -> None:
+        """Stop all background work."""
+        for study in self._open.values():
+            study.trials.close()
+
+    def studies(self) -> dict[str, Any]:
+        """Return the list of studies, each with its headline."""
+        return {
+            "live": self._live,
+            "version": __version__,
+            "studies": [self._listed(study) for study in self.refresh()],
+        }
+
+    def _listed(self, found: FoundStudy) -> dict[str, Any]:
+        view: dict[str, Any] = {"id": found.id, "folder": found.name}
+        try:
+            about = read_study_file(found.folder)
+            result = study_data.result_view(found.folder, study_data.SUMMARY_BYTES)
+        except PlaitError as error:
+            return {**view, "error": str(error)}
+        return {
+            **view,
+            **study_data.facts_view(about),
+            "running": self._live and is_running(found.folder),
+            "result": result,
+        }
+
+    def study_view(self, study_id: str) -> dict[str, Any]:
+        """Return the page of a study: of a finished one from summary.json, else from the trials so far."""
+        study = self.study(study_id)
+        about = study.about()
+        names = [case.name for case in about.cases]
+        drawn = study_data.figure_names(study.folder)
+        running = self._live and is_running(study.folder)
+        figures = None if running else study_data.cases_in_summary(study.folder, about)
+        summarised = figures is not None
+        if figures is None:
+            self._want(study, names)
+            figures = [study.figures(name) for name in names]
+        view = study_data.study_view(study_id, study.found.name, about, figures)
+        return {**view, "running": running, "summarised": summarised, "drawn": drawn}
+
+    def result(self, study_id: str) -> dict[str, Any]:
+        """Return the headline of a study and the sentences below it; nothing without a summary."""
+        return study_data.result_view(self.study(study_id).folder) or {}
+
+    def case(self, study_id: str, case: int) -> dict[str, Any]:
+        """Return the trials of a case with their metrics, as far as they were reduced."""
+        study = self.study(study_id)
+        name = case_name(study.about(), case)
+        self._want(study, [name], first=name)
+        rows = study.trials.of_case(name)
+        metrics = list(dict.fromkeys(metric for row in rows.values() for metric in row.metrics))
+        return {
+            "case": case,
+            "numbers": list(rows),
+            "seeds": [row.seed for row in rows.values()],
+            "errors": [row.error for row in rows.values()],
+            "metrics": {
+                metric: [rounded(row.metrics.get(metric)) for row in rows.values()] for metric in metrics
+            },
+            "views": [study_data.metric_view(metric) for metric in study_data.ordered_metrics(metrics)[2]],
+            "pending": study.trials.pending(name),
+        }
+
+    def trial(self, study_id: str, case: int, number: int) -> dict[str, Any]:
+        """Return the page of a trial (UnknownPageError, DataError)."""
+        study = self.study(study_id)
+        about = study.about()
+        return trial_view(study.folder, about, case_name(about, case), number)
+
+    def live(self, study_id: str) -> dict[str, Any]:
+        """Return what a study that runs has so far: its cases, and the trials that run now."""
+        study = self.study(study_id)
+        about = study.about()
+        names = [case.name for case in about.cases]
+        self._want(study, names)
+        figures = [study.figures(name) for name in names]
+        return {
+            "running": is_running(study.folder),
+            "pending": study.trials.pending(),
+            "version": study.trials.version,
+            "figures": study_data.cases_view(figures),
+            "done": sum(case.trials for case in figures),
+            "failed": sum(case.failed for case in figures),
+            "total": about.repeat * len(names),
+            "trials": running_trials(study.folder, names),
+        }
+
+    def _want(self, study: OpenStudy, names: Sequence[str], first: str | None = None) -> None:
+        if self._live:
+            study.trials.want(names, first)
+        else:
+            finish(study, names)
+
+
+def finish(study: OpenStudy, names: Sequence[str]) -> None:
+    """Reduce all trials of these cases before returning."""
+    for _ in study.trials.finish(names):
+        pass
+
+
+def case_name(about: StudyFile, case: int) -> str:
+    """Return the name of a case by its number (UnknownPageError)."""
+    if not 0 <= case < len(about.cases):
+        raise UnknownPageError
+    return about.cases[case].name
+
+
+def median_trial(study: OpenStudy, case: str) -> int | None:
+    """Return the completed trial with the (lower) median of the case's primary metric; None without one."""
+    rows = {number: row for number, row in study.trials.of_case(case).items() if row.error is None}
+    metric = next(
+        (name for name in COMPARED if any(row.metrics.get(name) is not None for row in rows.values())), None
+    )
+    measured = sorted(
+        (value, number)
+        for number, row in rows.items()
+        if metric is not None and (value := row.metrics.get(metric)) is not None
+    )
+    if not measured:
+        return next(iter(rows), None)
+    return measured[(len(measured) - 1) // 2][1]
+
+
+def require_studies(site: StudySite) -> list[FoundStudy]:
+    """Return the studies of a site.
+
+    Raises DataError if there is none.
+    """
+    found = site.refresh()
+    if not found:
+        raise DataError("there is no study below these folders; give a folder that `plait run` wrote to")
+    return found

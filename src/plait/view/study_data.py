@@ -1,0 +1,244 @@
+"""What the page of a study shows: its cases with means and intervals, its factors, metrics, cautions and scenario.
+
+A finished study's cases come from summary.json, so that a page of 10 000 cases opens at once. Those of a study that
+runs, or that has no summary, are computed from the trials that exist.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from plait.analysis.compare.factors import main_factor
+from plait.analysis.metrics import units
+from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, metric_of, title_of, unit_of
+from plait.analysis.model import Summary
+from plait.analysis.statistics.intervals import describe
+from plait.analysis.wording import labels, short_name, value_words
+from plait.cautions import LOUD
+from plait.dataset.trial import making_sense
+from plait.errors import DataError
+from plait.files import MOST_BYTES, Folder
+from plait.report.headline import headline, path_counts, sentences
+from plait.view.encode import number_of, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from plait.dataset.study_file import CaseEntry, StudyFile
+    from plait.view.reduced import ReducedTrials
+
+SUMMARY_BYTES = 4 << 20
+"""Headlines are made of summaries up to this size when studies are listed."""
+_KINDS = {
+    id(units.RATE): "rate",
+    id(units.MICROSECONDS): "micros",
+    id(units.SECONDS): "seconds",
+    id(units.BYTES): "size",
+    id(units.PERCENT): "percent",
+    id(units.COUNT): "count",
+    id(units.PER_SECOND): "count",
+}
+FIGURE_FILE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})\.(svg|png|pdf|csv|parquet)")
+"""Names of files that pages offer."""
+_USEFUL = ("goodput_bps", "efficiency", "aggregation_benefit", "retransmits", "rtt_median_us", "jain_index")
+"""Columns beside those of the primary metric."""
+
+
+@dataclass(frozen=True)
+class CaseFigures:
+    """One case in numbers: completed and failed trials, and of each metric its mean and the ends of its interval."""
+
+    trials: int
+    failed: int
+    metrics: dict[str, tuple[float | None, float | None, float | None]]
+
+
+def cases_in_summary(folder: Path, about: StudyFile) -> list[CaseFigures] | None:
+    """Return the cases as summary.json has them; None if it does not exist or is of other cases (DataError)."""
+    try:
+        content = Folder(folder).read("summary.json", MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataError(f"{error.filename}: cannot be read ({error.strerror}); run `plait report`") from error
+    with making_sense(folder / "summary.json"):
+        document = from_json(content)
+        cases = document["cases"]
+        if [case["name"] for case in cases] != [entry.name for entry in about.cases]:
+            return None
+        return [
+            CaseFigures(int(case["trials"]), int(case["failed"]), _means(case["metrics"])) for case in cases
+        ]
+
+
+def _means(metrics: dict[str, Any]) -> dict[str, tuple[float | None, float | None, float | None]]:
+    return {
+        name: (number_of(stats["mean"]), *_ends(stats["ci95"], number_of))
+        for name, stats in metrics.items()
+        if stats["mean"] is not None
+    }
+
+
+def _ends(
+    interval: Sequence[Any] | None, short: Callable[[Any], float | None]
+) -> tuple[float | None, float | None]:
+    """Return the two ends of an interval; None for each without one."""
+    if interval is None:
+        return None, None
+    low, high = interval
+    return short(low), short(high)
+
+
+def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
+    """Return the figures of a case from the trials that were reduced."""
+    rows = trials.of_case(case).values()
+    completed = [row for row in rows if row.error is None]
+    names = dict.fromkeys(name for row in completed for name in row.metrics)
+    described = {name: describe([row.metrics.get(name) for row in completed]) for name in names}
+    return CaseFigures(
+        len(rows),
+        len(rows) - len(completed),
+        {
+            name: (rounded(stats.mean), *_ends(stats.ci95, rounded))
+            for name, stats in described.items()
+            if stats.mean is not None
+        },
+    )
+
+
+def metric_view(name: str) -> dict[str, Any]:
+    """Return how a page names a metric and shows its values."""
+    record = metric_of(name)
+    unit = unit_of(name)
+    owner = name.rpartition(".")[0]
+    heading = heading_of(name)
+    return {
+        "name": name,
+        "title": title_of(name),
+        "heading": f"{owner}: {heading}" if owner and owner not in heading else heading,
+        "unit": _KINDS.get(id(unit), "number"),
+        "steps": [list(step) for step in unit.steps],
+        "better": record.better if record is not None else None,
+    }
+
+
+def ordered_metrics(names: Sequence[str]) -> tuple[str, list[str], list[str]]:
+    """Return the primary metric, the metrics that have a column at first, and all of them in order."""
+    first = next((name for name in COMPARED if name in names), names[0] if names else "goodput_bps")
+    leading = [first, *columns(first)[: len(COMPARED[first].columns) if first in COMPARED else 0], *_USEFUL]
+    leading = [name for name in dict.fromkeys(leading) if name in names]
+    rest = sorted(set(names) - set(leading), key=lambda name: ("." in name, name not in COMPARED, name))
+    return first, leading, [*leading, *rest]
+
+
+def factors_view(cases: Sequence[CaseEntry]) -> list[dict[str, Any]]:
+    """Return each field that varies: its name, its values in words, and the value of each case by position."""
+    views = []
+    keys = list(dict.fromkeys(key for case in cases for key in case.settings))
+    short = [short_name(key) for key in keys]
+    for key in keys:
+        words = [value_words(case.settings[key]) if key in case.settings else "" for case in cases]
+        values = list(dict.fromkeys(words))
+        place = {value: number for number, value in enumerate(values)}
+        name = short_name(key, 2 if short.count(short_name(key)) > 1 else 1)
+        views.append({"key": key, "name": name, "values": values, "of": [place[word] for word in words]})
+    return views
+
+
+def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
+    """Return the figures of all cases in columns, which are shorter than rows."""
+    names = list(dict.fromkeys(name for case in cases for name in case.metrics))
+    none = (None, None, None)
+    return {
+        "trials": [case.trials for case in cases],
+        "failed": [case.failed for case in cases],
+        "metrics": {
+            name: [
+                list(column) for column in zip(*(case.metrics.get(name, none) for case in cases), strict=True)
+            ]
+            for name in names
+        },
+    }
+
+
+def study_view(study_id: str, name: str, about: StudyFile, cases: Sequence[CaseFigures]) -> dict[str, Any]:
+    """Return everything that the page of a study shows at once."""
+    figures = cases_view(cases)
+    primary, leading, names = ordered_metrics(list(figures["metrics"]))
+    named = labels(about.cases)  # type: ignore[arg-type]  # names and settings are all that it reads
+    return {
+        "id": study_id,
+        "folder": name,
+        **facts_view(about),
+        "cases": [case.name for case in about.cases],
+        "labels": [named[case.name] or "all trials" for case in about.cases],
+        "factors": factors_view(about.cases),
+        "main": main_factor(about.cases),
+        "baseline": next((i for i, case in enumerate(about.cases) if case.name == about.baseline), 0),
+        "primary": primary,
+        "leading": leading,
+        "metrics": [metric_view(metric) for metric in names],
+        "figures": figures,
+        "cautions": [
+            {"text": c.summary, "code": c.code, "remedy": c.remedy or "", "loud": c.code in LOUD}
+            for c in about.cautions
+        ],
+        "scenario": about.scenario,
+        "scenarioText": json.dumps(about.scenario, indent=2, ensure_ascii=False),
+    }
+
+
+def facts_view(about: StudyFile) -> dict[str, Any]:
+    """Return what a study is, in words."""
+    return {
+        "title": about.heading,
+        "scenarioName": about.name or "",
+        "description": (about.description or "").strip(),
+        "command": about.command,
+        "seed": about.seed,
+        "repeat": about.repeat,
+        "kernel": about.kernel.version or "",
+        "engine": about.engine or "",
+        "plait": about.plait_version,
+        "caseCount": len(about.cases),
+    }
+
+
+def figure_names(folder: Path) -> list[dict[str, Any]]:
+    """Return the figures that `plait report` drew, by name, with the formats in which each exists."""
+    try:
+        files = (Folder(folder) / "figures").names()
+    except OSError:
+        return []
+    formats: dict[str, list[str]] = {}
+    for name in files:
+        match = FIGURE_FILE.fullmatch(name)
+        if match is not None:
+            formats.setdefault(match[1], []).append(match[2])
+    order = ("svg", "pdf", "png", "csv")
+    return [
+        {"name": name, "formats": [kind for kind in order if kind in kinds]}
+        for name, kinds in formats.items()
+        if "svg" in kinds
+    ]
+
+
+def result_view(folder: Path, most_bytes: int = MOST_BYTES) -> dict[str, Any] | None:
+    """Return the headline and the sentences below it from summary.json; None without one, or if it is too large."""
+    try:
+        summary = Summary.model_validate_json(Folder(folder).read("summary.json", most_bytes))
+    except (OSError, ValidationError):
+        return None
+    with making_sense(folder / "summary.json"):
+        return {
+            "headline": [[text, stressed] for text, stressed in headline(summary, path_counts(summary))],
+            "sentences": sentences(summary),
+            "digest": summary.digest,
+        }

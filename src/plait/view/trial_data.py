@@ -1,0 +1,273 @@
+"""What the page of a trial shows: its flows over time, events, explanation, and the network with what links carried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plait.analysis.gaps import collected, part
+from plait.analysis.metrics.ideal import ideal_goodput_bps
+from plait.analysis.metrics.programs import with_connections, without_control
+from plait.analysis.metrics.trial import GREEDY, trial_metrics
+from plait.analysis.series import TrialSeries, trial_series
+from plait.analysis.values import show
+from plait.analysis.wording import MISSING, percent, rate, seconds, size
+from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.explain import explain_trial
+from plait.explain.causes import CAUSES, HARMLESS
+from plait.explain.unrestricted_paths import unrestricted_paths_of_case
+from plait.report.drawing.link_labels import link_label
+from plait.report.drawing.network import draw
+from plait.report.drawing.overview import is_crowded
+from plait.report.drawing.paths import coloured_paths
+from plait.report.render.theme import LIGHT, PATHS
+from plait.report.representatives import Representative
+from plait.view.encode import rounded
+from plait.view.study_data import metric_view, ordered_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import polars as pl
+
+    from plait.analysis.series import Points
+    from plait.dataset.study_file import StudyFile
+    from plait.dataset.trial import Trial
+    from plait.explain.model import FlowExplanation
+    from plait.plan.model.plan import Plan
+
+MOST_EVENTS = 20_000
+MOST_LINKS = 400
+LINK_BINS = 60
+MOST_FLOWS = 40
+LEAST_SHARE = 0.005
+_EVENT_COLUMNS = (
+    "t_us", "node", "event", "flow", "local_id", "remote_id", "local_address", "local_port", "remote_address",
+    "remote_port", "backup", "error", "reset_reason",
+)  # fmt: skip
+
+
+def trial_view(folder: Path, about: StudyFile, case: str, number: int) -> dict[str, Any]:
+    """Return everything that the page of a trial shows.
+
+    Raises:
+        DataError: its files are missing or damaged.
+    """
+    trial = read_trial(trial_folder(folder, case, number))
+    record = trial.provenance
+    view: dict[str, Any] = {
+        "case": case,
+        "number": number,
+        "seed": record.seed,
+        "error": None if record.status == "ok" else record.error or "no reason was recorded",
+        "facts": [
+            ["Seed", str(record.seed)],
+            ["Engine", record.engine],
+            ["Kernel", f"Linux {record.kernel_version}" if record.kernel_version else MISSING],
+            ["Virtual time", seconds(record.virtual_s)],
+            ["Real time", seconds(record.wall_s)],
+            ["Digest of the data", record.digest or MISSING],
+        ],
+    }
+    if record.status != "ok":
+        return view
+    with making_sense(trial.folder), collected() as gaps:
+        view |= _contents(trial, about, case)
+    return {**view, "gaps": [caution.message for caution in gaps.cautions]}
+
+
+def _contents(trial: Trial, about: StudyFile, case: str) -> dict[str, Any]:
+    plan = with_connections(trial.plan, trial.tables)
+    series = part(
+        "series over time", lambda: trial_series(plan, trial.tables), TrialSeries(0.0, 0.0, (), (), 0)
+    )
+    unrestricted = part(
+        "paths that the case leaves out",
+        lambda: unrestricted_paths_of_case(about.scenario, case, trial.plan),
+        {},
+    )
+    explained: tuple[FlowExplanation, ...] = part(
+        "explanation", lambda: explain_trial(trial.plan, trial.tables, unrestricted), ()
+    )
+    metrics = trial_metrics(plan, trial.tables)
+    _, _, names = ordered_metrics([name for name, value in metrics.items() if value is not None])
+    shown = without_control(plan)
+    alone = len(plan.flows) == 1 and plan.flows[0].kind in GREEDY
+    return {
+        "metrics": [[metric_view(name)["title"], show(name, metrics[name]), name] for name in names],
+        "series": series_view(series),
+        "ideal": rounded(ideal_goodput_bps(plan, plan.flows[0])) if alone else None,
+        "explained": [_explanation(flow) for flow in _worst_first(explained)[:MOST_FLOWS]],
+        "explainedLeftOut": max(0, len(explained) - MOST_FLOWS),
+        "network": part("drawing of the network", lambda: _network(shown, series, case), None),
+        "links": part("links", lambda: _links(plan, trial.tables["links"]), []),
+        "flows": _flows(trial.tables["flows"]),
+        "events": _events(trial.tables["events"]),
+        "tables": [[name, trial.tables[name].height] for name in trial.tables],
+    }
+
+
+def series_view(series: TrialSeries) -> dict[str, Any]:
+    """Return what happened over time: of each series its label, its colour, and columns of times and values."""
+    return {
+        "seconds": rounded(series.duration_s),
+        "bin": rounded(series.bin_s),
+        "subflows": [
+            {
+                "label": line.label,
+                "colour": line.colour % PATHS,
+                "path": line.path,
+                "goodput": _columns(line.goodput_bps),
+                "rtt": _columns(line.rtt_us),
+                "cwnd": _columns(line.cwnd_segments),
+            }
+            for line in series.subflows
+        ],
+        "queues": [
+            {
+                "label": queue.label,
+                "colour": None if queue.colour is None else queue.colour % PATHS,
+                "queue": _columns(queue.queue_bytes),
+            }
+            for queue in series.queues
+        ],
+        "marks": [[rounded(at), text] for at, text in series.marks],
+        "leftOut": series.left_out,
+    }
+
+
+def _columns(points: Points) -> list[list[float | int | None]]:
+    return [[rounded(t) for t, _ in points], [rounded(value) for _, value in points]]
+
+
+def _worst_first(explained: Sequence[FlowExplanation]) -> list[FlowExplanation]:
+    return sorted(
+        explained, key=lambda flow: (flow.background, -(flow.capacity_bps or 0) + (flow.goodput_bps or 0))
+    )
+
+
+def _explanation(flow: FlowExplanation) -> dict[str, Any]:
+    return {
+        "flow": flow.flow,
+        "sentences": list(flow.sentences),
+        "basis": flow.basis,
+        "shares": [
+            {
+                "cause": CAUSES[share.cause].title,
+                "time": rounded(share.time),
+                "text": percent(share.time, 2)
+                + (f", {rate(share.cost_bps)}" if share.cost_bps and share.cause not in HARMLESS else ""),
+                "kind": "good"
+                if share.cause in HARMLESS
+                else "named"
+                if share.cause in flow.named
+                else "small",
+                "evidence": list(share.evidence),
+                "remedy": CAUSES[share.cause].remedy if share.cause in flow.named else "",
+            }
+            for share in flow.shares
+            if share.time >= LEAST_SHARE
+        ],
+    }
+
+
+def _network(plan: Plan, series: TrialSeries, case: str) -> dict[str, Any]:
+    """Return the drawing, in colours that the page sets by theme, and the key to the colours of paths."""
+    colours = {name: f"var(--{name})" for name in LIGHT}
+    drawn = Representative(case, case, "", 0, 1, plan, series, None, (), {})
+    paths = [] if is_crowded(plan) else coloured_paths(drawn, colours)
+    return {
+        "svg": draw(plan, paths, colours, legend=False),
+        "paths": [[path.label, path.facts, path.colour] for path in paths],
+    }
+
+
+def _links(plan: Plan, links: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return what each link direction carried: bytes, share of its rate, drops, queue, and its rate over time."""
+    parts = {str(key[0]): rows for key, rows in links.partition_by("link", as_dict=True).items()}
+    views = []
+    for link in plan.links[: MOST_LINKS // 2]:
+        for direction in link.directions:
+            rows = parts.get(direction.name)
+            if rows is not None and rows.height > 1:
+                views.append(_direction(direction.name, direction.rate_bps, link_label(link), rows))
+    return views
+
+
+def _direction(name: str, rate_bps: int | None, label: str, rows: pl.DataFrame) -> dict[str, Any]:
+    times = rows["t_us"].to_numpy().astype(float)
+    sent = rows["sent_bytes"].to_numpy().astype(float)
+    lasted = times[-1] - times[0]
+    carried = sent[-1] - sent[0]
+    edges = np.linspace(times[0], times[-1], min(LINK_BINS, len(times) - 1) + 1)
+    levels = np.interp(edges, times, sent)
+    rates = np.diff(levels) * 8e6 / np.diff(edges)
+    mean_bps = carried * 8e6 / lasted if lasted else 0.0
+
+    def counted(column: str) -> int | None:
+        known = rows[column].drop_nulls()
+        return int(known[-1] - known[0]) if len(known) else None
+
+    queue = rows["queue_bytes"].drop_nulls()
+    return {
+        "name": name.replace("->", "\N{RIGHTWARDS ARROW}"),
+        "label": label,
+        "bytes": size(carried),
+        "carried": rounded(carried),
+        "mean": rate(mean_bps),
+        "used": rounded(mean_bps / rate_bps) if rate_bps else None,
+        "packets": counted("sent_packets"),
+        "dropped": counted("dropped_packets"),
+        "overflow": counted("overflow_packets"),
+        "queueMean": size(_number(queue.mean())) if len(queue) else MISSING,
+        "queueMax": size(_number(queue.max())) if len(queue) else MISSING,
+        "rate": [[rounded(t / 1e6) for t in edges[:-1].tolist()], [rounded(v) for v in rates.tolist()]],
+        "limit": rate_bps,
+    }
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _flows(flows: pl.DataFrame) -> list[dict[str, Any]]:
+    views = []
+    for row in flows.head(1000).iter_rows(named=True):
+        lasted = (
+            row["end_us"] - row["start_us"]
+            if row["end_us"] is not None and row["start_us"] is not None
+            else None
+        )
+        goodput = (
+            row["received_bytes"] * 8e6 / lasted if lasted and row["received_bytes"] is not None else None
+        )
+        views.append(
+            {
+                "name": row["name"],
+                "kind": row["kind"],
+                "transport": f"{row['transport']}{' (fell back to TCP)' if row['fallback'] else ''}",
+                "congestion": row["congestion_control"] or MISSING,
+                "received": size(row["received_bytes"]),
+                "lasted": seconds(lasted / 1e6) if lasted is not None else MISSING,
+                "goodput": rate(goodput),
+                "state": row["error"] or ("completed" if row["completed"] else "not completed"),
+            }
+        )
+    return views
+
+
+def _events(events: pl.DataFrame) -> dict[str, Any]:
+    """Return the events in columns; `left` counts those beyond the bound."""
+    shown = events.head(MOST_EVENTS)
+    kept = [
+        name
+        for name in _EVENT_COLUMNS
+        if name in ("t_us", "node", "event") or shown[name].null_count() < len(shown)
+    ]
+    return {
+        "columns": kept,
+        "values": [shown[name].to_list() for name in kept],
+        "left": max(0, events.height - MOST_EVENTS),
+    }

@@ -1,0 +1,266 @@
+"""`plait view`: what the server answers and refuses, its data files, and the export."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import re
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from fake_plans import FakeFlow, fake_plan
+from plait.dataset.study_file import read_study_file
+from plait.errors import MachineError, RequestError
+from plait.report import build
+from plait.view.encode import data_script
+from plait.view.export import export_site
+from plait.view.library import find_studies
+from plait.view.reduced import ReducedTrials
+from plait.view.server import serve
+from plait.view.site import StudySite
+from plait.view.study_data import case_so_far, cases_in_summary
+from result_folders import FakeCase, two_paths, write_study
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from plait.view.server import ViewServer
+
+HOSTILE = "</script><script>alert(1)</script>"
+WAIT_S = 30
+
+
+def value_of(content: bytes) -> Any:
+    """The value that a data file hands to the page."""
+    match = re.fullmatch(rb'plait\.put\("[^"]+",(.*)\);\n', content, re.DOTALL)
+    assert match is not None
+    return json.loads(match[1])
+
+
+@contextmanager
+def running(roots: list[Path]) -> Iterator[ViewServer]:
+    server = serve(roots)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(timeout=WAIT_S)
+        assert not thread.is_alive()
+
+
+def ask(
+    server: ViewServer, path: str, *, token: str | None = None, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    host, own = re.fullmatch(r"http://([^/]+)/([0-9a-f]{32})/", server.address).groups()  # type: ignore[union-attr]
+    connection = http.client.HTTPConnection(host, timeout=WAIT_S)
+    connection.request(method, f"/{own if token is None else token}/{path}", headers=headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_CACHE", str(cache))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    write_study(tmp_path / "results" / "pair", two_paths(), repeat=2)
+    return tmp_path / "results"
+
+
+def test_every_answer_has_a_strict_policy_and_no_address_without_the_token_answers(results: Path) -> None:
+    with running([results]) as server:
+        status, headers, content = ask(server, "")
+        assert status == 200
+        assert b"<script defer" in content
+        assert not re.search(rb"<script[^>]*>[^<]", content)
+        assert not re.search(rb"https?://", content)
+        for path in ("", "data/studies.js", "assets/base.js", "nothing"):
+            _, headers, _ = ask(server, path)
+            assert (
+                "default-src 'none'; script-src 'self'; style-src 'self'"
+                in headers["content-security-policy"]
+            )
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["cross-origin-resource-policy"] == "same-origin"
+        for wrong in ("0" * 32, "", "..", "%2e%2e"):
+            assert ask(server, "data/studies.js", token=wrong)[0] == 403
+        assert ask(server, "data/studies.js", method="POST")[0] == 405
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "127.0.0.1:1", ""]
+)
+def test_a_request_in_the_name_of_another_host_is_refused_even_with_the_token(
+    host: str, results: Path
+) -> None:
+    with running([results]) as server:
+        assert ask(server, "data/studies.js", Host=host)[0] in {400, 421}
+
+
+def test_no_path_leaves_the_studies(results: Path) -> None:
+    (results / "secret.svg").write_text("secret")
+    with running([results]) as server:
+        (study,) = value_of(ask(server, "data/studies.js")[2])["studies"]
+        for path in (
+            f"files/{study['id']}/figures/../../secret.svg",
+            f"files/{study['id']}/figures/..%2f..%2fsecret.svg",
+            f"files/{study['id']}/figures/.svg",
+            f"files/{'0' * 12}/figures/goodput.svg",
+            f"files/{study['id']}/9/0/flows.csv",
+            f"files/{study['id']}/0/0/passwd.csv",
+            "assets/..%2findex.html.j2",
+            f"data/{study['id']}/9.js",
+            f"data/{study['id']}/../studies.js",
+        ):
+            status, _, content = ask(server, path)
+            assert status in {403, 404}, path
+            assert b"secret" not in content
+
+
+def test_the_list_the_study_the_case_and_the_trial_have_their_data(results: Path) -> None:
+    build(results / "pair")
+    with running([results]) as server:
+        (study,) = value_of(ask(server, "data/studies.js")[2])["studies"]
+        assert study["folder"] == "pair"
+        assert "9.37 Mbit/s" in [text for text, _ in study["result"]["headline"]]
+        page = value_of(ask(server, f"data/{study['id']}/study.js")[2])
+        assert page["labels"] == ["TCP", "MPTCP"]
+        assert page["primary"] == page["leading"][0] == "goodput_bps"
+        assert page["factors"] == [
+            {"key": "transport", "name": "transport", "values": ["tcp", "mptcp"], "of": [0, 1]}
+        ]
+        assert page["summarised"]
+        deadline = threading.Event()
+        for _ in range(WAIT_S * 10):
+            case = value_of(ask(server, f"data/{study['id']}/1.js")[2])
+            if not case["pending"]:
+                break
+            deadline.wait(0.1)
+        assert case["numbers"] == [0, 1]
+        assert case["metrics"]["goodput_bps"][0] == pytest.approx(9.37e6, rel=1e-2)
+        trial = value_of(ask(server, f"data/{study['id']}/1/0.js")[2])
+        assert [line["label"] for line in trial["series"]["subflows"]] == ["h1-s1-h2", "h1-s2-h2"]
+        assert trial["events"]["columns"][:3] == ["t_us", "node", "event"]
+        used = {link["name"].replace("\N{RIGHTWARDS ARROW}", "->"): link["used"] for link in trial["links"]}
+        assert used["h1->s1"] > 0.9
+        assert used["s1->h1"] == 0
+
+
+def test_figures_and_tables_can_be_downloaded_in_every_format(results: Path) -> None:
+    build(results / "pair")
+    with running([results]) as server:
+        (study,) = value_of(ask(server, "data/studies.js")[2])["studies"]
+        starts = {"svg": b"<svg", "pdf": b"%PDF", "png": b"\x89PNG", "parquet": b"PAR1"}
+        for place in (f"files/{study['id']}/figures/goodput", f"files/{study['id']}/1/0/rtt"):
+            for suffix in ("svg", "pdf", "png"):
+                status, headers, content = ask(server, f"{place}.{suffix}")
+                assert status == 200
+                assert content.startswith(starts[suffix])
+                assert headers["content-disposition"].startswith("attachment")
+                assert headers["content-security-policy"].startswith("sandbox")
+        status, _, content = ask(server, f"files/{study['id']}/1/0/subflows.csv")
+        assert pl.read_csv(io.BytesIO(content))["subflow"].n_unique() == 2
+        trials = pl.read_parquet(io.BytesIO(ask(server, f"files/{study['id']}/trials.parquet")[2]))
+        assert trials["transport"].to_list() == ["tcp", "tcp", "mptcp", "mptcp"]
+        assert ask(server, f"files/{study['id']}/cases.csv")[2].startswith(b"case,transport,trials,failed,")
+
+
+def test_cases_of_a_study_that_runs_agree_with_the_summary_of_the_finished_one(results: Path) -> None:
+    folder = results / "pair"
+    build(folder)
+    about = read_study_file(folder)
+    trials = ReducedTrials(folder)
+    for _ in trials.finish([case.name for case in about.cases]):
+        pass
+    assert [case_so_far(trials, case.name) for case in about.cases] == cases_in_summary(folder, about)
+
+
+def test_reduced_trials_are_kept_and_an_entry_of_other_data_is_not_used(results: Path) -> None:
+    folder = results / "pair"
+    names = [case.name for case in read_study_file(folder).cases]
+    first = ReducedTrials(folder)
+    assert sum(1 for _ in first.finish(names)) == 4
+    before = first.of_case("transport=tcp")[0].metrics["goodput_bps"]
+    plan = fake_plan(FakeFlow(transport="tcp", duration_us=5_000_000), seed=1000)
+    write_study(
+        folder, (FakeCase("transport=tcp", {"transport": "tcp"}, lambda _: plan), two_paths()[1]), repeat=2
+    )
+    again = ReducedTrials(folder)
+    for _ in again.finish(names):
+        pass
+    assert again.of_case("transport=mptcp")[0] == first.of_case("transport=mptcp")[0]
+    assert again.of_case("transport=tcp")[0].key != first.of_case("transport=tcp")[0].key
+    assert before is not None
+
+
+def test_no_text_of_a_study_can_end_a_script() -> None:
+    content = data_script("x", {"title": HOSTILE, "more": "\u2028<!--"})
+    assert b"<" not in content
+    assert content.isascii()
+    assert value_of(content)["title"] == HOSTILE
+
+
+def test_a_damaged_study_is_an_error_on_its_page_and_no_reason_to_hide_the_others(results: Path) -> None:
+    (results / "bad").mkdir()
+    (results / "bad" / "study.json").write_text('{"schema": 1}')
+    site = StudySite([results], live=True)
+    views = {study["folder"]: study for study in site.studies()["studies"]}
+    assert "not the description of a study" in views["bad"]["error"]
+    assert views["pair"]["title"].startswith("Two 5 Mbit/s")
+
+
+def test_links_lead_to_no_study_and_a_missing_folder_is_refused(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "link").symlink_to(results / "pair")
+    assert find_studies([tmp_path / "other"]) == []
+    assert [study.name for study in find_studies([results / "pair"])] == ["pair"]
+    with pytest.raises(RequestError, match="there is no such folder"):
+        find_studies([tmp_path / "missing"])
+
+
+def test_a_port_in_use_is_named(results: Path) -> None:
+    with running([results]) as server:
+        port = int(re.search(r":(\d+)/", server.address)[1])  # type: ignore[index]
+        with pytest.raises(MachineError, match=f"listening on port {port}"):
+            serve([results], port)
+
+
+def test_an_export_has_every_page_figure_and_table_and_replaces_only_itself(
+    results: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "site"
+    lines: list[str] = []
+    count = export_site([results], target, lines.append)
+    files = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
+    assert len(files) == count
+    (study,) = value_of((target / "data" / "studies.js").read_bytes())["studies"]
+    key = study["id"]
+    assert {f"data/{key}/study.js", f"data/{key}/0.js", f"data/{key}/1/1.js"} <= files
+    for figure in ("goodput", "rtt", "cwnd", "queue", "network"):
+        assert {f"files/{key}/1/0/{figure}.{suffix}" for suffix in ("svg", "pdf", "png")} <= files
+    assert {f"files/{key}/1/0/events.csv", f"files/{key}/trials.parquet"} <= files
+    assert {f"files/{key}/figures/goodput.{suffix}" for suffix in ("svg", "pdf", "png", "csv")} <= files
+    assert str(tmp_path) not in "".join(path.read_text() for path in (target / "data").rglob("*.js"))
+    export_site([results], target, lines.append)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    with pytest.raises(RequestError, match="it holds other files"):
+        export_site([results], tmp_path / "mine", lines.append)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 TRIALS = "trials"
+RUNNING_TRIAL = "trial.json"
+"""The file in the job folder of a running trial that names its case and number, for whoever watches the study."""
 _NUMBER = re.compile(r"[0-9]{3}|[1-9][0-9]{3,8}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from plait.dataset.convert import convert
 from plait.dataset.digest import trial_digest
 from plait.dataset.provenance import Provenance
-from plait.dataset.trial import trial_folder
+from plait.dataset.trial import RUNNING_TRIAL, trial_folder
 from plait.engine.engine import Interrupted, Job
 from plait.errors import DataError, TrialError
 from plait.files import Folder, UnfitError, json_of
@@ -78,6 +79,8 @@ class TrialTask:
         """Execute the plan on the engine `name`, fill `result`, and return the content of its provenance.json."""
         engine, origin = self.engines.by_name[name], self.engines.identities[name]
         folder = self.work.job()
+        running = {"case": key.case, "number": key.index}
+        Folder(folder).write(RUNNING_TRIAL, json.dumps(running).encode())
         host: dict[str, Fact] = host_facts() if engine.clock == "real" else {}
         started = time.monotonic()
         error: str | None = None

@@ -13,8 +13,8 @@ from plait.dataset.trial import read_trial, trial_folder
 from plait.errors import DataError, MachineError, PlaitError, RequestError
 from plait.files import Folder
 from plait.report.assemble import read_partly, summary_of
-from plait.report.figures.drawn import figure_data, static_figures
-from plait.report.figures.over_time_chart import KINDS
+from plait.report.figures.kinds.over_time_chart import KINDS
+from plait.report.figures.study_figures import figure_data, static_figures
 from plait.report.render.render import draw_all
 from plait.report.representatives import representatives
 from plait.view.assets import ASSETS, asset, index

@@ -14,6 +14,7 @@ import polars as pl
 
 from plait.dataset.arrow_stream import complete_part
 from plait.dataset.files import READ_ERRORS, check_columns
+from plait.dataset.trial import RUNNING_TRIAL
 from plait.engine.uml.containment import GUEST
 from plait.engine.uml.guest_folder import GuestFolder
 from plait.errors import PlaitError
@@ -29,7 +30,6 @@ MOST_RUNNING = 8
 MOST_BYTES = 8 << 20
 """Of a table of a running trial; beyond that its goodput is not shown until it ends."""
 POINTS = 80
-TRIAL_FILE = "trial.json"
 
 
 def is_running(folder: Path) -> bool:
@@ -74,7 +74,7 @@ def _work_folders(folder: Path) -> list[Path]:
 def _running_trial(job: Folder, cases: Sequence[str]) -> dict[str, Any] | None:
     """Return one running trial; None if the folder is of none, or of none that can be shown."""
     try:
-        key = json_of(job.read(TRIAL_FILE, 1 << 16))
+        key = json_of(job.read(RUNNING_TRIAL, 1 << 16))
         case, number = cases.index(key["case"]), int(key["number"])
         guest = GuestFolder(job.path / GUEST)
         advanced = guest.tail("progress", 4096).splitlines()

@@ -1,12 +1,19 @@
-"""The user's cache directory, and atomic writes to it."""
+"""The user's cache directory, atomic writes to it, and what is kept there under the hash of its content."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
+from plait.files import Folder
+
+_SUM_BYTES = 32
 
 
 def cache_root() -> Path:
@@ -29,3 +36,44 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@dataclass(frozen=True)
+class ContentCache:
+    """A folder of the cache whose files have the hash of what they follow from as their names.
+
+    A damaged entry counts as missing, and a cache that cannot be written is no error: both cost only time.
+    """
+
+    name: str
+    most: int
+    """Files that `prune` leaves; the oldest go first."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is kept under `key`; None when there is nothing."""
+        with contextlib.suppress(OSError):  # it was never made
+            kept = self._folder.read(key)
+            if kept[-_SUM_BYTES:] == hashlib.sha256(kept[:-_SUM_BYTES]).digest():
+                return kept[:-_SUM_BYTES]
+        return None
+
+    def put(self, key: str, content: bytes) -> None:
+        """Keep `content` under `key`, with its SHA-256 behind it."""
+        with contextlib.suppress(OSError):  # the next one makes it again
+            self._folder.write(key, content + hashlib.sha256(content).digest())
+
+    def prune(self) -> None:
+        """Remove the oldest files beyond the number that is kept, and a tenth more."""
+        try:
+            with os.scandir(self._folder.path) as entries:
+                files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+            if len(files) > self.most:
+                ages = sorted(files, key=lambda entry: entry.stat(follow_symlinks=False).st_mtime)
+                for entry in ages[: len(files) - self.most * 9 // 10]:
+                    Path(entry).unlink(missing_ok=True)
+        except OSError:
+            return  # another report prunes at the same time, or the folder cannot be read
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(cache_root()) / self.name

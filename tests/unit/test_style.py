@@ -46,7 +46,7 @@ MAY_IMPORT = {
 }
 SERVES_ALL = {
     *("binaries", "cache", "cautions", "errors", "files", "frames"),
-    *("limits", "metric_names", "seeds", "units", "version"),
+    *("limits", "metric_names", "seeds", "units", "version", "workers"),
 }
 PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}

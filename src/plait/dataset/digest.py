@@ -37,22 +37,16 @@ def trial_digest(tables: Mapping[str, pl.DataFrame]) -> str:
     for name in sorted(tables):
         frame = tables[name]
         digest.update(f"plait-table 1\n{name}\n{frame.height}\n".encode())
-        # All columns at once, because a polars call costs more than these few rows.
-        filled = frame.with_columns(
-            cs.by_dtype(pl.Int64).fill_null(0),
-            cs.by_dtype(pl.Boolean).fill_null(value=False),
-            cs.by_dtype(pl.String).fill_null(""),
-        )
-        lengths = filled.select(cs.by_dtype(pl.String).str.len_bytes().cast(pl.Int64))
-        present = frame.select(pl.all().is_not_null())
-        for column in filled.get_columns():
+        filled = _without_nulls(frame)
+        for original, column in zip(frame.get_columns(), filled.get_columns(), strict=True):
             digest.update(_header(column))
-            digest.update(_bits(present[column.name]))
+            digest.update(_presence(original))
             if column.dtype == pl.Boolean:
                 digest.update(_bits(column))
             elif column.dtype == pl.String:
-                digest.update(_integers(lengths[column.name]))
-                digest.update("".join(column.to_list()).encode())
+                texts = [text.encode() for text in column.to_list()]
+                digest.update(np.fromiter(map(len, texts), "<i8", len(texts)).tobytes())
+                digest.update(b"".join(texts))
             else:
                 digest.update(_integers(column))
     return f"sha256:{digest.hexdigest()}"
@@ -72,6 +66,25 @@ def _header(column: pl.Series) -> bytes:
     if kind is None:
         raise TypeError(f"column {column.name}: no canonical form for {column.dtype}")
     return f"{column.name}\n{kind}\n".encode()
+
+
+def _without_nulls(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with 0, false or an empty text for null; in one call, which costs more than these few rows."""
+    if not any(column.null_count() for column in frame.get_columns()):
+        return frame
+    return frame.with_columns(
+        cs.by_dtype(pl.Int64).fill_null(0),
+        cs.by_dtype(pl.Boolean).fill_null(value=False),
+        cs.by_dtype(pl.String).fill_null(""),
+    )
+
+
+def _presence(column: pl.Series) -> bytes:
+    """Return for each row whether it has a value, as bits."""
+    missing = column.null_count()
+    if missing in (0, len(column)):
+        return np.packbits(np.full(len(column), missing == 0), bitorder="little").tobytes()
+    return _bits(column.is_not_null())
 
 
 def _integers(column: pl.Series) -> bytes:

@@ -1,23 +1,23 @@
-"""Reads a result folder: study.json, and every trial reduced to its row of metrics as soon as it is read."""
+"""Reads a result folder: study.json, and every trial reduced to its row of metrics (`plait.results.reduce`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from plait.analysis.cautions.observations import REMEDIES, Observation, cautions, observe
-from plait.analysis.metrics.programs import with_connections
-from plait.analysis.metrics.trial import trial_metrics
+from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
 from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
 from plait.analysis.wording import percent
 from plait.cautions import LOUD, Caution
-from plait.dataset.digest import study_digest, trial_digest
-from plait.dataset.study_file import CaseEntry, StudyFile, read_study_file
-from plait.dataset.trial import Trial, making_sense, read_trial, trial_folder, trial_numbers
+from plait.dataset.digest import study_digest
+from plait.dataset.study_file import StudyFile, read_study_file
+from plait.dataset.trial import trial_numbers
+from plait.results.reduce import ReducedTrial, TrialPlace, reduced
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -37,8 +37,12 @@ class StudyData:
         return published_in(self.about.scenario)
 
 
-def read_study(folder: Path) -> StudyData:
+def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __: None) -> StudyData:
     """Return the study in `folder`; memory holds one trial's tables at a time.
+
+    Args:
+        folder: the result folder.
+        progress: called with the number of trials read so far, and the number of all.
 
     Raises:
         DataError: the folder is no result folder, or a file in it is damaged.
@@ -46,8 +50,16 @@ def read_study(folder: Path) -> StudyData:
     about = read_study_file(folder)
     cases: list[CaseRows] = []
     study_cautions = list(about.cautions)
+    places = [
+        TrialPlace(folder, entry.name, index)
+        for entry in about.cases
+        for index in trial_numbers(folder, entry.name)
+    ]
+    trials_of: dict[str, list[ReducedTrial]] = {}
+    for place, trial in zip(places, reduced(places, progress), strict=True):
+        trials_of.setdefault(place.case, []).append(trial)
     for entry in about.cases:
-        case, observed_in = _read_case(folder, entry)
+        case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
         cases.append(case)
         trials = len(case.rows) + len(case.failed)
         if trials < about.repeat:
@@ -87,34 +99,18 @@ def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
     ]
 
 
-def _read_case(
-    folder: Path, entry: CaseEntry
+def _case(
+    name: str, settings: Mapping[str, Any], trials: Sequence[ReducedTrial]
 ) -> tuple[CaseRows, dict[Observation, list[tuple[int, int | None]]]]:
     """Return one case, and the trials with each observation."""
     rows: list[TrialRow] = []
     failed: list[FailedTrial] = []
     observed_in: dict[Observation, list[tuple[int, int | None]]] = {}
-    for index in trial_numbers(folder, entry.name):
-        trial = read_trial(trial_folder(folder, entry.name, index))
-        if trial.provenance.status == "failed":
-            failed.append(FailedTrial(index, trial.provenance.error or "no reason was recorded"))
+    for trial in trials:
+        if trial.error is not None:
+            failed.append(FailedTrial(trial.index, trial.error))
             continue
-        row, observed = _reduce(index, trial)
-        rows.append(row)
-        for observation in observed:
-            observed_in.setdefault(observation, []).append((index, observation.at_us))
-    return CaseRows(entry.name, dict(entry.settings), tuple(rows), tuple(failed)), observed_in
-
-
-def _reduce(index: int, trial: Trial) -> tuple[TrialRow, list[Observation]]:
-    """Return a trial's row of metrics, and the data-quality warnings for it."""
-    with making_sense(trial.folder):
-        digest = trial_digest(trial.tables)
-        plan = with_connections(trial.plan, trial.tables)
-        observed = observe(plan, trial.tables)
-        if trial.provenance.digest not in (None, digest):
-            observed.append(
-                Observation("DATA_CHANGED", "the data have another digest than when they were made")
-            )
-        metrics = trial_metrics(plan, trial.tables)
-    return TrialRow(index, trial.provenance.seed, digest, metrics), observed
+        rows.append(TrialRow(trial.index, trial.seed, trial.digest, trial.metrics))
+        for observation in trial.observed:
+            observed_in.setdefault(observation, []).append((trial.index, observation.at_us))
+    return CaseRows(name, dict(settings), tuple(rows), tuple(failed)), observed_in

@@ -7,7 +7,7 @@ node: they can be laid to a flow only where the flow is the only one of MPTCP th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,12 +15,14 @@ from plait.analysis.metrics.programs import is_control
 from plait.plan.model.applications import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from plait.plan.model.plan import Flow, Plan
 
     Tables = Mapping[str, pl.DataFrame]
     Counters = Mapping[tuple[str, str], int]
+    Event = Mapping[str, Any]
+    """A row of the table `events`."""
 
 FALLBACK_REASONS = {
     "MPCapableFallbackSYNACK": "the SYN/ACK came without MP_CAPABLE",
@@ -68,6 +70,7 @@ class MptcpFinding:
 def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
     """Return what went wrong with the MPTCP flows of one trial, flow by flow."""
     counted = _counted(tables["counters"])
+    happened = _by_flow(tables["events"])
     rows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     multipath = [flow for flow in plan.flows if flow.transport == "mptcp" and flow.connection is None]
     plain = {frozenset((peers.source, peers.target)) for peers in plan.peers if peers.transport == "tcp"}
@@ -86,11 +89,11 @@ def findings(plan: Plan, tables: Tables) -> list[MptcpFinding]:
         if row["fallback"]:
             results.append(_fallback(flow, row, tables["events"], own_counters))
         else:
-            results += _joins(flow, tables["events"], own_counters)
+            results += _joins(flow, happened.get((flow.id, flow.client.netns), ()), own_counters)
             if not is_control(
                 flow
             ):  # one that carried next to nothing may have been over before it could join
-                results += _announcements(flow, tables["events"])
+                results += _announcements(flow, happened.get((flow.id, flow.client.netns), ()))
     return results
 
 
@@ -132,11 +135,18 @@ def _fallback(flow: Flow, row: Mapping[str, object], events: pl.DataFrame, count
     return MptcpFinding("FELL_BACK", flow.name, f"flow {flow.name} fell back to TCP{why}", t_us, reasons)
 
 
-def _joins(flow: Flow, events: pl.DataFrame, counted: Counters) -> Iterator[MptcpFinding]:
+def _by_flow(events: pl.DataFrame) -> dict[tuple[object, object], list[Event]]:
+    """Return the events of connections by flow and node."""
+    happened: dict[tuple[object, object], list[Event]] = {}
+    for event in events.iter_rows(named=True):
+        happened.setdefault((event["flow"], event["node"]), []).append(event)
+    return happened
+
+
+def _joins(flow: Flow, mine: Sequence[Event], counted: Counters) -> Iterator[MptcpFinding]:
     """Subflows that the client tried and that were refused, and those that an error closed later."""
-    mine = events.filter((pl.col("flow") == flow.id) & (pl.col("node") == flow.client.netns))
     came: set[tuple[object, ...]] = set()
-    for event in mine.iter_rows(named=True):
+    for event in mine:
         ends = tuple(event[name] for name in ("local_address", "local_port", "remote_address", "remote_port"))
         between = f"{event['local_address']} to {event['remote_address']}"
         if event["event"] == "sub_established":
@@ -162,13 +172,12 @@ _RESETS = {
 """RFC 8684, section 3.6."""
 
 
-def _announcements(flow: Flow, events: pl.DataFrame) -> Iterator[MptcpFinding]:
+def _announcements(flow: Flow, mine: Sequence[Event]) -> Iterator[MptcpFinding]:
     """Addresses that the client was told of, and to which no subflow was tried."""
-    mine = events.filter((pl.col("flow") == flow.id) & (pl.col("node") == flow.client.netns))
-    tried = mine.filter(pl.col("event").is_in(["sub_established", "sub_closed"]))
-    reached = {flow.server.address, *tried["remote_address"].to_list()}
-    for event in mine.filter(pl.col("event") == "announced").iter_rows(named=True):
-        if event["remote_address"] not in reached:
+    tried = [event for event in mine if event["event"] in ("sub_established", "sub_closed")]
+    reached = {flow.server.address, *(event["remote_address"] for event in tried)}
+    for event in mine:
+        if event["event"] == "announced" and event["remote_address"] not in reached:
             text = (
                 f"flow {flow.name}: {event['remote_address']} was announced, and no subflow was opened to it"
             )

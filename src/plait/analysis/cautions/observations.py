@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from plait.analysis.by_flow import DividedTables
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN, sender_subflows
@@ -46,6 +47,7 @@ class Observation:
 
 def observe(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observation]:
     """Return what one trial's tables say against its figures."""
+    tables = tables if isinstance(tables, DividedTables) else DividedTables(tables)
     observations = part("checks of the flows", lambda: _of_flows(plan, tables), [])
     mptcp_findings = part("findings of MPTCP", lambda: findings(plan, tables), [])
     return observations + [
@@ -69,7 +71,7 @@ def _of_flows(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> list[Observatio
             and flow.kind in GREEDY
             and flow.connection is None
         ):
-            observations += _idle_paths(flow, tables["subflows"], row["end_us"])
+            observations += _idle_paths(flow, tables, row["end_us"])
         if row["sent_sha256"] is not None and row["sent_sha256"] != row["received_sha256"]:
             observations.append(
                 Observation("CHECKSUM", f"flow {flow.name} received other bytes than were sent")
@@ -105,9 +107,9 @@ def _when(made: Sequence[tuple[int, int | None]]) -> str:
     return f" at {first} s" if first == last else f" at {first} to {last} s"
 
 
-def _idle_paths(flow: Flow, subflows: pl.DataFrame, end_us: int | None) -> list[Observation]:
+def _idle_paths(flow: Flow, tables: Mapping[str, pl.DataFrame], end_us: int | None) -> list[Observation]:
     """Return an observation when fewer subflows carried data than the flow has paths."""
-    rows = sender_subflows(subflows, flow, end_us)
+    rows = sender_subflows(tables, flow, end_us)
     acked = rows["acked_bytes"].drop_nulls()
     if acked.is_empty():
         return []

@@ -9,13 +9,14 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from plait.analysis.by_flow import rows_of
 from plait.analysis.metrics.paths import path_name
 from plait.analysis.metrics.users import foreground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from plait.plan.model.plan import Flow, Plan
 
@@ -24,6 +25,7 @@ Counts = dict[str, list[int]]
 """By path, a cumulative count of bytes at each sample."""
 
 HELD_BACK = ("duplicate_bytes", "out_of_order_max_bytes", "out_of_order_mean_bytes")
+END_OF_TIME = 2**62
 WINDOW_US = 1_000_000
 """Length of the sliding windows; and how much of a flow's beginning they leave out."""
 
@@ -54,15 +56,12 @@ def _of_all_flows(name: str, values: list[float]) -> float:
 def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.DataFrame]) -> Metrics:
     start, end = row["start_us"], row["end_us"]
     receiver = "server" if flow.sender == "client" else "client"
-    within = (pl.col("flow") == flow.carrier) & (pl.col("t_us") <= (end if isinstance(end, int) else 2**62))
-    subflows = tables["subflows"].filter(within)
-    times, sent = by_path(flow, flow.sender, subflows, "sent_bytes")
-    arrived_at, arrived = by_path(flow, receiver, subflows, "received_bytes")
+    until = end if isinstance(end, int) else END_OF_TIME
+    times, sent = by_path(flow, flow.sender, tables, "sent_bytes", until)
+    arrived_at, arrived = by_path(flow, receiver, tables, "received_bytes", until)
     first = start if isinstance(start, int) else 0
-    stream = tables["connections"].filter(within & (pl.col("side") == receiver))
-    taken = dict(stream.select("t_us", "received_bytes").drop_nulls().iter_rows())
-    sending = tables["connections"].filter(within & (pl.col("side") == flow.sender))
-    again = dict(sending.select("t_us", "retransmitted_bytes").drop_nulls().iter_rows())
+    taken = _counted(rows_of(tables, "connections", flow.carrier, receiver), "received_bytes", until)
+    again = _counted(rows_of(tables, "connections", flow.carrier, flow.sender), "retransmitted_bytes", until)
     metrics: Metrics = {
         "path_share_window_max": largest_share(times, list(sent.values()), first + WINDOW_US),
         "path_switches_per_s": switches_per_s(times, list(sent.values())),
@@ -72,25 +71,42 @@ def _of_flow(flow: Flow, row: Mapping[str, object], tables: Mapping[str, pl.Data
     return metrics | _held_back(arrived_at, arrived, taken, again)
 
 
-def by_path(flow: Flow, side: str, subflows: pl.DataFrame, column: str) -> tuple[list[int], Counts]:
-    """Return the times of the samples of one side, and a counter summed over the subflows of each path.
+def _counted(rows: pl.DataFrame, column: str, until: int) -> dict[int, int]:
+    """Return a counter by time up to `until`."""
+    pairs = zip(rows["t_us"].to_list(), rows[column].to_list(), strict=True)
+    return {t_us: count for t_us, count in pairs if count is not None and t_us is not None and t_us <= until}
+
+
+def by_path(
+    flow: Flow, side: str, tables: Mapping[str, pl.DataFrame], column: str, until: int = END_OF_TIME
+) -> tuple[list[int], Counts]:
+    """Return the times of the samples of one side up to `until` (us), and a counter summed over each path's subflows.
 
     A subflow that is gone keeps its last value. Every planned path is there, with zeros if it carried nothing.
     """
-    rows = subflows.filter(pl.col("side") == side).sort("t_us", "subflow", maintain_order=True)
-    times: list[int] = rows["t_us"].unique(maintain_order=True).to_list()
+    # These are few rows: plain lists are faster than a call of polars for each subflow.
+    rows = rows_of(tables, "subflows", flow.carrier, side)
+    at: list[int] = rows["t_us"].to_list()
+    numbers: list[int] = rows["subflow"].to_list()
+    known_times = (row for row, t_us in enumerate(at) if t_us is not None and t_us <= until)
+    order = sorted(known_times, key=lambda row: (at[row], numbers[row]))
+    times = list(dict.fromkeys(at[row] for row in order))
     place = {t_us: i for i, t_us in enumerate(times)}
+    samples: dict[int, list[int]] = {}
+    """By subflow, the numbers of its rows."""
+    for row in order:
+        samples.setdefault(numbers[row], []).append(row)
+    values = rows[column].to_list()
     counts: Counts = {path.name: [0] * len(times) for path in flow.paths}
-    for _, frame in rows.group_by("subflow", maintain_order=True):
-        first = frame.row(0, named=True)
-        path = counts.setdefault(
-            path_name(flow, side, first["local_address"], first["remote_address"], first["remote_port"]),
-            [0] * len(times),
+    for own in samples.values():
+        local, remote, port = (
+            rows[name][own[0]] for name in ("local_address", "remote_address", "remote_port")
         )
-        values = {place[t_us]: count for t_us, count in frame.select("t_us", column).drop_nulls().iter_rows()}
+        path = counts.setdefault(path_name(flow, side, local, remote, port), [0] * len(times))
+        known = {place[at[row]]: values[row] for row in own if values[row] is not None}
         last = 0
         for i in range(len(times)):
-            last = values.get(i, last)
+            last = known.get(i, last)
             path[i] += last
     return times, counts
 
@@ -156,12 +172,9 @@ def _observed(flow: Flow, receiver: str, tables: Mapping[str, pl.DataFrame]) -> 
 
     All that arrived counts, also after the sender's end.
     """
-    _, arrived = by_path(
-        flow, receiver, tables["subflows"].filter(pl.col("flow") == flow.carrier), "received_bytes"
-    )
-    of_receiver = (pl.col("flow") == flow.carrier) & (pl.col("side") == receiver)
-    taken = tables["connections"].filter(of_receiver)["received_bytes"].drop_nulls()
-    stream = max(taken.to_list(), default=0)
+    _, arrived = by_path(flow, receiver, tables, "received_bytes")
+    taken = rows_of(tables, "connections", flow.carrier, receiver)["received_bytes"].to_list()
+    stream = max((count for count in taken if count is not None), default=0)
     totals = sorted((path[-1] for path in arrived.values() if path), reverse=True)
     return {
         f"observed_{k}path_share": min(1.0, sum(totals[:k]) / stream) if stream else None

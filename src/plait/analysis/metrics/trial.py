@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from plait.analysis.by_flow import DividedTables, rows_of
 from plait.analysis.gaps import part
 from plait.analysis.metrics.capped_ideal import capped_goodput_bps
 from plait.analysis.metrics.groups import group_metrics
@@ -37,6 +38,7 @@ SYN_AND_FIN = 2
 
 def trial_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return every metric of one trial by name; names end in the unit, see the reference for each."""
+    tables = tables if isinstance(tables, DividedTables) else DividedTables(tables)
     flows = {row["flow"]: row for row in tables["flows"].iter_rows(named=True)}
     parts: dict[str, Callable[[], Metrics]] = {
         "goodput": lambda: _goodputs(plan, flows),
@@ -104,9 +106,7 @@ def _windows(
                 for flow in _planned(plan)
             }
     begun = [
-        second_subflow_s(flow, tables["subflows"], flows.get(flow.id))
-        for flow in asked
-        if flow.transport == "mptcp"
+        second_subflow_s(flow, tables, flows.get(flow.id)) for flow in asked if flow.transport == "mptcp"
     ]
     measured = [seconds for seconds in begun if seconds is not None]
     metrics["second_subflow_s"] = sum(measured) / len(measured) if measured else None
@@ -192,9 +192,9 @@ def jain_index(goodputs: Sequence[float | None]) -> float | None:
     return sum(values) ** 2 / (len(values) * squares)
 
 
-def sender_subflows(subflows: pl.DataFrame, flow: Flow, end_us: int | None) -> pl.DataFrame:
+def sender_subflows(tables: Mapping[str, pl.DataFrame], flow: Flow, end_us: int | None) -> pl.DataFrame:
     """Return one row per subflow of the sending side of `flow`: greatest counters until it ended, and addresses."""
-    rows = subflows.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))
+    rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
     if end_us is not None:
         rows = rows.filter(pl.col("t_us") <= end_us)
     return rows.group_by("subflow", maintain_order=True).agg(
@@ -216,7 +216,7 @@ def _subflow_metrics(
         if flow.transport == "udp":
             continue
         end = flows.get(flow.id, {}).get("end_us")
-        rows = sender_subflows(tables["subflows"], flow, end if isinstance(end, int) else None)
+        rows = sender_subflows(tables, flow, end if isinstance(end, int) else None)
         if not flow.background:
             retransmits.append(_column_sum(rows, "retransmitted_segments"))
         if (flow.transport == "mptcp" or not multipath) and not flow.background:
@@ -235,12 +235,12 @@ def _subflow_metrics(
         for prefix, counts in carried.items()
         for name, count in _in_plans_order(plan, counts)
     }
-    rtt = _round_trips(plan, tables["subflows"])
+    rtt = _round_trips(plan, tables)
     return {
         "path_share_max": max(largest) if largest else None,
         "subflows_used": max((count for count in used if count is not None), default=None),
         "retransmits": _sum(retransmits),
-        "reinjected_bytes": _reinjected(plan, tables["connections"]),
+        "reinjected_bytes": _reinjected(plan, tables),
         **rtt,
         **shares,
     }
@@ -270,29 +270,27 @@ def _bytes_by_path(flow: Flow, rows: pl.DataFrame) -> dict[str, int]:
     return counts
 
 
-def _round_trips(plan: Plan, subflows: pl.DataFrame) -> Metrics:
+def _round_trips(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     """Return median and maximum of the smoothed round-trip time over all samples of sending sides."""
-    sending = pl.any_horizontal(
-        [pl.lit(value=False)]
-        + [(pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender) for flow in foreground(plan)]
-    )
-    rtt = subflows.filter(sending & (pl.col("acked_bytes") > SYN_AND_FIN))["rtt_us"].drop_nulls()
-    if rtt.is_empty():
+    sending = {(flow.carrier, flow.sender) for flow in foreground(plan)}
+    samples: list[int] = []
+    for carrier, side in sending:
+        rows = rows_of(tables, "subflows", carrier, side)
+        pairs = zip(rows["rtt_us"].to_list(), rows["acked_bytes"].to_list(), strict=True)
+        samples += [rtt for rtt, acked in pairs if None not in (rtt, acked) and acked > SYN_AND_FIN]
+    if not samples:
         return {"rtt_median_us": None, "rtt_max_us": None}
-    return {
-        "rtt_median_us": rtt.quantile(0.5, "linear"),
-        "rtt_max_us": float(rtt.to_list()[rtt.arg_max() or 0]),
-    }
+    return {"rtt_median_us": pl.Series(samples).quantile(0.5, "linear"), "rtt_max_us": float(max(samples))}
 
 
-def _reinjected(plan: Plan, connections: pl.DataFrame) -> float | None:
+def _reinjected(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> float | None:
     """Return bytes that MPTCP sent again on another subflow, over all MPTCP flows."""
     counts: list[float | None] = []
     for flow in plan.flows:
         if flow.transport == "mptcp" and not flow.background:
-            rows = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == flow.sender))
-            values = rows["retransmitted_bytes"].drop_nulls()
-            counts.append(None if values.is_empty() else float(max(values.to_list())))
+            rows = rows_of(tables, "connections", flow.carrier, flow.sender)
+            values = [count for count in rows["retransmitted_bytes"].to_list() if count is not None]
+            counts.append(float(max(values)) if values else None)
     return _sum(counts)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from plait.analysis.by_flow import rows_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,7 +56,7 @@ def _window(
     if high <= low:
         return None
     if flow.transport != "udp":
-        last = _samples(flow, tables["connections"])["t_us"].max()
+        last = _samples(flow, tables)["t_us"].max()
         if not isinstance(last, int) or high > last:
             return None  # the samples end before the window does
     return low, high
@@ -66,7 +68,7 @@ def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, 
         of_flow = pl.col("flow") == flow.id
         within = (pl.col("received_us") >= span[0]) & (pl.col("received_us") < span[1])
         return float(tables["messages"].filter(of_flow & within)["bytes"].sum())
-    samples = _samples(flow, tables["connections"])
+    samples = _samples(flow, tables)
     start = row["start_us"]
     assert isinstance(start, int)  # or the flow had no window
     times = np.concatenate(([start], samples["t_us"].to_numpy()))
@@ -75,13 +77,15 @@ def _received(flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, 
     return float(last - first)
 
 
-def _samples(flow: Flow, connections: pl.DataFrame) -> pl.DataFrame:
+def _samples(flow: Flow, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     receiver = "server" if flow.sender == "client" else "client"
-    samples = connections.filter((pl.col("flow") == flow.carrier) & (pl.col("side") == receiver))
+    samples = rows_of(tables, "connections", flow.carrier, receiver)
     return samples.select("t_us", "received_bytes").drop_nulls().sort("t_us")
 
 
-def second_subflow_s(flow: Flow, subflows: pl.DataFrame, row: Mapping[str, object] | None) -> float | None:
+def second_subflow_s(
+    flow: Flow, tables: Mapping[str, pl.DataFrame], row: Mapping[str, object] | None
+) -> float | None:
     """Return the seconds from connect() until the sender first sends data on an additional subflow.
 
     `row` is the flow's row of the table `flows`. The time is that of the first sample in which an additional subflow
@@ -91,14 +95,10 @@ def second_subflow_s(flow: Flow, subflows: pl.DataFrame, row: Mapping[str, objec
     start = row["start_us"] if row is not None else None
     if flow.transport != "mptcp" or not isinstance(start, int):
         return None
-    rows = subflows.filter(
-        (pl.col("flow") == flow.carrier)
-        & (pl.col("side") == flow.sender)
-        & (pl.col("subflow") > 0)
-        & (pl.col("sent_bytes") > 0)
-    )
-    if rows.is_empty():
-        return None
-    firsts = rows.sort("t_us").group_by("subflow", maintain_order=True).first()
-    began = [t_us - (busy_us or 0) for t_us, busy_us in firsts.select("t_us", "busy_us").iter_rows()]
-    return float(min(began) - start) / 1e6
+    rows = rows_of(tables, "subflows", flow.carrier, flow.sender)
+    columns = (rows[name].to_list() for name in ("t_us", "subflow", "sent_bytes", "busy_us"))
+    firsts: dict[int, tuple[int, int]] = {}
+    for t_us, subflow, sent, busy_us in zip(*columns, strict=True):
+        if subflow and sent and (subflow not in firsts or t_us < firsts[subflow][0]):
+            firsts[subflow] = t_us, busy_us or 0
+    return float(min(t_us - busy_us for t_us, busy_us in firsts.values()) - start) / 1e6 if firsts else None

@@ -1,0 +1,176 @@
+"""Reduces trials to their rows of metrics: through a cache, and in several processes at once.
+
+The cache has one entry for each trial, under the hash of the trial's files and of the code that reduces them. So only
+the first report of a trial computes its metrics; a report after a change of figures reads only the files' hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plait.analysis.by_flow import DividedTables
+from plait.analysis.cautions.observations import Observation, observe
+from plait.analysis.gaps import collected, noted
+from plait.analysis.metrics.programs import with_connections
+from plait.analysis.metrics.trial import trial_metrics
+from plait.cache import ContentCache
+from plait.dataset.digest import trial_digest
+from plait.dataset.files import MOST_TABLE_BYTES
+from plait.dataset.trial import making_sense, read_trial, trial_folder
+from plait.workers import shared_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plait.analysis.metrics.trial import Metrics
+    from plait.files import Folder
+
+CACHE = ContentCache("rows", most=50_000)
+EACH = 12
+"""Trials that take about as long as the start of a further process."""
+_CODE = ("analysis", "dataset", "plan", "results")
+"""Packages on whose code a row depends."""
+_LIBRARIES = ("numpy", "polars", "scipy")
+
+
+@dataclass(frozen=True)
+class TrialPlace:
+    """Where a trial is: the result folder, its case, and its number."""
+
+    out: Path
+    case: str
+    index: int
+
+    @property
+    def folder(self) -> Folder:
+        """The trial's folder."""
+        return trial_folder(self.out, self.case, self.index)
+
+
+@dataclass(frozen=True)
+class ReducedTrial:
+    """A trial reduced to its metrics, and the data-quality warnings for it; of a failed trial only its error."""
+
+    index: int
+    seed: int
+    error: str | None = None
+    digest: str = ""
+    metrics: Metrics | None = None
+    observed: tuple[Observation, ...] = ()
+
+
+def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) -> list[ReducedTrial]:
+    """Return each of the trials, reduced, and report progress as (number of trials done, number of all).
+
+    Raises:
+        DataError: a file of a trial is missing or damaged.
+    """
+    trials: dict[int, ReducedTrial] = {}
+    missing = []
+    for number, place in enumerate(places):
+        kept = CACHE.get(name) if (name := _name(place)) is not None else None
+        if kept is not None:
+            trials[number] = _decoded(json.loads(kept))
+            progress(len(trials), len(places))
+        else:
+            missing.append(number)
+    requests = [[str(places[number].out), places[number].case, places[number].index] for number in missing]
+    for at, answer in shared_out("plait.results.reduce:answer", requests, _own, each=EACH):
+        place = places[missing[at]]
+        # What an analysis could not compute is computed again here: the caution about it belongs to this report.
+        trials[missing[at]] = reduce_trial(place) if answer is None else _decoded(answer)
+        progress(len(trials), len(places))
+    if missing:
+        CACHE.prune()
+    return [trials[number] for number in range(len(places))]
+
+
+def answer(request: list[Any]) -> dict[str, Any] | None:
+    """Return a trial, reduced and encoded, and keep it in the cache; None when an analysis failed on it.
+
+    `request` is the path of the result folder, the case and the number of the trial. Raises DataError.
+    """
+    place = TrialPlace(Path(request[0]), request[1], request[2])
+    with collected():
+        trial = _encoded(reduce_trial(place))
+        if noted():
+            return None
+    if (name := _name(place)) is not None:
+        CACHE.put(name, json.dumps(trial).encode())
+    return trial
+
+
+_own = answer
+
+
+def reduce_trial(place: TrialPlace) -> ReducedTrial:
+    """Return a trial, reduced from its files.
+
+    Raises:
+        DataError: a file of the trial is missing or damaged.
+    """
+    trial = read_trial(place.folder)
+    provenance = trial.provenance
+    if provenance.status == "failed":
+        return ReducedTrial(place.index, provenance.seed, provenance.error or "no reason was recorded")
+    with making_sense(trial.folder):
+        digest = trial_digest(trial.tables)
+        plan = with_connections(trial.plan, trial.tables)
+        tables = DividedTables(trial.tables)
+        observed = observe(plan, tables)
+        if provenance.digest not in (None, digest):
+            observed.append(
+                Observation("DATA_CHANGED", "the data have another digest than when they were made")
+            )
+        metrics = trial_metrics(plan, tables)
+    return ReducedTrial(place.index, provenance.seed, None, digest, metrics, tuple(observed))
+
+
+def _encoded(trial: ReducedTrial) -> dict[str, Any]:
+    return {
+        "index": trial.index,
+        "seed": trial.seed,
+        "error": trial.error,
+        "digest": trial.digest,
+        "metrics": trial.metrics,
+        "observed": [[seen.code, seen.text, seen.at_us] for seen in trial.observed],
+    }
+
+
+def _decoded(trial: dict[str, Any]) -> ReducedTrial:
+    observed = tuple(Observation(*seen) for seen in trial["observed"])
+    return ReducedTrial(**{**trial, "observed": observed})
+
+
+def _name(place: TrialPlace) -> str | None:
+    """Return the name of a trial in the cache: it changes with its files, its number, and the code.
+
+    None when a file cannot be read: reducing the trial says why.
+    """
+    content = hashlib.sha256(f"{_code()}\n{place.index}\n".encode())
+    folder = place.folder
+    try:
+        for name in sorted(folder.names()):
+            if name.endswith((".json", ".parquet")):
+                file = hashlib.sha256(folder.read(name, MOST_TABLE_BYTES)).hexdigest()
+                content.update(f"{name}\n{file}\n".encode())
+    except OSError:
+        return None
+    return content.hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Return the hash of the code that reduces trials, and of the versions of its libraries."""
+    package = Path(__file__).parents[1]
+    files = sorted(path for name in _CODE for path in (package / name).rglob("*.py"))
+    content = hashlib.sha256(" ".join(map(importlib.metadata.version, _LIBRARIES)).encode())
+    for path in [*files, *sorted(package.glob("*.py"))]:
+        content.update(path.read_bytes())
+    return content.hexdigest()

@@ -1,7 +1,7 @@
 """Further processes of plait that share work with this one: reading trials, drawing figures.
 
-A worker is `python -P -m plait.workers MODULE:FUNCTION`. It reads one request a line (JSON), calls the function with it,
-and prints one answer a line. Trials and figures are independent of each other, so a request that a worker could not
+A worker is `python -P -m plait.workers MODULE:FUNCTION`. It reads one request a line (JSON), calls the function with
+it, and prints one answer a line. Trials and figures are independent of each other, so a request that a worker could not
 answer is computed here instead, where an error of it is raised.
 """
 
@@ -29,14 +29,14 @@ _ENDS_S = 10.0
 
 
 def shared_out(
-    target: str, requests: Sequence[Any], own: Callable[[Any], Any], *, each: int = 1
+    target: str, requests: Sequence[Any], own: Callable[[int], Any], *, each: int = 1
 ) -> Iterator[tuple[int, Any]]:
     """Yield the place of each request with its answer, as the answers come; this process computes answers as well.
 
     Args:
         target: `MODULE:FUNCTION` for workers; takes a request and returns its answer, both JSON values.
         requests: JSON values.
-        own: returns the answer of a request in this process; what it raises is raised here.
+        own: takes the place of a request and returns its answer in this process; what it raises is raised here.
         each: a worker is started for so many requests at least, because its start takes time.
 
     Without permission or memory for workers, this process computes everything.
@@ -61,14 +61,14 @@ def _collected(
     waiting: deque[tuple[int, Any]],
     answers: queue.SimpleQueue[tuple[int, Any] | None],
     workers: Sequence[subprocess.Popen[str]],
-    own: Callable[[Any], Any],
+    own: Callable[[int], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Yield answers of the workers and of this process until every request has one."""
     feeding = len(workers)
     while waiting or feeding:
         with contextlib.suppress(IndexError):  # a worker has taken the last one
-            place, request = waiting.popleft()
-            yield place, own(request)
+            place, _ = waiting.popleft()
+            yield place, own(place)
         with contextlib.suppress(queue.Empty):
             while feeding:
                 answer = answers.get(timeout=None if waiting else PATIENCE_S, block=not waiting)

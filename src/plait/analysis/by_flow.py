@@ -1,4 +1,4 @@
-"""The rows of one flow's side in a trial's tables: each table is divided once, not searched for each flow and metric."""
+"""The rows of one flow's side in a trial's tables: each table is divided once, not searched for each metric."""
 
 from __future__ import annotations
 

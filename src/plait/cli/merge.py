@@ -27,12 +27,12 @@ def command(
 
     The folders may hold further seeds of the same cases, or further cases.
     """
-    from plait.report import build
+    from plait.cli.shared.report import report_with_progress
     from plait.report.terminal.summary import show
     from plait.results.merge import merge
 
     count = merge(out, folders, mixed=mixed)
     notify(f"merged {count} trials of {len(folders)} studies")
-    cautions = build(out)
+    cautions = report_with_progress(out)
     show(out, cautions)
     return 0

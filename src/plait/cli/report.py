@@ -25,11 +25,11 @@ def command(
     The report is summary.json, figures/ and report.html. Exit code 1: an error prevented part of the report.
     """
     from plait.cautions import is_complete
+    from plait.cli.shared.report import report_with_progress
     from plait.files import Folder
-    from plait.report import build
     from plait.report.terminal.summary import show
 
-    cautions = build(folder, width_mm=width)
+    cautions = report_with_progress(folder, width_mm=width)
     if json_output:
         typer.echo(Folder(folder).read("summary.json").decode(), nl=False)
     else:

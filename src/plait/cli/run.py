@@ -128,12 +128,12 @@ def command(
 def _show(folder: Path, *, as_json: bool) -> bool:
     """Write and print the report; return whether it has a measured case and is complete."""
     from plait.cautions import is_complete
+    from plait.cli.shared.report import report_with_progress
     from plait.files import Folder
-    from plait.report import build
     from plait.report.headline import measured_cases
     from plait.report.terminal.summary import read_summary, show
 
-    cautions = build(folder)
+    cautions = report_with_progress(folder)
     if as_json:
         sys.stdout.write(Folder(folder).read("summary.json").decode())
     else:

@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from plait.cautions import Caution
 
+    Progress = Callable[[str, int, int], None]
+
 __all__ = ["build"]
 
 
-def build(study_dir: Path, *, width_mm: float = 175.0) -> tuple[Caution, ...]:
+def build(
+    study_dir: Path, *, width_mm: float = 175.0, progress: Progress = lambda _, __, ___: None
+) -> tuple[Caution, ...]:
     """Rebuild summary.json, figures/ and report.html of the result folder `study_dir` from its data.
 
-    Files of figures are `width_mm` wide.
+    Files of figures are `width_mm` wide. `progress` is called with what plait does, how much of it is done,
+    and how much there is.
 
     Returns what to check before trusting the result: cautions of the study, and those that the data give.
 
@@ -25,4 +31,4 @@ def build(study_dir: Path, *, width_mm: float = 175.0) -> tuple[Caution, ...]:
     # Imported here: a command that shows no report should not wait for the tables' library.
     from plait.report.assemble import assemble
 
-    return assemble(study_dir, width_mm)
+    return assemble(study_dir, width_mm, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.summary import summarise
@@ -20,7 +21,7 @@ from plait.report.representatives import representatives
 from plait.results.read import read_study
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from plait.analysis.model import Summary
@@ -29,22 +30,29 @@ if TYPE_CHECKING:
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
+    Progress = Callable[[str, int, int], None]
 
-def assemble(study_dir: Path, width_mm: float = PAGE_MM) -> tuple[Caution, ...]:
+
+def assemble(
+    study_dir: Path, width_mm: float = PAGE_MM, progress: Progress = lambda _, __, ___: None
+) -> tuple[Caution, ...]:
     """See `plait.report.build`."""
     with making_sense(study_dir), collected() as gaps:
-        cautions = _write_all(read_study(study_dir), width_mm)
+        study = read_study(study_dir, partial(progress, "reading trials"))
+        cautions = _write_all(study, width_mm, partial(progress, "drawing figures"))
         return (*gaps.cautions, *cautions)
 
 
-def _write_all(study: StudyData, width_mm: float) -> tuple[Caution, ...]:
+def _write_all(
+    study: StudyData, width_mm: float, progress: Callable[[int, int], None]
+) -> tuple[Caution, ...]:
     summary = summary_of(study)
     out = Folder(study.folder)
     write(out, "summary.json", summary_text(summary).encode())
     shown = representatives(study, summary)
     asked = part("figures that the scenario asks for", lambda: wanted(study, summary), [])
     narrow = [request.name for request in asked if request.column]
-    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow)
+    drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow, progress)
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
     study = replace(study, cautions=(*study.cautions, *empty))

@@ -110,7 +110,7 @@ def _case(
         if trial.error is not None:
             failed.append(FailedTrial(trial.index, trial.error))
             continue
-        rows.append(TrialRow(trial.index, trial.seed, trial.digest, trial.metrics))
+        rows.append(TrialRow(trial.index, trial.seed, trial.digest, trial.metrics or {}))
         for observation in trial.observed:
             observed_in.setdefault(observation, []).append((trial.index, observation.at_us))
     return CaseRows(name, dict(settings), tuple(rows), tuple(failed)), observed_in

@@ -81,17 +81,22 @@ def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) 
         else:
             missing.append(number)
     requests = [[str(places[number].out), places[number].case, places[number].index] for number in missing]
-    for at, answer in shared_out("plait.results.reduce:answer", requests, _own, each=EACH):
-        place = places[missing[at]]
+    shared = shared_out(
+        "plait.results.reduce:reduce_into_cache",
+        requests,
+        lambda at: reduce_into_cache(requests[at]),
+        each=EACH,
+    )
+    for at, trial in shared:
         # What an analysis could not compute is computed again here: the caution about it belongs to this report.
-        trials[missing[at]] = reduce_trial(place) if answer is None else _decoded(answer)
+        trials[missing[at]] = reduce_trial(places[missing[at]]) if trial is None else _decoded(trial)
         progress(len(trials), len(places))
     if missing:
         CACHE.prune()
     return [trials[number] for number in range(len(places))]
 
 
-def answer(request: list[Any]) -> dict[str, Any] | None:
+def reduce_into_cache(request: list[Any]) -> dict[str, Any] | None:
     """Return a trial, reduced and encoded, and keep it in the cache; None when an analysis failed on it.
 
     `request` is the path of the result folder, the case and the number of the trial. Raises DataError.
@@ -104,9 +109,6 @@ def answer(request: list[Any]) -> dict[str, Any] | None:
     if (name := _name(place)) is not None:
         CACHE.put(name, json.dumps(trial).encode())
     return trial
-
-
-_own = answer
 
 
 def reduce_trial(place: TrialPlace) -> ReducedTrial:

@@ -7,24 +7,22 @@ of it is spent, and the renderer not even loaded, when all figures are in the ca
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.gaps import part
-from plait.cache import cache_root
-from plait.files import Folder
+from plait.cache import ContentCache
 from plait.limits import DRAWING, require
 from plait.report.render.paper import COLUMN_MM, PAGE_MM, in_points, scaled
 from plait.report.render.theme import LIGHT, config, paint
+from plait.workers import shared_out
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
 PNG_PPI = 300.0
 """What journals ask for."""
@@ -33,9 +31,7 @@ FORM = 4
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
 _PATH = re.compile(r' d="[^"]*"')
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
-_SUM_BYTES = 32
-KEPT = 900
-"""Files that the cache holds at most; the oldest go first."""
+CACHE = ContentCache("figures", most=2_000)
 
 
 @dataclass(frozen=True)
@@ -48,22 +44,51 @@ class Drawing:
 
 
 def draw_all(
-    figures: dict[str, dict[str, Any] | str],
+    figures: Mapping[str, dict[str, Any] | str],
     width_mm: float = PAGE_MM,
     narrow: Collection[str] = (),
+    progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> dict[str, Drawing]:
     """Return every figure drawn in the light theme, `width_mm` wide, those that are `narrow` at most as a column.
 
-    A figure is a Vega-Lite specification, or SVG already.
+    A figure is a Vega-Lite specification, or SVG already. Those that are not in the cache are drawn in several
+    processes; `progress` is called with the number of figures done, and the number of all.
     """
-    with ThreadPoolExecutor(2) as pool:  # PNGs are made while the next figure is laid out
-        waiting = {
-            name: pool.submit(_draw, figure, min(width_mm, COLUMN_MM) if name in narrow else width_mm)
-            for name, figure in figures.items()
-        }
-        drawings = {name: part(f"figure {name}", future.result, None) for name, future in waiting.items()}
-    _prune()
-    return {name: drawing for name, drawing in drawings.items() if drawing is not None}
+    requests = {
+        name: (figure if isinstance(figure, str) else standalone(figure), _width(name, width_mm, narrow))
+        for name, figure in figures.items()
+    }
+    drawings: dict[str, Drawing] = {}
+
+    def draw(name: str) -> None:
+        """Draw a figure in this process, or take it from the cache."""
+        drawing = part(f"figure {name}", lambda: _draw(*requests[name]), None)
+        if drawing is not None:
+            drawings[name] = drawing
+        progress(len(drawings), len(figures))
+
+    missing = [name for name, request in requests.items() if not _is_kept(*request)]
+    asked = [requests[name] for name in missing]
+    target = "plait.report.render.render:draw_into_cache"
+    for at, was_drawn in shared_out(target, asked, lambda at: draw(missing[at])):
+        if was_drawn:  # by another process
+            draw(missing[at])
+    for name in requests:
+        if name not in missing:
+            draw(name)
+    if missing:
+        CACHE.prune()
+    return {name: drawings[name] for name in figures if name in drawings}
+
+
+def draw_into_cache(request: list[Any]) -> bool:
+    """Draw a figure, [the painted specification or SVG, the width in mm], into the cache."""
+    _draw(request[0], request[1])
+    return True
+
+
+def _width(name: str, width_mm: float, narrow: Collection[str]) -> float:
+    return min(width_mm, COLUMN_MM) if name in narrow else width_mm
 
 
 def script() -> str:
@@ -83,12 +108,23 @@ def standalone(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(figure: dict[str, Any] | str, width_mm: float) -> Drawing:
-    spec = figure if isinstance(figure, str) else standalone(figure)
-    key = _key(f"{width_mm} {spec if isinstance(spec, str) else json.dumps(spec, sort_keys=True)}")
-    drawn = spec if isinstance(spec, str) else _cached(key, ".svg", lambda: _svg(spec)).decode()
+    key = _figure_key(figure, width_mm)
+    drawn = figure if isinstance(figure, str) else _cached(key, ".svg", lambda: _svg(figure)).decode()
     svg = scaled(drawn, width_mm)
     png = _cached(key, ".png", lambda: _png(svg))
     return Drawing(svg, png, _cached(key, ".pdf", lambda: _pdf(svg)))
+
+
+def _is_kept(figure: dict[str, Any] | str, width_mm: float) -> bool:
+    """Return whether all files of a figure are in the cache."""
+    key = _figure_key(figure, width_mm)
+    suffixes = (".png", ".pdf") if isinstance(figure, str) else (".svg", ".png", ".pdf")
+    return all(CACHE.get(f"{key}{suffix}") is not None for suffix in suffixes)
+
+
+def _figure_key(figure: dict[str, Any] | str, width_mm: float) -> str:
+    content = figure if isinstance(figure, str) else json.dumps(figure, sort_keys=True)
+    return _key(f"{width_mm} {content}")
 
 
 def _svg(spec: dict[str, Any]) -> bytes:
@@ -140,30 +176,12 @@ def _key(content: str) -> str:
     return hashlib.sha256(f"{version}\n{PNG_PPI}\n{FORM}\n{content}".encode()).hexdigest()[:40]
 
 
-def _cached(key: str, suffix: str, make: Any) -> bytes:
-    """Return what is in the cache, or make it and put it there, with its SHA-256 behind it.
-
-    A damaged entry is made again; a cache that cannot be written is no error.
-    """
-    folder, name = Folder(cache_root()) / "figures", f"{key}{suffix}"
-    with contextlib.suppress(OSError):  # it was never drawn
-        kept = folder.read(name)
-        if kept[-_SUM_BYTES:] == hashlib.sha256(kept[:-_SUM_BYTES]).digest():
-            return kept[:-_SUM_BYTES]
+def _cached(key: str, suffix: str, make: Callable[[], bytes]) -> bytes:
+    """Return what is in the cache, or make it and put it there."""
+    kept = CACHE.get(f"{key}{suffix}")
+    if kept is not None:
+        return kept
     require(DRAWING)
     content = bytes(make())
-    with contextlib.suppress(OSError):  # the next report draws it again
-        folder.write(name, content + hashlib.sha256(content).digest())
+    CACHE.put(f"{key}{suffix}", content)
     return content
-
-
-def _prune() -> None:
-    """Remove the oldest files beyond the number that is kept."""
-    folder = cache_root() / "figures"
-    try:
-        files = [path for path in folder.iterdir() if path.suffix in {".svg", ".png", ".pdf", ".js"}]
-        if len(files) > KEPT:
-            for path in sorted(files, key=lambda path: path.stat().st_mtime)[: len(files) - KEPT]:
-                path.unlink(missing_ok=True)
-    except OSError:
-        return  # another report prunes at the same time, or the folder cannot be read

@@ -14,6 +14,7 @@ from fake_tables import fake_tables
 from plait.analysis.compare.summary import summarise
 from plait.analysis.rows import CaseRows, TrialRow
 from plait.analysis.series import trial_series
+from plait.cache import ContentCache
 from plait.report.drawing.layout import distinct_paths, layout
 from plait.report.drawing.link_labels import link_label
 from plait.report.drawing.network import DrawnPath, draw
@@ -163,7 +164,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
 
 def test_the_cache_keeps_a_bounded_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path))
-    monkeypatch.setattr(render, "KEPT", 4)
+    monkeypatch.setattr(render, "CACHE", ContentCache("figures", most=4))
     for number in range(5):
         render.draw_all({"x": f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="{9 + number}"/>'})
     assert len(list((tmp_path / "figures").iterdir())) <= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,19 @@ def test_every_page_is_in_the_list_and_every_figure_on_a_page() -> None:
     assert sorted(listed) == sorted(page.stem for page in PAGES)
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert [path.name for path in (GALLERY / "figures").iterdir() if path.name not in pages] == []
+
+
+def test_a_table_that_is_too_wide_is_split_by_the_first_settings_of_its_cases() -> None:
+    narrow = runpy.run_path(str(GALLERY.parents[1] / "tools" / "gallery"))["narrow"]
+    cases = ["loss 0 %, n 2, TCP", "", "loss 1 %, n 2, TCP"]
+    columns = [("case", cases), ("group", ["a", "b", "a"]), ("published", ["", "", "<1"])]
+    assert narrow(columns)[2:] == [
+        "| loss 0 %, n 2, TCP | a |  |", "|  | b |  |", "| loss 1 %, n 2, TCP | a | <1 |"
+    ]  # fmt: skip
+    wide = narrow([*columns, ("note", ["x" * 72] * 3)])
+    assert [line for line in wide if "x" not in line] == [
+        "loss 0 %:", "", "| case | group | note |", "| -- | -- | -- |", "",
+        "loss 1 %:", "", "| case | group | published | note |", "| -- | -- | -- | -- |",
+    ]  # fmt: skip
+    with pytest.raises(SystemExit, match="wider than 100"):
+        narrow([*columns, ("note", ["x" * 100] * 3)])

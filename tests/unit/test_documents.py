@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+COLUMNS = 100
 INDEXES = (DOCS / "README.md", DOCS / "gallery" / "README.md", DOCS / "decisions" / "README.md")
 
 
@@ -56,6 +57,18 @@ def test_every_relative_link_and_anchor_of_a_page_resolves(page: Path) -> None:
         assert linked.exists(), f"{target}: there is no such file"
         if anchor:
             assert anchor in _links_and_anchors(linked)[1], f"{target}: no heading has this anchor"
+
+
+@pytest.mark.parametrize("page", _tracked_pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_and_blocks_of_code_are_as_narrow_as_a_screen(page: Path) -> None:
+    """The formatter wraps all else; what a terminal shows (`console`) stays as it is."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse("\n".join(lines))
+    blocks = [token for token in tokens if token.type == "table_open"]
+    blocks += [token for token in tokens if token.type == "fence" and token.info != "console"]
+    numbers = {number for token in blocks for number in range(*(token.map or (0, 0)))}
+    wide = [f"{number + 1}: {lines[number]}" for number in sorted(numbers) if len(lines[number]) > COLUMNS]
+    assert not wide, "split the table, transpose it, or make it a list"
 
 
 def test_an_index_lists_every_page() -> None:

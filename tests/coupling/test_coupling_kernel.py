@@ -56,7 +56,7 @@ def assert_alike(kernel: Group, model: Group, rel: float) -> None:
 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
-def test_many_users_on_a_congested_queue(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+def test_many_users_on_a_congested_queue_have_the_models_windows(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
     kernel = user_groups(run_trial(USERS.replace("CC", rule.name)).tables, 10, 35)
     model = scenario_c(rule, Run(10, 35, behaviour=LINUX), 15, 5)
     for group in ("private", "shared", "tcp"):
@@ -71,7 +71,7 @@ def lossy_kernel(run_trial, rule: Rule, losses: tuple[float, float]) -> Groups: 
 
 
 @pytest.mark.parametrize("rule", [LIA, OLIA, BALIA], ids=lambda rule: rule.name)
-def test_one_user_with_tens_of_segments(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
+def test_one_user_with_tens_of_segments_has_the_models_windows(run_trial, rule: Rule) -> None:  # type: ignore[no-untyped-def]
     kernel = lossy_kernel(run_trial, rule, (0.002, 0.002))
     model = lossy(rule, Run(10, 130, behaviour=LINUX, delay=0.02), (0.002, 0.002))
     totals = [sum(path.cwnd for path in paths.values()) for paths in (kernel, model)]
@@ -87,7 +87,7 @@ def test_a_path_that_waits_for_a_timeout_still_holds_the_other_back(run_trial, r
         assert kernel[path].cwnd == pytest.approx(model[path].cwnd, rel=0.2), (path, kernel, model)
 
 
-def test_wvegas_without_other_users(run_trial) -> None:  # type: ignore[no-untyped-def]
+def test_wvegas_without_other_users_has_the_models_windows(run_trial) -> None:  # type: ignore[no-untyped-def]
     kernel = path_groups(run_trial(EMPTY).tables, 10, 20)
     model = empty(VegasConnection(LINUX), Run(10, 20, delay=0.02), (10e6, 20e6))
     for path in ("path0", "path1"):

@@ -60,7 +60,7 @@ def test_the_average_of_a_constant_queue_stays_within_the_stated_bound(red: ctyp
 
 
 @given(AVERAGES, st.integers(0, 100_000), WEIGHTS)
-def test_idle_time_decays_the_average_as_so_many_packets_would(
+def test_idle_time_decays_the_average_like_departing_packets(
     red: ctypes.CDLL, average: int, packets: int, weight: int
 ) -> None:
     got = red.host_red_idle(average, packets, weight)

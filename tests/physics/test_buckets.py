@@ -102,7 +102,7 @@ def rates_mbps(ran: Ran) -> dict[str, float]:
     return {row["name"]: row["received_bytes"] * 8 / (row["end_us"] - row["start_us"]) for row in rows}
 
 
-def test_the_burst_allowance_of_a_cloud_instance(run_trial: RunTrial) -> None:
+def test_a_cloud_instance_has_its_burst_allowance(run_trial: RunTrial) -> None:
     """With tokens, two paths of 10 Mbit/s bring nearly twice one; without, both get the 5 Mbit/s that flow in."""
     tcp, mptcp = (rates_mbps(run_trial("cloud-burst", case=case)) for case in (0, 1))
     share = 1448 / 1514

@@ -121,7 +121,9 @@ def test_each_cause_of_loss_is_counted_on_its_own(combined: tuple[Arrivals, Arri
     assert sum(there.lost) == link["dropped_packets"]
 
 
-def test_the_other_direction_knows_nothing_of_it(combined: tuple[Arrivals, Arrivals, Ran]) -> None:
+def test_conditions_of_one_direction_do_not_affect_the_other(
+    combined: tuple[Arrivals, Arrivals, Ran],
+) -> None:
     """No bucket, no queue, its own loss and delay: 7 ms and at most 1 ms of jitter either way."""
     _, back, ran = combined
     assert abs(back.loss - 0.05) <= binomial(0.05, len(back.lost))

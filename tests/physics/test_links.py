@@ -123,7 +123,7 @@ def test_jitter_reorders_when_asked(sparse: dict[str, Arrivals]) -> None:
     assert abs(pstdev(overtaking.delays) * sqrt(3) / 5000 - 1) <= ERRORS * sqrt(0.8 / (4 * n)) + 0.01
 
 
-def test_so_many_packets_are_reordered(sparse: dict[str, Arrivals]) -> None:
+def test_the_configured_share_of_packets_is_reordered(sparse: dict[str, Arrivals]) -> None:
     delays = sparse["reorder"].delays
     assert all(delay <= 10 or 20_000 <= delay <= 20_010 for delay in delays)
     at_once = fmean(delay <= 10 for delay in delays)
@@ -194,7 +194,7 @@ def test_gemodel_loses_by_state(random: dict[str, Arrivals]) -> None:
     assert abs(fmean(pairs) - expected) <= binomial(expected, len(pairs)) * 1.5
 
 
-def test_so_many_packets_are_duplicated(random: dict[str, Arrivals]) -> None:
+def test_the_configured_share_of_packets_is_duplicated(random: dict[str, Arrivals]) -> None:
     for name, share in (("duplicate", 0.05), ("all", 0.03 * 0.98)):
         arrived = [copies for copies in random[name].copies if copies]
         assert set(arrived) == {1, 2}
@@ -202,7 +202,7 @@ def test_so_many_packets_are_duplicated(random: dict[str, Arrivals]) -> None:
         assert abs(twice - share) <= binomial(share, len(arrived)), name
 
 
-def test_so_many_packets_are_corrupted(random: dict[str, Arrivals]) -> None:
+def test_the_configured_share_of_packets_is_corrupted(random: dict[str, Arrivals]) -> None:
     """A flipped bit is found by a checksum or an address, unless it is one of the 48 of the sender's address."""
     frame = HEADERS + 100
     share = 0.05 * (1 - 6 / frame)

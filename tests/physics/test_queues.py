@@ -69,7 +69,7 @@ def test_a_rate_is_right_within_half_a_percent(bursts: tuple[dict[str, Arrivals]
     assert abs(throughput_bps(bursts[0][name]) / 5e6 - 1) < 0.005
 
 
-def test_random_loss_and_overflow_are_told_apart(bursts: tuple[dict[str, Arrivals], Ran]) -> None:
+def test_random_loss_and_overflow_are_counted_separately(bursts: tuple[dict[str, Arrivals], Ran]) -> None:
     last = bursts[1].series("links", link="a->b#5").row(-1, named=True)
     random = last["dropped_packets"] - last["overflow_packets"]
     assert abs(random / 4000 - 0.03) <= binomial(0.03, 4000)

@@ -227,7 +227,7 @@ def test_the_window_of_a_steady_flow_has_the_goodput_of_the_wire(run_trial: RunT
     assert whole < steady, "the whole has the handshake and the start in it"
 
 
-def test_one_follows_the_other_at_once_or_after_a_gap(run_trial: RunTrial) -> None:
+def test_a_flow_follows_another_at_once_or_after_a_gap(run_trial: RunTrial) -> None:
     ran = run_trial(
         scenario(
             "{rate: 10mbit, delay: 5ms}",
@@ -342,7 +342,7 @@ def test_socket_options_are_the_flows(run_trial: RunTrial) -> None:
     assert unsent["short"] <= 8192 + 65_536, "one write beyond the bound"
 
 
-def test_all_of_it_gives_the_same_bytes_again(run_trial: RunTrial) -> None:
+def test_all_kinds_of_traffic_give_the_same_bytes_again(run_trial: RunTrial) -> None:
     text = scenario(
         "{rate: 5mbit, delay: 10ms, loss: 1%}",
         "stream: {from: a, to: b, message: 700B, rate: 1mbit, duration: 1s}",

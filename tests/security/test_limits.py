@@ -112,7 +112,7 @@ def test_every_shortage_has_its_remedy(
     assert words in limits.remedy(OSError(number, "x"), "otherwise")
 
 
-def test_a_full_disk_leaves_the_file_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_previous_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Folder(tmp_path)
     folder.write("file", b"before")
 

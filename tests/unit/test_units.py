@@ -105,7 +105,9 @@ def test_a_queue_has_packets_bytes_or_products() -> None:
         (Queue, "3cars", "not a unit of a queue; write for example 100pkt, 64KiB or 1bdp"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_would_be_right(kind: type, value: object, message: str) -> None:
+def test_a_wrong_quantity_is_refused_with_an_example_of_a_right_one(
+    kind: type, value: object, message: str
+) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         kind.parse(value)
 

@@ -75,7 +75,7 @@ def test_the_example_of_the_documentation_is_added_chosen_by_name_and_does_what_
     assert mobile["scheduler=roundrobin"] > 0.1
 
 
-def test_a_crash_is_told_with_its_line_and_the_other_trials_go_on(
+def test_plait_reports_a_crash_with_its_line_and_runs_the_other_trials(
     cache: Path, tmp_path: Path, engine: VirtualEngine
 ) -> None:
     good = block("c")
@@ -93,7 +93,7 @@ def test_a_crash_is_told_with_its_line_and_the_other_trials_go_on(
     assert re.search(r"\n  at spill_pick\+0x\w+/0x\w+ \(spill\.c:(\d+)\)", error)[1] == str(line)  # type: ignore[index]
 
 
-def test_a_file_that_does_not_compile_is_told_of_in_its_own_lines(cache: Path, tmp_path: Path) -> None:
+def test_plait_reports_a_compile_error_at_the_lines_of_the_users_file(cache: Path, tmp_path: Path) -> None:
     path = write(tmp_path, "spill.c", block("c").replace("return NULL;\n}", "return NULLL;\n}"))
     line = 1 + next(i for i, text in enumerate(path.read_text().splitlines()) if "NULLL" in text)
     with pytest.raises(RequestError, match=rf"{path}:{line}:\d+: error: .NULLL. undeclared"):

@@ -14,13 +14,13 @@ pytestmark = [pytest.mark.guest, pytest.mark.users]
 PLAIT = Path(sys.executable).parent / "plait"
 
 
-def test_a_machine_that_can_run_trials_is_shown_one() -> None:
+def test_the_doctor_runs_a_trial_where_one_can_run() -> None:
     done = subprocess.run([str(PLAIT), "doctor"], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10000 bytes arrived" in done.stdout
 
 
-def test_a_machine_without_a_kernel_is_told_the_command_that_brings_it(tmp_path: Path) -> None:
+def test_a_machine_without_a_kernel_gets_the_command_that_builds_one(tmp_path: Path) -> None:
     environment = os.environ | {"PLAIT_CACHE": str(tmp_path)}
     done = subprocess.run(
         [str(PLAIT), "doctor"], capture_output=True, text=True, timeout=60, check=False, env=environment

@@ -231,7 +231,7 @@ def test_a_trial_that_is_too_slow_is_given_up(tmp_path: Path, cache: Path) -> No
     assert "--trial-timeout" in done.stderr
 
 
-def test_a_full_disk_is_said_with_its_remedy(tmp_path: Path, cache: Path) -> None:
+def test_a_full_disk_is_reported_with_its_remedy(tmp_path: Path, cache: Path) -> None:
     """A small file system in a mount namespace of our own stands for the full disk."""
     small = tmp_path / "small"
     small.mkdir()

@@ -93,7 +93,7 @@ def looked_at(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -
     return Halted(engine, tmp_path_factory.mktemp("looked"), after=looks)
 
 
-def test_a_link_that_is_taken_down_before_is_not_there_for_the_traffic(
+def test_a_link_that_the_user_takes_down_before_carries_no_traffic(
     engine: VirtualEngine, tmp_path: Path, looked_at: Halted
 ) -> None:
     assert looked_at.tables["subflows"]["local_address"].n_unique() == 4
@@ -103,7 +103,7 @@ def test_a_link_that_is_taken_down_before_is_not_there_for_the_traffic(
     assert halted.goodput_bps < 5e6 * FRAME
 
 
-def test_a_sysctl_and_a_qdisc_from_before_bind_the_traffic(engine: VirtualEngine, tmp_path: Path) -> None:
+def test_a_sysctl_and_a_qdisc_set_before_the_traffic_act_on_it(engine: VirtualEngine, tmp_path: Path) -> None:
     tbf = "root tbf rate 1mbit burst 3kb limit 30kb"
     commands = [
         "h1 sysctl -qw net.ipv4.tcp_congestion_control=reno",
@@ -114,7 +114,7 @@ def test_a_sysctl_and_a_qdisc_from_before_bind_the_traffic(engine: VirtualEngine
     assert 0.9 * 2e6 * FRAME < changed.goodput_bps < 2e6 * FRAME
 
 
-def test_tools_show_afterwards_what_the_tables_have(looked_at: Halted) -> None:
+def test_tools_at_the_prompt_show_what_the_tables_have(looked_at: Halted) -> None:
     ss, nstat, link, endpoints, _ = looked_at.said["after"]
     subflows = looked_at.tables["subflows"].filter(side="client").sort("t_us").group_by("subflow").last()
     assert subflows.height == 2
@@ -137,7 +137,7 @@ def test_tools_show_afterwards_what_the_tables_have(looked_at: Halted) -> None:
     assert "10.0.1.1 id" in endpoints
 
 
-def test_the_clock_stands_while_nothing_is_run_and_the_same_commands_leave_the_same_bytes(
+def test_the_clock_stops_between_commands_and_the_same_commands_give_the_same_bytes(
     engine: VirtualEngine, tmp_path: Path, looked_at: Halted
 ) -> None:
     again = Halted(engine, tmp_path / "again", after=["h1 true"] * 4 + ["h1 date +%s.%N"])
@@ -166,7 +166,7 @@ def test_a_command_that_stops_the_clock_fails_its_trial_with_the_reason(
         Halted(engine, tmp_path, before=["h1 while :; do :; done"])
 
 
-def test_a_plan_with_a_pause_and_nobody_to_ask_is_refused(engine: VirtualEngine, tmp_path: Path) -> None:
+def test_a_plan_with_a_pause_and_no_prompt_is_refused(engine: VirtualEngine, tmp_path: Path) -> None:
     with pytest.raises(TrialError, match="this run has no prompt"):
         engine.execute(Job(resolve(parse(TWO, "t.yaml"), 1), {}, tmp_path))
 
@@ -221,7 +221,7 @@ def test_a_link_that_went_down_at_the_prompt_and_came_up_carries_again(scenario:
     assert subflow_addresses(scenario, "000") == 4
 
 
-def test_a_study_in_which_nothing_was_measured_is_no_success(scenario: Path) -> None:
+def test_a_study_that_measured_nothing_fails(scenario: Path) -> None:
     done = run(scenario, "link h1 h2 down\nskip\n", "--repeat", "1")
     assert done.returncode == 1
     assert "nothing was measured" in done.stdout
@@ -236,7 +236,7 @@ def test_the_end_of_input_goes_on_and_abort_ends_the_study(scenario: Path) -> No
     assert "1 of 3 trials are finished and kept. The same command runs the halted trials again" in done.stderr
 
 
-def test_what_cannot_be_is_refused_before_anything_runs(scenario: Path) -> None:
+def test_impossible_pauses_are_refused_before_anything_runs(scenario: Path) -> None:
     done = run(scenario, "", "--json")
     assert (done.returncode, "the prompt needs standard output" in done.stderr) == (2, True)
     done = run(scenario, "", "--pause", "never")
@@ -246,7 +246,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(scenario: Path) -> None:
     )
 
 
-def test_at_a_terminal_time_passes_as_fast_as_a_persons(scenario: Path) -> None:
+def test_at_a_terminal_virtual_time_passes_as_fast_as_real_time(scenario: Path) -> None:
     terminal = Terminal("run", str(scenario), "--no-calibration", "--pause", "after", "--repeat", "1",
                         "--out", str(scenario.parent / "out"))  # fmt: skip
     terminal.until("(trial 1 of 1) is halted after its traffic")

@@ -36,7 +36,7 @@ def refused(engine: VirtualEngine, more: str = "", *, host: str = "") -> str:
     return str(caught.value)
 
 
-def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
+def test_plait_accepts_what_the_kernel_provides(engine: VirtualEngine) -> None:
     inventory = engine.inventory()
     assert {"reno", "cubic", "bbr"} <= set(inventory.congestion_controls)
     assert "default" in inventory.schedulers
@@ -118,13 +118,13 @@ def test_what_the_kernel_has_is_not_refused(engine: VirtualEngine) -> None:
         ("sysctls: {net.mptcp.scheduler: none}\n", "", "this kernel has no MPTCP scheduler 'none'"),
     ],
 )
-def test_what_it_lacks_is_refused_in_its_place(
+def test_plait_refuses_what_the_kernel_lacks_at_its_place(
     engine: VirtualEngine, more: str, host: str, expected: str
 ) -> None:
     assert expected in refused(engine, more, host=host)
 
 
-def test_all_that_is_missing_is_told_at_once_and_once(engine: VirtualEngine) -> None:
+def test_plait_reports_everything_missing_at_once_without_repetition(engine: VirtualEngine) -> None:
     text = refused(
         engine,
         "vary: {scheduler: [a1, a2], congestion_control: [b1, b2]}\n",
@@ -133,7 +133,7 @@ def test_all_that_is_missing_is_told_at_once_and_once(engine: VirtualEngine) -> 
     assert len(text.splitlines()) == 5
 
 
-def test_programs_that_are_not_here_are_refused_with_all_other_mistakes(engine: VirtualEngine) -> None:
+def test_missing_programs_are_refused_together_with_all_other_mistakes(engine: VirtualEngine) -> None:
     more = "tcp: {congestion_control: cubix}\nprograms: [{node: h1, run: [no-such-program, -x]}]\n"
     messages = refused(engine, more).splitlines()
     assert messages[0].startswith("t.yaml:10:7: tcp.congestion_control: ")
@@ -142,7 +142,7 @@ def test_programs_that_are_not_here_are_refused_with_all_other_mistakes(engine: 
     )
 
 
-def test_a_program_for_several_nodes_that_is_not_here_is_told_once_where_it_stands(
+def test_a_missing_program_of_several_nodes_is_reported_once_at_its_entry(
     engine: VirtualEngine,
 ) -> None:
     entries = (

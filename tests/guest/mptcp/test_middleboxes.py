@@ -68,7 +68,7 @@ def test_a_stripped_connection_falls_back_and_says_when_and_why(
     assert ran.series("subflows", side="client")["subflow"].n_unique() == 1
 
 
-def test_one_direction_is_enough_and_the_other_does_not_matter(run_trial: RunTrial) -> None:
+def test_stripping_one_direction_suffices_for_a_fallback(run_trial: RunTrial) -> None:
     strip_syn = "network.links.h1-h2.middlebox={strip: syn, direction: %s}"
     assert [caution.code for caution in found_in(run_trial(BOXED, overrides=(strip_syn % "forward",)))] == [
         "FELL_BACK"
@@ -94,7 +94,7 @@ def test_data_that_lose_their_mapping_on_a_joined_subflow_close_it_alone(run_tri
     assert "(MPTCP-specific error)" in closed.text
 
 
-def test_changed_data_are_noticed_by_the_checksum_and_only_by_it(run_trial: RunTrial) -> None:
+def test_only_the_checksum_detects_changed_data(run_trial: RunTrial) -> None:
     assert found_in(run_trial(SECOND % ("rewrite: true", ""))) == []
     ran = run_trial(SECOND % ("rewrite: true", CHECKSUM))
     (closed,) = found_in(ran)
@@ -108,7 +108,7 @@ def test_changed_data_are_noticed_by_the_checksum_and_only_by_it(run_trial: RunT
     )
 
 
-def test_an_announcement_that_is_not_taken_up_is_told(run_trial: RunTrial) -> None:
+def test_plait_reports_an_announcement_that_the_peer_ignores(run_trial: RunTrial) -> None:
     plain = SECOND.replace(", middlebox: {%s}", "").replace("%s\n", "")
     assert found_in(run_trial(plain)) == []
     (unused,) = found_in(run_trial(plain, overrides=("mptcp.limits.h1={subflows: 0, add_addr_accepted: 0}",)))

@@ -67,7 +67,7 @@ def carried(ran: Ran, address: str, t_us: int) -> int:
 
 @pytest.mark.parametrize("limit", [0, 1, 4, 8])
 @pytest.mark.parametrize("host", ["c", "s"])
-def test_so_many_further_subflows_come_up_as_the_limit_of_either_side_allows(
+def test_the_lower_limit_of_both_sides_bounds_the_subflows(
     run_trial: RunTrial, host: str, limit: int
 ) -> None:
     ran = run_trial(NINE, overrides=(f"mptcp.limits.{host}={{subflows: {limit}}}",))
@@ -76,7 +76,9 @@ def test_so_many_further_subflows_come_up_as_the_limit_of_either_side_allows(
 
 
 @pytest.mark.parametrize("accepted", [0, 1, 3, 8])
-def test_so_many_announcements_are_taken_up_as_are_accepted(run_trial: RunTrial, accepted: int) -> None:
+def test_the_client_joins_as_many_announced_addresses_as_it_accepts(
+    run_trial: RunTrial, accepted: int
+) -> None:
     ran = run_trial(
         NINE,
         overrides=(f"mptcp.limits.c={{subflows: 8, add_addr_accepted: {accepted}}}", "mptcp.endpoints.c=[]"),

@@ -105,7 +105,7 @@ def test_balanced_goes_at_twice_the_slower_path(run_trial: RunTrial) -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["default", *(name for name in OURS if name != "redundant")])
-def test_two_equal_paths_are_used_to_nine_tenths_and_more_with_every_congestion_control(
+def test_two_equal_paths_reach_nine_tenths_under_every_congestion_control(
     run_trial: RunTrial, scheduler: str
 ) -> None:
     reached = {}
@@ -149,7 +149,7 @@ def test_a_source_that_any_path_could_carry_flaps_with_default_and_not_with_minr
     assert delays[1] < 60_000
 
 
-def test_a_host_has_a_scheduler_of_its_own_and_the_senders_counts(run_trial: RunTrial) -> None:
+def test_a_host_has_its_own_scheduler_and_that_of_the_sender_counts(run_trial: RunTrial) -> None:
     ran = run_trial(
         two_paths(BULK.replace("8s", "2s"), "", first="10mbit").replace(
             "hosts: [h1, h2]", "hosts: {h1: {sysctls: {net.mptcp.scheduler: redundant}}, h2: {}}"
@@ -166,7 +166,7 @@ def payload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("death", ["cut: h1-r2", "down: h1-r1", "cut: r1-h2"])
-def test_every_scheduler_brings_a_file_home_when_a_path_dies_under_it(
+def test_every_scheduler_completes_a_transfer_when_a_path_dies(
     engine: VirtualEngine, payload: Path, tmp_path: Path, death: str
 ) -> None:
     text = two_paths(

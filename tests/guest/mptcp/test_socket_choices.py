@@ -50,7 +50,7 @@ def copies(ran: Ran) -> list[float]:
         ("scheduler: redundant", ", scheduler: roundrobin", [False, True, False]),
     ],
 )
-def test_a_flow_has_its_own_scheduler_before_its_hosts(
+def test_the_scheduler_of_a_flow_overrides_that_of_its_host(
     run_trial: RunTrial, host: str, flow: str, expected: list[bool]
 ) -> None:
     """Redundant sends each byte on both subflows; the others send it once. The data of `back` are the other host's."""
@@ -59,7 +59,7 @@ def test_a_flow_has_its_own_scheduler_before_its_hosts(
     assert all(copies_of_flow < 1.1 or copies_of_flow > 1.6 for copies_of_flow in sent)
 
 
-def test_a_flow_has_its_own_congestion_control_before_its_hosts(run_trial: RunTrial) -> None:
+def test_the_congestion_control_of_a_flow_overrides_that_of_its_host(run_trial: RunTrial) -> None:
     ran = run_trial(TWO % ("congestion_control: reno", ", congestion_control: vegas"))
     assert ran.tables["flows"]["congestion_control"].to_list() == ["vegas", "reno", "cubic"]
 

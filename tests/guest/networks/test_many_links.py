@@ -48,7 +48,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]
     return json.loads(log.read_text(encoding="utf-8")), pl.read_parquet(trial_folder / "messages.parquet")
 
 
-def test_every_link_has_the_rate_and_the_delay_that_were_written(
+def test_every_link_has_its_configured_rate_and_delay(
     trial: tuple[list[dict[str, Any]], pl.DataFrame],
 ) -> None:
     qdiscs = {(qdisc["dev"], qdisc["kind"]): qdisc["options"] for qdisc in trial[0]}
@@ -59,7 +59,7 @@ def test_every_link_has_the_rate_and_the_delay_that_were_written(
             assert qdiscs[device, "tbf"]["rate"] == (number + 1) * 1_000_000 / 8
 
 
-def test_every_link_carries_from_the_first_moment_on(
+def test_every_link_carries_packets_from_the_start(
     trial: tuple[list[dict[str, Any]], pl.DataFrame],
 ) -> None:
     """The first packet asks for the address, one round trip more; the second takes the link's delay alone.

@@ -45,7 +45,7 @@ def plans(text: str) -> list[tuple[str, Plan]]:
     return [("", resolve(case.scenario, 1)) for case in expand(parse(text, "t.yaml"))]
 
 
-def test_links_of_many_kinds_are_what_they_are_meant_to_be(engine: VirtualEngine, tmp_path: Path) -> None:
+def test_links_of_many_kinds_measure_as_configured(engine: VirtualEngine, tmp_path: Path) -> None:
     identity = engine.identity()
     first = calibrate(plans(LINKS), engine, identity, tmp_path, jobs=2, fresh=False)
     assert first.measured == len(first.settings) == 7

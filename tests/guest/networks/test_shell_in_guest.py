@@ -96,7 +96,7 @@ def applied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, dict[str, A
     return plan, json.loads(report.removeprefix(MARK))
 
 
-def test_nothing_is_lacking_in_the_laboratory_kernel(applied: tuple[Plan, dict[str, Any]]) -> None:
+def test_the_laboratory_kernel_lacks_nothing_for_the_export(applied: tuple[Plan, dict[str, Any]]) -> None:
     assert set(applied[1]["lacking"]) <= {"ethtool"}  # the program may be missing on the host
 
 

@@ -66,7 +66,7 @@ def test_a_call_needs_no_translation(run_trial: RunTrial) -> None:
     check_call(run_trial(CALL.replace("gateway: {nat: [gateway-isp]}", "gateway")))
 
 
-def test_who_hears_nothing_does_not_answer(run_trial: RunTrial) -> None:
+def test_a_callee_without_packets_does_not_answer(run_trial: RunTrial) -> None:
     ran = run_trial(CALL.replace("loss: 5%", "loss: 100%"))
     there, back = ran.tables["flows"].sort("flow").iter_rows(named=True)
     assert (there["completed"], there["received_bytes"]) == (True, 0)

@@ -176,7 +176,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     assert run("--seed", "6", *words).stdout != first.stdout
 
 
-def test_each_kind_of_failure_is_told_in_one_clear_line() -> None:
+def test_each_kind_of_failure_gives_one_clear_line() -> None:
     missing = run("--", "no-such-program")
     assert (missing.returncode, missing.stdout) == (127, "")
     assert missing.stderr == (
@@ -204,7 +204,7 @@ def test_a_full_disk_is_named_and_leaves_memory_to_run_in() -> None:
     )
 
 
-def test_a_program_for_which_memory_does_not_suffice_is_told_from_one_that_was_killed() -> None:
+def test_plait_distinguishes_a_program_out_of_memory_from_a_killed_one() -> None:
     """What is asked for at once is refused, and the program says so itself; what is used bit by bit ends it."""
     greedy = "kept = []\nwhile True: kept.append(bytearray(1 << 20))"
     short = run("--memory", "128MiB", "--", "/usr/bin/python3", "-c", greedy)

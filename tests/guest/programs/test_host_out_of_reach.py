@@ -132,7 +132,7 @@ def state(folder: Path) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("user", ["root", "ordinary"])
-def test_no_way_to_change_the_host_or_to_reach_it_works(place: Path, user: str) -> None:
+def test_no_attempt_to_change_or_reach_the_host_succeeds(place: Path, user: str) -> None:
     given, here = place / "given", place / "here"
     for folder in (given, here):
         folder.mkdir()

@@ -94,7 +94,7 @@ def agrees(line: str, got: str) -> bool:
 
 
 @pytest.mark.parametrize("page", list(NEEDS))
-def test_every_command_of_a_page_prints_what_stands_there(
+def test_every_command_of_a_page_prints_what_the_page_shows(
     page: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     need(page)
@@ -154,7 +154,7 @@ def test_a_mininet_script_gives_the_same_bytes_again_also_niced_on_one_processor
     assert (done[0].stdout, done[0].stderr) == (done[1].stdout, done[1].stderr)
 
 
-def test_a_throughput_test_of_mininets_own_ends_and_tells_what_the_links_allow(
+def test_mininets_throughput_test_ends_and_reports_what_the_links_allow(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     """Of 10 Mbit/s 1448 / 1514 is data. iperf counts at the client what still waits in a queue as well."""

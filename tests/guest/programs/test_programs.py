@@ -74,7 +74,7 @@ def test_a_program_finds_its_files_and_leaves_what_is_collected(
         ("{log: 'I am here'}", "echo I am here; sleep 100"),
     ],
 )
-def test_what_comes_after_waits_for_the_probe(
+def test_the_next_program_waits_for_the_probe(
     run: Callable[[str], tuple[Ran, Path]], ready: str, shows: str
 ) -> None:
     programs = (
@@ -132,7 +132,7 @@ def test_a_program_is_stopped_by_its_signal_and_after_its_grace_by_force(
         ("run: 'echo {}', result: iperf3", "parsing its output as iperf3's JSON"),
     ],
 )
-def test_what_goes_wrong_is_told_in_one_message(
+def test_each_failure_of_a_program_gives_one_message(
     engine: VirtualEngine, tmp_path: Path, program: str, expected: str
 ) -> None:
     message = failure(engine, tmp_path, f"  - {{name: it, node: h1, until: exit, {program}}}\nuntil: 3s\n")
@@ -141,7 +141,7 @@ def test_what_goes_wrong_is_told_in_one_message(
     assert expected in message
 
 
-def test_a_program_that_uses_up_the_memory_is_told_from_one_that_was_killed(
+def test_plait_distinguishes_exhausted_memory_from_a_killed_program(
     engine: VirtualEngine, tmp_path: Path
 ) -> None:
     greedy = "import sys; kept = [bytearray(1 << 20) for _ in range(300)]"
@@ -173,7 +173,7 @@ def test_a_program_that_forks_without_end_is_bounded(engine: VirtualEngine, tmp_
     assert "fork" in message
 
 
-def test_a_program_that_stops_the_clock_is_told_from_a_slow_one(
+def test_plait_distinguishes_a_program_that_stops_the_clock_from_a_slow_one(
     engine: VirtualEngine, tmp_path: Path
 ) -> None:
     impatient = VirtualEngine(kernels.ensure(), AGENT, TrialLimits(stall_s=6))

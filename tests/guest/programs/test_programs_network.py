@@ -47,7 +47,7 @@ def agree_within(share: float, first: float | None, second: float | None) -> boo
 
 @needs("iperf3")
 @pytest.mark.parametrize(("case", "links"), [(0, 1), (1, 2)])
-def test_iperf3_and_plait_tell_the_same_goodput_and_the_same_seed_the_same_bytes(
+def test_iperf3_and_plait_report_the_same_goodput_and_a_seed_repeats_the_bytes(
     run_trial: RunTrial, case: int, links: int
 ) -> None:
     ran = run_trial("iperf3", case=case)
@@ -62,7 +62,7 @@ def test_iperf3_and_plait_tell_the_same_goodput_and_the_same_seed_the_same_bytes
 @pytest.mark.parametrize(
     "options", ["-P, 3, -t, 3", "-R, -t, 3", "-b, 4M, -t, 3", "-b, 1M, -R, -P, 2, -t, 3, -l, 8K"]
 )
-def test_options_of_iperf3_change_what_both_see_alike(run_trial: RunTrial, options: str) -> None:
+def test_options_of_iperf3_change_its_report_and_plaits_alike(run_trial: RunTrial, options: str) -> None:
     ran = run_trial("iperf3", case=1, overrides=(f"programs.1.run=[iperf3, -c, h2, {options}, -J]",))
     reported = metrics(ran)
     # Of three seconds a sample is 3 %: the ends of what is measured are as far apart.
@@ -97,7 +97,7 @@ def endpoints(**flags: str) -> str:
         ((endpoints(ns1="[subflow]", ns2="[signal]"),), {"nat", "r1", "r2"}),
     ],
 )
-def test_begun_globally_mptcp_finds_what_is_announced_to_it(
+def test_mptcp_of_a_program_joins_the_endpoint_that_linux_announces(
     run_trial: RunTrial, roles: tuple[str, ...], used: set[str]
 ) -> None:
     """Of endpoints with both flags, which hosts of programs have, Linux announces one: net/mptcp/pm_kernel.c."""

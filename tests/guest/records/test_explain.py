@@ -55,7 +55,7 @@ def test_the_planted_cause_is_named_first_and_none_where_none_is(
     assert (row.named, row.reason if scenario.reason else None) == (expected, scenario.reason)
 
 
-def test_at_least_23_of_25_are_right_also_of_those_that_were_held_out(rows: dict[int, PlantedRow]) -> None:
+def test_at_least_23_of_25_causes_are_right_also_in_the_held_out_half(rows: dict[int, PlantedRow]) -> None:
     causes = [row for row in rows.values() if row.planted.cause is not None]
     assert len(causes) >= 25
     assert sum(row.right for row in causes) >= LEAST_RIGHT
@@ -91,7 +91,7 @@ def test_an_effect_is_reported_only_if_it_exceeds_the_spread(engine: VirtualEngi
     assert verified.difference_bps > max(verified.spread_bps or 0, 0.2 * (verified.before_bps or 0))
 
 
-def test_every_cause_that_can_be_planted_is(rows: dict[int, PlantedRow]) -> None:
+def test_every_cause_that_can_be_planted_is_planted(rows: dict[int, PlantedRow]) -> None:
     unplanted = {
         Cause.AT_CAPACITY,
         Cause.ON_TIME,
@@ -106,7 +106,7 @@ def test_every_cause_that_can_be_planted_is(rows: dict[int, PlantedRow]) -> None
     }
 
 
-def test_the_table_in_the_docs_is_what_comes_out(rows: dict[int, PlantedRow]) -> None:
+def test_the_planted_causes_give_the_table_in_the_docs(rows: dict[int, PlantedRow]) -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "explain.md").read_text(encoding="utf-8")
     documented = text[text.index("planted:begin") : text.index("planted:end")]
     for made in table(list(rows.values())).splitlines():

@@ -44,7 +44,7 @@ def test_figures_of_an_exported_flow_are_those_of_the_trial(run_trial: RunTrial,
     assert row["received_bytes"] <= moved <= row["sent_bytes"]
 
 
-def test_what_cannot_be_exported_is_told(tmp_path: Path) -> None:
+def test_plait_reports_a_flow_that_it_cannot_export(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no result folder"):
         export_flow(tmp_path)
     for case in ("a", "b"):

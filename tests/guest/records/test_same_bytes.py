@@ -37,7 +37,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
     return digest(tmp_path_factory.mktemp("reference") / "out")
 
 
-def test_again(tmp_path: Path, reference: str) -> None:
+def test_a_second_run_gives_the_same_digest(tmp_path: Path, reference: str) -> None:
     assert digest(tmp_path / "out") == reference
 
 
@@ -46,11 +46,11 @@ def test_another_seed_gives_other_data(tmp_path: Path, reference: str) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "4"])
-def test_with_any_number_of_jobs(tmp_path: Path, reference: str, jobs: str) -> None:
+def test_any_number_of_jobs_gives_the_same_digest(tmp_path: Path, reference: str, jobs: str) -> None:
     assert digest(tmp_path / "out", "--jobs", jobs) == reference
 
 
-def test_while_the_machine_is_busy(tmp_path: Path, reference: str) -> None:
+def test_a_busy_machine_gives_the_same_digest(tmp_path: Path, reference: str) -> None:
     burners = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))
     ]
@@ -62,7 +62,7 @@ def test_while_the_machine_is_busy(tmp_path: Path, reference: str) -> None:
             burner.wait()
 
 
-def test_from_another_directory_and_environment(tmp_path: Path, reference: str) -> None:
+def test_another_directory_and_environment_give_the_same_digest(tmp_path: Path, reference: str) -> None:
     elsewhere = tmp_path / "a directory with spaces" / ("long" * 20)
     elsewhere.mkdir(parents=True)
     environment = {
@@ -77,7 +77,7 @@ def test_from_another_directory_and_environment(tmp_path: Path, reference: str) 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user; see docs/limitations.md")
-def test_as_another_user(tmp_path: Path, reference: str) -> None:
+def test_another_user_gets_the_same_digest(tmp_path: Path, reference: str) -> None:
     """Uses a copy of the kernel, because another user may not look into this one's cache."""
     kernel = kernels.ensure()
     home = Path(
@@ -131,7 +131,7 @@ def _can_execute(program: Path) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def test_the_golden_digest_of_this_kernel(reference: str) -> None:
+def test_the_digest_of_this_kernel_is_the_golden_one(reference: str) -> None:
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     identity = kernels.ensure().identity
     if identity not in golden:

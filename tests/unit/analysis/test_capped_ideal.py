@@ -35,7 +35,7 @@ def test_the_best_under_a_cap_is_what_the_formula_says(
 
 
 @given(st.lists(st.integers(1, 100), min_size=2, max_size=6), st.floats(0, 1))
-def test_the_best_is_possible_and_nothing_beyond_it_is(rates: list[int], more: float) -> None:
+def test_the_capped_ideal_is_feasible_and_nothing_above_it_is(rates: list[int], more: float) -> None:
     share = 1 / len(rates) + more * (1 - 1 / len(rates)) + 1e-6
     best = best_rate([float(rate) for rate in rates], share)
 
@@ -46,7 +46,7 @@ def test_the_best_is_possible_and_nothing_beyond_it_is(rates: list[int], more: f
     assert not possible(best * 1.001)
 
 
-def test_only_a_flow_under_a_cap_has_one() -> None:
+def test_only_a_flow_under_a_cap_has_a_capped_ideal() -> None:
     capped, free = (plan_of(TEXT.replace("SCHEDULER", name)) for name in ("capped", "minrtt"))
     assert capped_goodput_bps(capped, capped.flows[0]) == pytest.approx(10e6 / 0.45 * 1424 / 1514)
     assert capped_goodput_bps(free, free.flows[0]) is None

@@ -29,7 +29,7 @@ def compared(*cases: CaseRows) -> list[Comparison]:
     return compare(cases, cases[0].name)
 
 
-def test_statistics_of_four_values() -> None:
+def test_four_values_have_the_statistics_computed_by_hand() -> None:
     statistics = describe([2.0, 4.0, None, 4.0, 6.0])
     assert (statistics.n, statistics.mean, statistics.median, statistics.min, statistics.max) == (
         4,
@@ -58,7 +58,7 @@ def test_there_is_no_interval_without_a_spread() -> None:
     assert (alike.mean, alike.stdev, alike.ci95) == (0.1, 0, None)
 
 
-def test_quartiles_and_the_interval_that_fits_the_shape() -> None:
+def test_quartiles_and_interval_fit_the_shape_of_the_values() -> None:
     statistics = describe([1.0, 2.0, 3.0, 4.0])
     assert (statistics.quartiles, statistics.interval, statistics.bootstrap95) == ((1.75, 3.25), "t", None)
     assert describe([5.0]).quartiles == (5, 5)
@@ -80,7 +80,7 @@ def test_comparisons_name_their_test_and_its_correction() -> None:
     assert alone.effect_size == pytest.approx((9.19e6 - 4.78e6) / 26457.5, rel=1e-3)
 
 
-def test_of_many_comparisons_one_that_may_be_chance_is_said_to_be() -> None:
+def test_a_comparison_among_many_that_may_be_chance_is_marked() -> None:
     base, slightly = [10.0, 10.0, 10.0, 10.0], [9.0, 9.3, 9.4, 9.7]
     rates = range(10)
     cases = [case("tcp", base, rate=n) for n in rates]
@@ -92,7 +92,7 @@ def test_of_many_comparisons_one_that_may_be_chance_is_said_to_be() -> None:
     assert "chance" not in alone.sentence
 
 
-def test_paired_differences_and_ratios() -> None:
+def test_paired_differences_and_ratios_agree_with_pencil_arithmetic() -> None:
     assert paired_difference([1, 2, 3], [2, 4, 6]).value == 2
     ratio = paired_ratio([10, 20, 30], [20, 40, 60])
     assert ratio is not None
@@ -106,7 +106,7 @@ def test_paired_differences_and_ratios() -> None:
     assert paired_ratio([0, 0], [1, 1]) is None
 
 
-def test_comparison_in_words_and_numbers() -> None:
+def test_a_comparison_has_the_same_words_and_numbers() -> None:
     (comparison,) = compared(case("tcp", [4.78e6, 4.80e6, 4.76e6]), case("mptcp", [9.16e6, 9.22e6, 9.19e6]))
     assert (comparison.case, comparison.baseline, comparison.metric, comparison.pairs) == (
         "mptcp",
@@ -123,7 +123,7 @@ def test_comparison_in_words_and_numbers() -> None:
     assert comparison.sentence.endswith("over 3 pairs of trials.")
 
 
-def test_identical_repeats_are_said_to_be_so() -> None:
+def test_the_comparison_names_identical_repeats() -> None:
     (comparison,) = compared(case("tcp", [4.0] * 10), case("mptcp", [8.0] * 10))
     assert comparison.identical
     assert comparison.ratio is not None
@@ -136,7 +136,7 @@ def test_identical_repeats_are_said_to_be_so() -> None:
     assert "exactly the goodput of TCP" in same.sentence
 
 
-def test_a_difference_within_chance_is_not_called_one() -> None:
+def test_a_difference_within_chance_is_not_reported_as_a_difference() -> None:
     (comparison,) = compared(case("tcp", [4, 5, 6]), case("mptcp", [5, 4.5, 5.9]))
     assert comparison.verdict == "unclear"
     assert comparison.sentence.endswith("over 3 pairs no difference can be told from chance.")
@@ -208,7 +208,7 @@ def test_a_summary_is_json_with_the_promised_fields() -> None:
         (wording.significant, 1240.0, "1240"),
     ],
 )
-def test_numbers_as_a_person_reads_them(function, value: float | None, text: str) -> None:
+def test_numbers_print_as_a_person_reads_them(function, value: float | None, text: str) -> None:
     assert function(value) == text
 
 

@@ -54,7 +54,7 @@ def test_trials_of_the_same_seeds_are_compared_pair_by_pair() -> None:
     assert "paired t test over 3 pairs" in comparison.sentence
 
 
-def test_trials_of_other_seeds_are_compared_as_a_whole() -> None:
+def test_trials_of_different_seeds_are_compared_unpaired() -> None:
     comparison = one(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
     assert (comparison.pairs, comparison.verdict, comparison.test) == (None, "better", "Welch's t test")
     assert comparison.difference is not None
@@ -68,7 +68,7 @@ def test_a_shorter_time_is_better() -> None:
     assert one(after, before, metric="completion_s").verdict == "worse"
 
 
-def test_no_difference_seen_is_said_as_that_and_same_is_exact() -> None:
+def test_the_wording_distinguishes_no_visible_difference_from_equality() -> None:
     comparison = one(case([10.0, 20, 30]), case([11, 19, 30]))
     assert comparison.verdict == "no difference seen"
     assert "no difference seen; paired t test over 3 pairs, p = " in comparison.sentence
@@ -82,7 +82,7 @@ def test_a_change_within_the_tolerance_is_accepted() -> None:
     assert one(before, after, tolerance=0.03).verdict == "within tolerance"
 
 
-def test_one_pair_of_trials_speaks_for_itself_and_says_so() -> None:
+def test_one_pair_of_trials_is_compared_and_marked_as_one_pair() -> None:
     comparison = one(case([10.0]), case([9.0]))
     assert (comparison.verdict, comparison.test) == ("worse", None)
     assert comparison.sentence.endswith("worse; one pair of trials, so no interval.")
@@ -98,7 +98,7 @@ def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
     assert "measured in 0 of 2 trials, before in 2 of 2" in comparison.cases[0].sentence
 
 
-def test_what_was_not_measured_before_is_neither_better_nor_worse() -> None:
+def test_a_metric_without_a_previous_value_is_neither_better_nor_worse() -> None:
     comparison = compare_studies(
         [case([None, None])], [case([10.0, 10.1])], metrics=["goodput_bps"], tolerance=0
     )
@@ -183,7 +183,7 @@ def test_the_exit_code_is_the_verdict(folders: tuple[Path, Path]) -> None:
     assert run(good, bad, "--tolerance", "40%").return_value == 0
 
 
-def test_the_fields_in_which_two_scenarios_differ_are_told() -> None:
+def test_the_comparison_lists_the_fields_in_which_two_scenarios_differ() -> None:
     scenario = {"mptcp": {"scheduler": "default"}, "traffic": [{"bulk": {"duration": "1s"}}], "tcp": {}}
     other = {
         "mptcp": {"scheduler": "redundant"},

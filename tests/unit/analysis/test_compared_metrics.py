@@ -80,7 +80,7 @@ def summary(*cases: dict[str, float]) -> Summary:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_headline_and_table_tell_each_kind_of_traffic_in_its_metric(kind: str) -> None:
+def test_headline_and_table_report_each_kind_of_traffic_by_its_metric(kind: str) -> None:
     metrics, primary, expected = KINDS[kind]
     study_summary = summary(metrics)
     assert primary_metric(study_summary) == primary
@@ -93,7 +93,7 @@ def test_headline_and_table_tell_each_kind_of_traffic_in_its_metric(kind: str) -
         assert (cells[heading_of(metric)] != "\N{EN DASH}") == (metric in metrics)
 
 
-def test_cases_of_other_traffic_than_the_headlines_are_told_in_theirs() -> None:
+def test_cases_of_other_traffic_are_reported_by_their_own_metric() -> None:
     study_summary = summary(CONNECTION, KINDS["iperf3 -u"][0])
     assert "".join(words for words, _ in headline(study_summary, {})) == "N 0 8.00 Mbit/s."
     assert sentences(study_summary) == ["Share of UDP packets that iperf3 lost: n 1 25.0 %."]
@@ -113,7 +113,7 @@ def test_a_loss_where_there_was_none_is_compared_in_words() -> None:
     )
 
 
-def test_what_stands_in_a_column_has_a_heading() -> None:
+def test_every_column_has_a_heading() -> None:
     assert all(CATALOGUE[metric].heading for metric in columns("goodput_bps"))
 
 
@@ -150,7 +150,7 @@ def test_the_connection_of_iperf3_in_udp_only_controls_and_its_packets_are_count
     assert not with_connections(planned, tables).flows[0].background, "of TCP it is what was measured"
 
 
-def test_probes_tell_round_trips_and_what_had_no_answer() -> None:
+def test_probes_report_round_trips_and_missing_answers() -> None:
     times = [10_000] * 18 + [50_000, None]
     probes = [{"t_us": n, "path": "p", "rtt_us": rtt} for n, rtt in enumerate(times)]
     assert probe_metrics(make_tables({"probes": probes})) == {

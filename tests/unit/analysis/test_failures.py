@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PANIC = "the guest's kernel panicked: not syncing: Segfault with no mm\n  at mine_pick+0xb0/0x340 (mine.c:10)\n  ? {}"
 
 
-def test_only_reason_and_place_tell_failures_apart() -> None:
+def test_only_reason_and_place_distinguish_failures() -> None:
     errors = [(0, PANIC.format("a")), (1, "other"), (2, PANIC.format("b")), (3, PANIC.replace(":10", ":11"))]
     assert failed_alike(errors) == [
         ([0, 2], PANIC.format("a")),

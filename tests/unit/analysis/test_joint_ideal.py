@@ -27,7 +27,7 @@ def joint(text: str, *overrides: str) -> float | None:
     return joint_goodput_bps(plan_of(text, *overrides))
 
 
-def test_it_is_the_greatest_sum_and_not_the_fair_one() -> None:
+def test_the_joint_ideal_is_the_greatest_sum_and_not_the_fair_one() -> None:
     """Max-min fair were 5 Mbit/s for each of the three; the sum is greatest where the long flow has nothing."""
     assert joint(LINE) == pytest.approx(20e6 * TCP, abs=1)
 
@@ -49,7 +49,7 @@ def test_permutation_traffic_could_fill_every_access_link_of_a_fat_tree() -> Non
         assert joint_goodput_bps(plan) == pytest.approx(16 * 100e6 * ratio, rel=1e-6)
 
 
-def test_two_paths_and_one_of_them_shared_with_tcp() -> None:
+def test_a_path_shared_with_tcp_and_a_private_one_have_the_models_windows() -> None:
     text = """\
 title: t
 network:
@@ -77,6 +77,6 @@ traffic:
     ],
     ids=["lengths", "starts", "transfer", "background", "no limit", "events"],
 )
-def test_there_is_none_where_it_would_not_bound_what_is_measured(old: str, new: str) -> None:
+def test_the_ideal_is_null_where_it_would_not_bound_the_measurement(old: str, new: str) -> None:
     assert old in LINE
     assert joint(LINE.replace(old, new)) is None

@@ -94,7 +94,7 @@ def test_whoever_sees_one_path_of_a_redundant_flow_sees_all_and_half_of_what_com
     assert metrics["out_of_order_max_bytes"] == 0
 
 
-def test_what_waits_is_told_from_what_came_twice() -> None:
+def test_waiting_bytes_are_distinguished_from_duplicates() -> None:
     arrived = [[0, 0, 60, 90], [0, 40, 40, 40]]  # 40 wait for the first 60; 10 of 130 are copies
     metrics = measured(fake_plan(), arrived, arrived, [0, 0, 100, 120], reinjected=[0, 10, 10, 10])
     assert metrics["out_of_order_max_bytes"] == 40
@@ -126,7 +126,7 @@ def test_copies_of_several_flows_are_added_and_what_waits_is_that_of_the_worst()
     assert metrics["out_of_order_max_bytes"] == 500
 
 
-def test_nothing_is_said_of_copies_where_reinjections_were_not_sampled() -> None:
+def test_copies_are_null_where_reinjections_were_not_sampled() -> None:
     arrived = [[0, 500], [0, 0]]
     metrics = measured(fake_plan(), arrived, arrived, [0, 0], reinjected=[None, None])
     assert [metrics[name] for name in path_shares.HELD_BACK] == [None, None, None]

@@ -97,7 +97,7 @@ def test_the_bootstrap_leans_with_the_values_is_repeatable_and_near_scipys() -> 
     assert (low, high) == pytest.approx((expected.low, expected.high), rel=0.05)
 
 
-def test_holms_correction_by_hand() -> None:
+def test_holms_correction_agrees_with_pencil_arithmetic() -> None:
     assert holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx([0.03, 0.06, None, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1, 1]
     assert holm([]) == []

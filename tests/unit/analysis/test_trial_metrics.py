@@ -90,7 +90,9 @@ def test_what_was_not_measured_is_null_and_never_zero() -> None:
         (fake_plan(mtu=9000), "tcp", 8948 / 9014),
     ],
 )
-def test_payload_of_a_full_frame(plan: Plan, transport: str, expected: float) -> None:
+def test_a_full_frame_has_the_payload_of_its_headers_arithmetic(
+    plan: Plan, transport: str, expected: float
+) -> None:
     assert payload_ratio(plan, plan.flows[0], transport=transport) == pytest.approx(expected)
 
 
@@ -108,7 +110,7 @@ def test_ipv6_and_missing_time_stamps_change_the_payload() -> None:
     assert payload_ratio(plan, flow, transport="tcp") == pytest.approx(1460 / 1514)
 
 
-def test_ideals_of_one_and_two_paths() -> None:
+def test_one_and_two_paths_have_their_ideal_rate() -> None:
     assert ideal_goodput_bps(TCP, TCP.flows[0]) == pytest.approx(5e6 * 1448 / 1514)
     assert ideal_goodput_bps(MPTCP, MPTCP.flows[0]) == pytest.approx(10e6 * 1424 / 1514)
     assert single_path_goodputs_bps(MPTCP, MPTCP.flows[0]) == pytest.approx([5e6 * 1448 / 1514] * 2)
@@ -121,7 +123,9 @@ def test_ideals_of_one_and_two_paths() -> None:
     ("share_of_best", "expected"),
     [(1.0, 0.0), (1.5, 1.0), (1.25, 0.5), (0.5, -0.5)],
 )
-def test_aggregation_benefit(share_of_best: float, expected: float) -> None:
+def test_aggregation_benefit_relates_goodput_to_the_best_path_and_the_sum(
+    share_of_best: float, expected: float
+) -> None:
     """Paths of 10 and 5 Mbit/s: the best alone gives 1 (in shares of it), both give 1.5."""
     plan = fake_plan(paths=(FakePath(10_000_000), FakePath(5_000_000)))
     best = 10e6 * 1448 / 1514
@@ -172,7 +176,7 @@ def test_round_trip_times_are_over_samples_of_sending_subflows_with_data() -> No
     assert (values["rtt_median_us"], values["rtt_max_us"]) == (20_000, 30_000)
 
 
-def test_queues_and_drops() -> None:
+def test_queue_lengths_and_drops_follow_from_the_counters() -> None:
     rows = [
         {"t_us": t, "link": link, "queue_bytes": queue, "dropped_packets": drops}
         for t, link, queue, drops in (
@@ -194,7 +198,7 @@ def test_reinjections_are_those_of_mptcp() -> None:
     ("goodputs", "expected"),
     [([1, 1, 1], 1.0), ([1, 0], 0.5), ([3, 1], 16 / 20), ([1], None), ([0, 0], None), ([1, None], None)],
 )
-def test_jain_index(goodputs: list[float | None], expected: float | None) -> None:
+def test_jains_index_follows_its_formula(goodputs: list[float | None], expected: float | None) -> None:
     assert jain_index(goodputs) == (None if expected is None else pytest.approx(expected))
 
 

@@ -64,7 +64,7 @@ def test_samples_need_not_fall_on_its_ends() -> None:
     assert steady(window, odd_us=123_456) == pytest.approx(10e6, rel=1e-5)
 
 
-def test_there_is_none_without_a_window_or_a_completed_flow_or_when_all_is_left_out() -> None:
+def test_steady_goodput_is_null_without_a_window_or_a_completed_flow_or_time_in_it() -> None:
     assert steady(None) is None
     assert steady(Measure(from_us=2 * S, to_us=-S), completed=False) is None
     assert steady(Measure(from_us=5 * S, to_us=-4 * S)) is None

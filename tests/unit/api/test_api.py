@@ -71,7 +71,7 @@ def test_an_explanation_shows_its_paragraphs(study: Study) -> None:
             assert escape(" ".join(flow.sentences)) in page
 
 
-def test_the_lines_that_reckon_the_summary_from_the_tables_give_its_numbers(place: Path) -> None:
+def test_the_documented_lines_recompute_the_summary_from_the_tables(place: Path) -> None:
     plait.run("two-paths", repeat=4, engine=FakeEngine(), progress=False)
     text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
     block = text.partition("## Recomputing the numbers")[2].partition("```python\n")[2].partition("```")[0]
@@ -96,7 +96,7 @@ def test_running_leaves_the_folder_that_the_command_leaves(place: Path) -> None:
     assert (result.failed, result.report.is_file()) == ({}, True)
 
 
-def test_failed_trials_are_told_and_the_others_kept(place: Path) -> None:
+def test_failed_trials_are_reported_and_the_others_kept(place: Path) -> None:
     result = plait.run("two-paths", repeat=2, engine=FakeEngine(failing("it broke")), progress=False)
     assert [trial.error for trial in result.failed["transport=tcp"]] == ["it broke"] * 2
     assert result.trials.is_empty()

@@ -74,14 +74,14 @@ def test_what_the_agent_says_failed_is_the_error(cache: Path) -> None:
     assert failure(cache, script) == "apply: adding netem to w0a"
 
 
-def test_no_virtual_progress_is_told_from_slow(cache: Path) -> None:
+def test_a_stopped_clock_is_distinguished_from_a_slow_guest(cache: Path) -> None:
     stuck = failure(
         cache, "echo '2000000 traffic' > progress; sleep 60", TrialLimits(total_s=50, stall_s=0.5)
     )
     assert stuck.startswith("no virtual progress: virtual time stands at 2.0 s")
 
 
-def test_slow_is_told_from_no_virtual_progress(cache: Path) -> None:
+def test_a_slow_guest_is_distinguished_from_a_stopped_clock(cache: Path) -> None:
     script = 'i=0; while sleep 0.1; do i=$((i + 1000)); echo "$i traffic" > progress; done'
     slow = failure(cache, script, TrialLimits(total_s=1, stall_s=20))
     assert slow.startswith("too slow: virtual time stands at")

@@ -59,7 +59,7 @@ def test_what_is_not_carried_over_stands_in_the_scenario() -> None:
     assert "#   - leftSubnet 10.0.: plait assigns its own addresses" in text
 
 
-def test_mistakes_in_a_minitopo_file_are_all_told_with_their_lines() -> None:
+def test_all_mistakes_in_a_minitopo_file_are_reported_with_their_lines() -> None:
     wrong = "path_c2r_0:10,x,5\ntopoType:ECMPLike\npath_c2r_1:1\nwords\n"
     with pytest.raises(ScenarioError) as caught:
         minitopo.draft(wrong, "topo")

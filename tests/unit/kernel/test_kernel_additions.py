@@ -65,7 +65,7 @@ def test_another_source_is_another_module_although_its_file_is_called_the_same()
     assert source("one").module != source("two").module
 
 
-def test_what_was_added_is_found_by_its_names_and_gone_when_removed(kernel: Kernel) -> None:
+def test_an_added_algorithm_is_listed_by_its_names_until_it_is_removed(kernel: Kernel) -> None:
     assert keep(kernel, "one", "mine", "yours") == []
     assert additions.modules_by_name() == {"mine": source("one").module, "yours": source("one").module}
     assert additions.object_of(kernel, source("one").module).read_bytes() == b"module"
@@ -90,7 +90,7 @@ def test_only_a_c_file_is_taken(tmp_path: Path) -> None:
         additions.read(tmp_path / "mine.c")
 
 
-def test_a_crash_is_told_with_the_place_of_the_fault_first_and_without_mere_pointers() -> None:
+def test_a_crash_report_starts_with_the_fault_and_omits_bare_pointers() -> None:
     assert crash.panic(CONSOLE) == "not syncing: Segfault with no mm"
     assert crash.trace(CONSOLE, Path("nowhere")) == [
         "at mine_pick+0xb0/0x340 (mine_123456)",

@@ -56,7 +56,7 @@ def test_a_kernel_is_found_by_version_identity_prefix_or_both(kernels: Path, nam
 
 
 @pytest.mark.parametrize("name", ["abc", "6.12", "nothing"])
-def test_what_is_not_a_name_is_refused_with_the_names_there_are(kernels: Path, name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_names(kernels: Path, name: str) -> None:
     add(kernels, "abcd" * 16, "6.12.117")
     with pytest.raises(RequestError, match=r"6\.12\.117-abcdabcd"):
         find(name)

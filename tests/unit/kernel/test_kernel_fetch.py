@@ -78,7 +78,7 @@ def test_a_damaged_copy_is_fetched_again(server: str, tmp_path: Path) -> None:
         ("cut", DIGEST, "ended after 100 of 10000 bytes"),
     ],
 )
-def test_anything_else_is_refused_and_not_kept(
+def test_a_download_with_another_hash_is_refused_and_removed(
     server: str, tmp_path: Path, name: str, digest: str, reason: str
 ) -> None:
     folder = tmp_path / "sources"

@@ -81,7 +81,9 @@ def test_a_kernel_without_a_kit_says_how_to_get_one(tmp_path: Path) -> None:
         kit.unpacked(tmp_path)
 
 
-def test_a_damaged_kit_is_told_from_a_missing_one_and_leaves_nothing(tree: Path, tmp_path: Path) -> None:
+def test_a_damaged_kit_and_a_missing_one_give_different_errors_and_leave_nothing(
+    tree: Path, tmp_path: Path
+) -> None:
     kernel = packed(tree, tmp_path)
     archive = kernel / kit.ARCHIVE
     archive.write_bytes(archive.read_bytes()[:100])

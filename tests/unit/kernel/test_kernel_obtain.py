@@ -96,7 +96,7 @@ def test_a_debug_kernel_is_another_one_and_never_the_default(tmp_path: Path) -> 
     assert [ensure(sources=Sources((), ()), debug=wanted) for wanted in (True, False)] == [debug, plain]
 
 
-def test_sources_are_asked_in_order_and_all_failures_are_told(tmp_path: Path) -> None:
+def test_sources_are_tried_in_order_and_all_failures_are_reported(tmp_path: Path) -> None:
     def fails(reason: str) -> object:
         def get(_folder: Path, _progress: object) -> Path:
             raise KernelBuildError(reason)

@@ -29,7 +29,7 @@ def last(link: str) -> object:
 
 
 @pytest.mark.parametrize("name", ["normal", "pareto", "paretonormal", "uniform"])
-def test_a_table_has_mean_0_and_the_deviation_that_netem_is_told(name: str) -> None:
+def test_a_table_has_mean_0_and_the_deviation_in_netems_option(name: str) -> None:
     values = table(name).values
     scale = 8192 * 3**0.5 / 3 if name == "uniform" else 1e9 * 8192 / netem_jitter_ns(name, 10**9)
     assert abs(fmean(values)) / scale < 1e-5
@@ -67,7 +67,7 @@ def test_bursts_of_loss_are_a_gemodel_of_the_same_ratio() -> None:
     assert planned.loss_ratio == pytest.approx(0.2 * 0.6 + 0.8 * 0.02)
 
 
-def test_the_kernel_is_not_told_what_is_not_asked_for() -> None:
+def test_unset_conditions_give_no_netem_attribute() -> None:
     """An attribute that is given draws a random number, and so changes what other trials see."""
     plain = netem("{delay: 5ms, loss: 1%}")
     assert (plain.reorder_ratio, plain.corrupt_ratio, plain.distribution) == (None, None, None)
@@ -209,7 +209,7 @@ def test_two_buckets_cannot_hold_the_same_direction() -> None:
         ("{delay: 5ms, forward: {jitter: 6ms}}", "forward.jitter", "greater than the delay"),
     ],
 )
-def test_what_makes_no_sense_is_said_where_it_stands(link: str, path: str, message: str) -> None:
+def test_contradictory_conditions_are_reported_at_their_place(link: str, path: str, message: str) -> None:
     (mistake,) = mistakes(direct(f"a-b: {link}"))
     assert mistake.path == f"network.links.a-b.{path}"
     assert message in mistake.message

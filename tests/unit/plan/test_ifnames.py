@@ -58,7 +58,7 @@ def test_the_plan_says_which_interface_each_direction_of_a_link_leaves_by() -> N
     assert ifnames.mapped(plan_of(direct("a-b: {}"))) == {}
 
 
-def test_plait_plan_tells_of_names_that_were_shortened(tmp_path: Path) -> None:
+def test_plait_plan_lists_shortened_names(tmp_path: Path) -> None:
     file = tmp_path / "long.yaml"
     file.write_text(LONG, encoding="utf-8")
     done = CliRunner().invoke(app, ["plan", str(file)])

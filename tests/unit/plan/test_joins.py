@@ -69,5 +69,5 @@ def test_tcp_flows_have_no_joins() -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(overrides: tuple[str, ...], expected: str) -> None:
+def test_meaningless_settings_are_refused(overrides: tuple[str, ...], expected: str) -> None:
     assert expected in said(TWO, *overrides)

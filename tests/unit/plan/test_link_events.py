@@ -91,11 +91,11 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
         ),
     ],
 )
-def test_a_mistake_in_an_event_is_located_and_says_what_would_be_right(line: str, expected: str) -> None:
+def test_a_mistake_in_an_event_is_located_with_a_remedy(line: str, expected: str) -> None:
     assert expected in said(text(line))
 
 
-def test_what_makes_no_sense_in_the_order_of_time_is_told() -> None:
+def test_events_in_an_impossible_order_are_reported() -> None:
     both = ("{at: 5s, down: a-b}", "{at: 3s, down: a-b}")
     assert "events.0.down: a-b is down since 3s already" in said(text(*both))
     assert "events.1.cut: a->b is cut since 1s already" in said(
@@ -183,7 +183,7 @@ def test_a_rate_that_changes_leaves_the_queue_as_long_as_it_was() -> None:
     assert now == {-(-2_000_000 * 20 // (8000 * 1514))}
 
 
-def test_one_direction_is_set_on_its_own() -> None:
+def test_one_direction_is_set_separately() -> None:
     (event,) = events("{at: 5s, set: {a-s: {rate: 3mbit, backward: {rate: 1mbit}}}}")
     rates = [o.rate_bps for o in changes(event).values() if isinstance(o, Tbf)]
     assert rates == [3_000_000, 1_000_000]

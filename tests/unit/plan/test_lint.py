@@ -170,7 +170,7 @@ def test_a_wrong_but_legal_scenario_gets_its_caution_and_only_that(
         ("2ms", False),
     ],
 )
-def test_only_a_heavy_tail_in_order_is_said_to_stall(jitter: str, stalls: bool) -> None:
+def test_only_a_heavy_tail_in_order_gets_the_caution_about_stalls(jitter: str, stalls: bool) -> None:
     findings = cautions(TWO, f"network.links.h1-s1.jitter={jitter}", "network.links.h1-s1.delay=5ms")
     assert [caution.code for caution in findings] == [Code.STALL] * 2 * stalls
     for caution in findings:
@@ -215,11 +215,11 @@ def test_there_is_a_scenario_for_every_code_and_every_code_is_documented() -> No
         (TWO, ("traffic.0.bulk.start=3s", "events=[{at: 2s, limits: {h1: {subflows: 2}}}]")),
     ],
 )
-def test_what_is_as_it_should_be_gets_none(text: str, overrides: tuple[str, ...]) -> None:
+def test_a_sound_scenario_gets_no_caution(text: str, overrides: tuple[str, ...]) -> None:
     assert cautions(text, *overrides) == []
 
 
-def test_a_caution_has_its_place_its_figures_and_its_cases() -> None:
+def test_a_caution_names_its_place_its_figures_and_its_cases() -> None:
     text = TWO + "mptcp:\n  limits:\n    h1: {subflows: 0}\nvary:\n  transport: [tcp, mptcp]\n"
     (limit,) = cautions(text)
     assert (limit.line, limit.column, limit.field) == (14, 10, "mptcp.limits.h1.subflows")
@@ -230,7 +230,7 @@ def test_a_caution_has_its_place_its_figures_and_its_cases() -> None:
     assert buffer.figures == {"usable_bytes": 4096, "needed_bytes": 25000}
 
 
-def test_thresholds_are_where_they_are_said_to_be() -> None:
+def test_cautions_start_at_the_documented_thresholds() -> None:
     def codes(*overrides: str) -> list[str]:
         return [caution.code for caution in cautions(TWO, *overrides)]
 

@@ -109,6 +109,6 @@ def test_all_repeats_run_where_the_kernels_own_draws_change_what_is_measured(run
     assert len(study.trials) == 30
 
 
-def test_what_was_asked_for_is_run(run: Any) -> None:
+def test_requested_repeats_and_random_scenarios_run_in_full(run: Any) -> None:
     assert run(STEADY % ("", *BULK), alike=True, repeat=5)[1] == 5
     assert run(STEADY % (", loss: 1%", *BULK), alike=True)[1] == 30

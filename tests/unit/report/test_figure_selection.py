@@ -117,7 +117,7 @@ def test_panels_share_their_scales_where_values_are_far_apart_too() -> None:
     assert low < 1e6 / scale_of("goodput_bps", 3e9)[0] < 3e9 / scale_of("goodput_bps", 3e9)[0] < high
 
 
-def test_two_fields_of_one_name_are_told_apart_on_axes() -> None:
+def test_axes_distinguish_two_fields_of_the_same_name() -> None:
     points = [{"links.a.rate": f"{n + 1}mbit", "links.b.rate": f"{(7 * n) % 11 + 1}mbit"} for n in range(11)]
     data = study_of(points)
     panels = case_figures(data, summary_of(data))["goodput-scatter"].panels

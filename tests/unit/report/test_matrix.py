@@ -40,7 +40,7 @@ def test_every_case_stands_once_in_the_tables() -> None:
     assert page.index(">4.00 Mbit/s<") < page.index("<h3>n 2</h3>") < page.index(">13.0 Mbit/s<")
 
 
-def test_labels_tell_settings_of_the_same_name_and_structured_values_apart() -> None:
+def test_labels_distinguish_settings_of_the_same_name_and_structured_values() -> None:
     assert case_label("", {"a.delay": "1ms", "b.delay": "2ms"}) == "a.delay 1ms, b.delay 2ms"
     assert case_label("", {"network.delays.1": "9ms"}) == "delays.1 9ms"
     assert case_label("", {"events": []}) == "events none"

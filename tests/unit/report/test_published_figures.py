@@ -168,7 +168,7 @@ def test_another_vary_leaves_out_what_was_published_of_cases_that_are_gone() -> 
     assert len(kept.values) == 1
 
 
-def test_what_iperf3_tells_has_a_column_and_stands_for_what_plait_did_not_measure() -> None:
+def test_figures_of_iperf3_have_a_column_and_replace_unmeasured_ones() -> None:
     statistics = {"client.iperf3_received_bps": Statistics(n=1, mean=150e6)}
     both = {**statistics, "goodput_bps": Statistics(n=1, mean=60e6)}
     given = PublishedGoodput(goodput_bps=120e6)

@@ -169,7 +169,7 @@ def test_the_same_data_give_the_same_bytes(study: Path, tmp_path: Path) -> None:
         assert (tmp_path / "elsewhere" / name).read_bytes() == (study / name).read_bytes()
 
 
-def test_what_people_wrote_is_escaped(tmp_path: Path) -> None:
+def test_text_from_the_scenario_is_escaped(tmp_path: Path) -> None:
     tcp, _ = two_paths()
     case = replace(tcp, settings={"transport": HOSTILE, "note": HOSTILE}, failed={0: HOSTILE})
     caution = {"code": "X", "message": HOSTILE, "remedy": HOSTILE}
@@ -186,7 +186,7 @@ def test_what_people_wrote_is_escaped(tmp_path: Path) -> None:
     assert "alert" in terminal(tmp_path)
 
 
-def test_failed_trials_are_told_and_not_counted(tmp_path: Path) -> None:
+def test_failed_trials_are_reported_and_not_counted(tmp_path: Path) -> None:
     tcp, mptcp = two_paths()
     write_study(tmp_path, (tcp, replace(mptcp, failed={1: "the guest panicked: out of memory"})), repeat=3)
     build(tmp_path)
@@ -267,7 +267,7 @@ def test_a_sweep_names_the_best_case_and_the_range(tmp_path: Path) -> None:
     assert 'data-panel="panel-5" aria-pressed="false"' in html(tmp_path)
 
 
-def test_several_flows_are_told_apart(tmp_path: Path) -> None:
+def test_a_report_distinguishes_several_flows(tmp_path: Path) -> None:
     def plan(transport: str) -> Any:
         flows = [
             FakeFlow(transport=transport, duration_us=2_000_000, start_us=start) for start in (0, 500_000)
@@ -343,7 +343,7 @@ def test_the_command_rebuilds_and_prints(tmp_path: Path) -> None:
     assert json.loads(result.output) == json.loads((tmp_path / "summary.json").read_text())
 
 
-def test_the_reference_names_every_column_metric_and_caution(study: Path) -> None:
+def test_the_reference_lists_every_column_metric_and_caution(study: Path) -> None:
     text = (ROOT / "docs" / "reference" / "results.md").read_text(encoding="utf-8")
     names = {column for schema in ALL_TABLES.values() for column in schema}
     names |= {name for case in read_summary(study).cases for name in case.metrics if "." not in name}

@@ -69,7 +69,7 @@ def test_many_nodes_without_paths_are_left_out_and_counted() -> None:
     assert layout(plan).left_out == 0
 
 
-def test_links_say_what_they_do() -> None:
+def test_links_are_labelled_with_their_conditions() -> None:
     first, *_, last = MPTCP.links
     assert link_label(first) == "5 Mbit/s, 5 ms"
     assert link_label(last) == "20 Mbit/s, 15 ms, 1 % loss"
@@ -81,7 +81,7 @@ def test_links_say_what_they_do() -> None:
     assert link_label(fake_plan(paths=(FakePath(None, 1),)).links[0]) == ""
 
 
-def test_a_label_that_all_of_many_links_share_is_said_once() -> None:
+def test_a_label_that_all_links_share_is_drawn_once() -> None:
     assert drawing(fake_plan(paths=(FakePath(),) * 6)).count("5 Mbit/s, 5 ms") == 1
     assert drawing(fake_plan()).count("5 Mbit/s, 5 ms") == 4
 

@@ -60,7 +60,7 @@ def test_a_fat_tree_stands_in_layers_and_its_hosts_are_drawn_by_their_edge() -> 
     assert len(centres) == 1
 
 
-def test_links_side_by_side_are_one_line_and_what_all_do_is_said_once() -> None:
+def test_parallel_links_are_one_line_with_their_common_label_once() -> None:
     svg = drawing("two-layer-tree")
     assert svg.count("<path") == 4 + 2 * 4
     assert svg.count("every link: 10 Mbit/s") == 1
@@ -78,7 +78,7 @@ def test_hosts_that_differ_in_a_link_are_drawn_apart() -> None:
     assert "multi1 … multi10 (9)" in slow
 
 
-def test_what_is_too_large_to_draw_is_told_in_words() -> None:
+def test_a_network_too_large_to_draw_is_described_in_words() -> None:
     names = [f"h{i}" for i in range(60)]
     routers = [f"r{i}" for i in range(60)]
     links = ", ".join(f"h{i}-r{i}: {{rate: 1mbit}}, r{i}-m: {{rate: 2mbit}}" for i in range(60))
@@ -96,7 +96,7 @@ def test_few_nodes_are_drawn_each_with_their_paths() -> None:
 
 
 @pytest.mark.parametrize(("peers", "crowded"), [(8, False), (12, True)])
-def test_more_paths_than_can_be_told_apart_make_an_overview(peers: int, crowded: bool) -> None:
+def test_too_many_paths_to_distinguish_give_an_overview(peers: int, crowded: bool) -> None:
     """Of 13 hosts on two switches each sends to one other over two paths: 26, by 15 nodes."""
     plan = plan_of(f"title: t\nnetwork: {{generator: swarm, n: {peers}}}\n")
     assert overview.is_crowded(plan) is crowded

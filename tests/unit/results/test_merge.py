@@ -81,7 +81,7 @@ def test_the_same_case_and_seed_with_other_data_is_refused(base: Path, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_kernel_or_version_is_refused_unless_told(base: Path, tmp_path: Path) -> None:
+def test_another_kernel_or_version_is_refused_unless_allowed(base: Path, tmp_path: Path) -> None:
     import shutil
 
     for field, value in (("kernel", {"identity": "f" * 64, "version": "6.12"}), ("plait_version", "0.0.1")):

@@ -51,7 +51,7 @@ def test_shorthands_stand_for_their_fields() -> None:
     assert cases[0].scenario.mptcp.scheduler == "burst"
 
 
-def test_names_are_as_long_as_it_takes_to_tell_fields_apart() -> None:
+def test_names_are_as_long_as_unique_fields_need() -> None:
     assert names(
         "{network.links.h1-s1.rate: [1mbit], network.links.h1-s2.rate: [2mbit], network.links.*.loss: [1%]}"
     ) == ["h1-s1.rate=1mbit,h1-s2.rate=2mbit,loss=1pct"]

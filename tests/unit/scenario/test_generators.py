@@ -243,7 +243,7 @@ def test_a_regions_interfaces_share_a_bucket_where_mptcp_brought_nothing() -> No
 # a person's own fields
 
 
-def test_own_nodes_links_and_conditions_come_on_top() -> None:
+def test_written_nodes_links_and_conditions_extend_generated_ones() -> None:
     plan = plan_of(
         text(
             "generator: n-paths, n: 2, rates: 8mbit, hosts: [h3], "
@@ -290,7 +290,7 @@ def test_generated_links_can_be_set_and_varied_by_their_names_and_by_patterns() 
     assert [plan.links[0].directions[0].delay_ns for plan in plans] == [1_000_000, 2_000_000]
 
 
-def test_what_was_asked_is_what_a_scenario_gives_back() -> None:
+def test_a_dumped_scenario_keeps_its_generator_and_resolves_alike() -> None:
     scenario = parse(text("generator: fat-tree, k: 2, links: {p0a0-c0: {loss: 1%}}", "seed: 3"), "t.yaml")
     dumped = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
     assert dumped["network"] == {"generator": "fat-tree", "k": 2, "links": {"p0a0-c0": {"loss": "1%"}}}
@@ -411,7 +411,7 @@ def test_the_seed_of_a_permutation_varies() -> None:
         ("generator: n-paths", "vary: {network.m: [2]}", "network.m: there is no such field here"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_where_a_person_can_mend_them(fields: str, more: str, expected: str) -> None:
+def test_mistakes_are_reported_where_a_person_can_correct_them(fields: str, more: str, expected: str) -> None:
     assert expected in said(text(fields, more))
 
 
@@ -445,24 +445,24 @@ def test_mistakes_are_told_where_a_person_can_mend_them(fields: str, more: str, 
         ("pairs: {from: 'p0*', to: p0e0h1, " + BULK + "}", "'p0e0h1' sends to itself"),
     ],
 )
-def test_mistakes_of_generated_traffic_are_told_at_its_entry(entry: str, expected: str) -> None:
+def test_mistakes_of_generated_traffic_are_reported_at_its_entry(entry: str, expected: str) -> None:
     report = said(text(MESH, "traffic: [{" + entry + "}]"))
     assert expected in report
     assert report.startswith("t.yaml:3:")
 
 
-def test_mistakes_of_options_are_told_at_the_option() -> None:
+def test_mistakes_in_an_option_are_reported_at_the_option() -> None:
     assert "--set network.k=7: network.k: 7 is odd" in said(text("generator: fat-tree"), "network.k=7")
     assert "did you mean 'h1-s2'?" in said(text("generator: n-paths"), "network.links.h1-s3.rate=1mbit")
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_of_a_generator_are_reported_at_once() -> None:
     report = said(text("generator: fat-tree, k: 5, rate: 3", "transport: mtcp\nseed: -1"))
     for part in ("network.rate", "transport", "seed"):
         assert part in report
 
 
-def test_a_mistake_in_generated_traffic_is_told_once() -> None:
+def test_a_mistake_in_generated_traffic_is_reported_once() -> None:
     report = said(text("generator: fat-tree", "traffic: [{permutation: {each: {bulk: {duration: 1}}}}]"))
     assert report.count("has no unit") == 1
     assert report.startswith("t.yaml:3:")

@@ -128,7 +128,7 @@ def test_shorthands_are_considered_as_what_was_meant() -> None:
     )
 
 
-def test_what_is_said_of_a_link_does_not_depend_on_whether_its_name_can_be_read() -> None:
+def test_the_mistakes_of_a_link_do_not_depend_on_a_readable_name() -> None:
     text = RICH.replace("phone-ap: {rate: 10mbit, delay: 5ms}", "wifi: {rate: 10mbit, delay: 5ms}")
     text = text.replace("down: phone-ap", "down: wifi").replace("up: phone-ap", "up: wifi")
     assert [reported.path for reported in mistakes(text)] == ["network.links.wifi"]

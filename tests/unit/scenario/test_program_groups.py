@@ -38,7 +38,7 @@ def test_a_list_of_nodes_needs_no_names() -> None:
     ]
 
 
-def test_who_waits_for_a_group_waits_for_all_of_it() -> None:
+def test_a_program_that_waits_for_a_group_waits_for_all_members() -> None:
     last = "  - {name: look, node: seeder, after: [fetch, serve], until: exit, run: c}\n"
     plan = plan_of(text(SERVER + FETCH + last))
     assert plan.programs[-1].after == ("fetch-peer1", "fetch-peer2", "fetch-peer3", "serve")
@@ -55,7 +55,7 @@ def test_a_group_varies_as_one_and_its_size_with_the_network() -> None:
     ]
 
 
-def test_a_group_is_given_back_as_it_was_asked() -> None:
+def test_a_scenario_returns_a_group_as_written() -> None:
     asked = parse(text(SERVER + FETCH), "t.yaml").model_dump(mode="json")["programs"]
     assert len(asked) == 2
     assert (asked[1]["node"], asked[1]["transport"]) == ("peer*", ["mptcp", "tcp"])
@@ -77,20 +77,20 @@ def test_a_group_is_given_back_as_it_was_asked() -> None:
         ),
     ],
 )
-def test_mistakes_of_a_group_are_told_once_where_it_was_asked(entry: str, expected: str) -> None:
+def test_mistakes_of_a_group_are_reported_once_at_its_entry(entry: str, expected: str) -> None:
     report = said(text(f"  - {entry}\n"))
     assert expected in report
     assert report.startswith("t.yaml:5:")
     assert len(report.splitlines()) == 1 + ("rum" in entry)
 
 
-def test_what_varies_of_a_group_with_a_mistake_is_not_judged() -> None:
+def test_values_under_vary_are_not_checked_for_a_group_with_a_mistake() -> None:
     vary = "vary: {programs.1.transport: [[tcp], [mptcp, tcp]], programs.0.name: [a, b]}\n"
     report = said(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
     assert "no host or router matches 'pear*'" in report
     assert len(report.splitlines()) == 1
 
 
-def test_programs_of_two_transports_in_one_node_are_told_by_their_names() -> None:
+def test_programs_of_two_transports_in_a_node_differ_by_their_names() -> None:
     both = "  - {name: look, node: peer2, until: exit, run: c, transport: mptcp}\n"
     assert "those of 'fetch-peer2' in the same node tcp" in said(text(SERVER + FETCH + both))

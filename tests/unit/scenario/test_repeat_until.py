@@ -72,7 +72,7 @@ def rows(*values: float | None) -> CaseRows:
     return CaseRows("tcp", {}, trials)
 
 
-def test_it_goes_on_as_the_spread_asks_but_never_more_than_doubles() -> None:
+def test_the_spread_decides_further_repeats_up_to_a_doubling() -> None:
     case = rows(9, 10, 11, 10, 10)
     (precision,) = wide([case], 0.05)
     # By hand: stdev is sqrt(1/2), t(0.975, 4) 2.776: half the interval is 2.776 * 0.7071 / sqrt(5) = 0.878 of 10.

@@ -160,7 +160,7 @@ def test_a_mistake_is_located_and_says_what_would_be_right(text: str, expected: 
     assert expected in said(text)
 
 
-def test_hosts_that_no_path_joins_are_told_apart_from_hosts_without_links() -> None:
+def test_hosts_without_a_path_and_hosts_without_links_give_different_messages() -> None:
     text = """\
 title: t
 network:
@@ -206,7 +206,7 @@ def test_addresses_that_no_host_can_have_are_refused(address: str) -> None:
     assert "network.hosts.h1.addresses.h1-s1: " in said(TWO, f"network.hosts.h1.addresses.h1-s1={address}")
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
     text = TWO.replace("h1-s1: {rate", "h1-s1: {rat").replace("to: h2, duration: 10s", "to: h3, duration: 10")
     text = text.replace("s2-h2", "s2-h9") + "repeat: 0\nvray: {}\n"
     assert [(m.line, m.path) for m in mistakes(text)] == [
@@ -325,7 +325,7 @@ vary:
     assert "t.yaml:18:3: vary.repeat: 'repeat' belongs to the whole study" in report
 
 
-def test_mistakes_under_vary_are_told_together_with_all_others() -> None:
+def test_mistakes_under_vary_are_reported_together_with_all_others() -> None:
     text = (
         TWO
         + "sampel: 1s\nvary:\n  transport: [tcp, udp]\n  network.links.*.delay: [1ms, 5]\n  scheduler: []\n"

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_sent_is_a_located_mistake(tmp_path: Path, name: s
         load(tmp_path / "send.yaml")
 
 
-def test_files_of_equal_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_equal_name_stay_distinct(tmp_path: Path) -> None:
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f").write_text(folder, encoding="utf-8")

@@ -42,7 +42,7 @@ def test_a_shipped_scenario_can_be_planned_and_warns_of_nothing_that_it_is_not_a
     assert codes <= MEANT.get(name, set())
 
 
-def test_every_generator_ships_as_a_scenario_of_its_own() -> None:
+def test_every_generator_has_a_shipped_scenario() -> None:
     assert set(KINDS) <= set(NAMES)
 
 
@@ -52,7 +52,7 @@ def test_a_generators_scenario_uses_it(name: str) -> None:
     assert asked["generator"] == name
 
 
-def test_the_readme_counts_them_right() -> None:
+def test_the_readme_states_the_number_of_shipped_scenarios() -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     assert f"{len(NAMES)} scenarios to start from" in readme
 

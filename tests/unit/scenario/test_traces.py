@@ -54,7 +54,7 @@ def refused(tmp_path: Path, link: str, more: str = "") -> str:
         ("0\n0\n", "all opportunities are at 0 ms"),
     ],
 )
-def test_a_mistake_in_a_mahimahi_trace_is_told_with_its_line(text: str, expected: str) -> None:
+def test_a_mistake_in_a_mahimahi_trace_is_reported_with_its_line(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=r"\S") as caught:
         read_trace(text, "mahimahi", loop=True)
     assert expected in str(caught.value)
@@ -81,7 +81,7 @@ def test_a_mistake_in_a_mahimahi_trace_is_told_with_its_line(text: str, expected
         ("time [s],rate [mbit]\n0,5\n", "the trace has one row"),
     ],
 )
-def test_a_mistake_in_a_csv_trace_is_told_with_its_line(text: str, expected: str) -> None:
+def test_a_mistake_in_a_csv_trace_is_reported_with_its_line(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=r"\S") as caught:
         read_trace(text, "csv", loop=True)
     assert expected in str(caught.value)
@@ -104,7 +104,7 @@ def test_a_looped_csv_begins_again_at_its_last_time() -> None:
     assert once == [0, 1500, 3000]
 
 
-def test_the_mean_rate_of_opportunities() -> None:
+def test_a_trace_has_the_mean_rate_of_its_opportunities() -> None:
     trace = read_trace("0\n5\n5\n10\n", "mahimahi", loop=True)
     assert isinstance(trace, Opportunities)
     assert (trace.period_ms, trace.rate_bps) == (10, 4 * 1500 * 8 * 100)
@@ -206,7 +206,7 @@ def test_a_mistake_around_a_trace_is_located(tmp_path: Path, link: str, more: st
     assert expected in refused(tmp_path, link, more)
 
 
-def test_a_trace_in_text_alone_says_how_it_would_be_read() -> None:
+def test_a_trace_without_its_file_raises_an_error_with_the_remedy() -> None:
     text = (
         "title: t\nnetwork: {hosts: [a, b], links: {a-b: {trace: {file: x.trace}}}}\n"
         "traffic: [bulk: {from: a, to: b, duration: 8s}]\n"

@@ -201,5 +201,5 @@ def test_a_hypercube_is_its_seeds() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_where_they_stand(vary: str, message: str) -> None:
+def test_mistakes_under_vary_are_reported_at_their_place(vary: str, message: str) -> None:
     assert message in said(TWO + f"vary:\n{vary}\n")

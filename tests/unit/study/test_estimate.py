@@ -82,7 +82,7 @@ def test_an_estimate_grows_with_trials_and_shrinks_with_jobs() -> None:
     )
 
 
-def test_times_are_said_as_ranges() -> None:
+def test_the_estimate_prints_times_as_ranges() -> None:
     def wording(low: float, high: float) -> str:
         middle = (low * high) ** 0.5
         text = DurationEstimate(1, 1, middle, 0.0, (high / low) ** 0.5, learned=True).sentence
@@ -142,7 +142,7 @@ def test_a_million_trials_are_refused_before_their_cases_are_made(monkeypatch: p
         plait.run(asked, engine=FakeEngine(), progress=False)
 
 
-def test_how_long_programs_take_is_neither_told_nor_learned() -> None:
+def test_the_estimate_neither_states_nor_learns_the_time_of_programs() -> None:
     more = "programs: [{node: h1, until: exit, run: a}]\n"
     some = plan_study(parse(TWO + more, "t.yaml"), "test", repeat=2)
     pace = Pace((0.5,), (0.1,))

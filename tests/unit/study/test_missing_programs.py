@@ -49,7 +49,9 @@ def found(program: str) -> list[tuple[object, str]]:
         ("run: [slep, 1], environment: {PATH: /usr/bin}", ("programs", 0, "run", 0), "did you mean 'sleep'?"),
     ],
 )
-def test_what_cannot_be_started_is_told_in_its_place(program: str, where: object, expected: str) -> None:
+def test_a_program_that_cannot_start_is_reported_at_its_place(
+    program: str, where: object, expected: str
+) -> None:
     ((place, message),) = found(program)
     assert place == where
     assert expected in message
@@ -72,7 +74,7 @@ def test_what_cannot_be_started_is_told_in_its_place(program: str, where: object
         "run: [made-when-it-runs], environment: {PATH: '/tmp/bin:/bin'}",
     ],
 )
-def test_what_may_be_right_is_left_to_the_trial(program: str) -> None:
+def test_a_program_that_may_exist_later_is_left_to_the_trial(program: str) -> None:
     assert found(program) == []
 
 

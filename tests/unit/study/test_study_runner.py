@@ -87,7 +87,7 @@ def test_a_second_run_runs_nothing_and_gives_the_same_files(tmp_path: Path) -> N
             assert copy.read_bytes() == path.read_bytes()
 
 
-def test_fresh_runs_all_again(tmp_path: Path) -> None:
+def test_fresh_runs_all_trials_again(tmp_path: Path) -> None:
     run(tmp_path, FakeEngine())
     engine = FakeEngine()
     run(tmp_path, engine, fresh=True)
@@ -186,7 +186,7 @@ def test_results_of_another_version_are_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["study.json"]
 
 
-def test_a_full_disk_is_said_once_with_the_remedy(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_with_its_remedy(tmp_path: Path) -> None:
     def fault(job: Job) -> None:
         raise OSError(28, "No space left on device", str(job.folder))
 

@@ -56,7 +56,7 @@ def test_nothing_but_its_own_namespaces_is_changed() -> None:
         assert inside, line
 
 
-def test_jitter_loss_and_byte_queues_are_told() -> None:
+def test_the_shell_form_has_jitter_loss_and_byte_queues() -> None:
     script = to_shell(
         plan_of(direct("a-b: {rate: 1mbit, delay: 10ms, jitter: 2ms, loss: 0.1%, queue: 20KB}"))
     )
@@ -83,7 +83,7 @@ def test_values_from_a_scenario_cannot_become_commands() -> None:
 
 
 @pytest.mark.parametrize("checker", [("sh", "-n"), ("shellcheck", "-s", "sh")], ids=["sh", "shellcheck"])
-def test_it_is_valid_shell(checker: tuple[str, ...]) -> None:
+def test_the_export_is_valid_shell(checker: tuple[str, ...]) -> None:
     if shutil.which(checker[0]) is None:
         pytest.skip(f"needs {checker[0]}")
     for script in (SCRIPT, to_shell(plan_of(MESH))):

@@ -62,7 +62,7 @@ def curve(trial: Trial, flow: Flow) -> list[tuple[float, float]]:
     return [(start, 0.0), *points]
 
 
-def at(points: list[tuple[float, float]], t: float) -> float:
+def bytes_at(points: list[tuple[float, float]], t: float) -> float:
     """Bytes at a time, interpolated between samples."""
     after = bisect.bisect_left([x for x, _ in points], t)
     x1, y1 = points[after]
@@ -82,7 +82,7 @@ def window_bytes(trial: Trial, flow: Flow, span: Span) -> float:
     points = curve(trial, flow)
     first, last = points[0][0], points[-1][0]
     low, high = (min(max(t, first), last) for t in span)
-    return at(points, high) - at(points, low)
+    return bytes_at(points, high) - bytes_at(points, low)
 
 
 def steady(trial: Trial, flows: list[Flow]) -> float | None:

@@ -81,7 +81,7 @@ def _link(path: Path, _: random.Random) -> None:
     path.symlink_to("/dev/zero")
 
 
-def _gone(path: Path, _: random.Random) -> None:
+def _removed(path: Path, _: random.Random) -> None:
     path.unlink()
 
 
@@ -100,7 +100,7 @@ DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
     "folder": _folder,
     "fifo": _fifo,
     "link": _link,
-    "gone": _gone,
+    "gone": _removed,
 }
 
 

@@ -88,6 +88,6 @@ def mistakes(text: str, *overrides: str) -> list[Mistake]:
     return list(caught.value.mistakes)
 
 
-def said(text: str, *overrides: str) -> str:
+def mistakes_as_text(text: str, *overrides: str) -> str:
     """The same as one text, as a person sees it."""
     return "\n".join(map(str, mistakes(text, *overrides)))

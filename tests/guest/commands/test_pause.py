@@ -51,7 +51,7 @@ class Halted:
     """A trial that was run with commands at its pauses, and what they printed."""
 
     def __init__(self, engine: VirtualEngine, folder: Path, **commands: list[str]) -> None:
-        self.said: dict[str, list[str]] = {"before": [], "after": []}
+        self.printed: dict[str, list[str]] = {"before": [], "after": []}
         self.plan: Plan = resolve(parse(TWO, "t.yaml"), 1)
         self._commands = commands
         self._folder = folder
@@ -71,8 +71,8 @@ class Halted:
                 with os.fdopen(reader, encoding="utf-8") as printed:
                     end = Run(path, start, behind=words.endswith("&")).finish(writer)
                     os.close(writer)
-                    self.said[at].append(printed.read())
-                assert end["code"] == 0, (command, self.said[at])
+                    self.printed[at].append(printed.read())
+                assert end["code"] == 0, (command, self.printed[at])
 
     @property
     def goodput_bps(self) -> float:
@@ -81,7 +81,7 @@ class Halted:
 
 
 @pytest.fixture(scope="module")
-def looked_at(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> Halted:
+def unchanged_trial(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> Halted:
     """A trial that nobody changes, with looks at it when its traffic is over."""
     looks = [
         "h1 ss -tinOH",
@@ -94,10 +94,10 @@ def looked_at(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_a_link_that_the_user_takes_down_before_carries_no_traffic(
-    engine: VirtualEngine, tmp_path: Path, looked_at: Halted
+    engine: VirtualEngine, tmp_path: Path, unchanged_trial: Halted
 ) -> None:
-    assert looked_at.tables["subflows"]["local_address"].n_unique() == 4
-    assert looked_at.goodput_bps > 1.8 * 5e6 * FRAME
+    assert unchanged_trial.tables["subflows"]["local_address"].n_unique() == 4
+    assert unchanged_trial.goodput_bps > 1.8 * 5e6 * FRAME
     halted = Halted(engine, tmp_path, before=["h1 ip link set h1-eth1 down"])
     assert halted.tables["subflows"]["local_address"].n_unique() == 2
     assert halted.goodput_bps < 5e6 * FRAME
@@ -114,9 +114,11 @@ def test_a_sysctl_and_a_qdisc_set_before_the_traffic_act_on_it(engine: VirtualEn
     assert 0.9 * 2e6 * FRAME < changed.goodput_bps < 2e6 * FRAME
 
 
-def test_tools_at_the_prompt_show_what_the_tables_have(looked_at: Halted) -> None:
-    ss, nstat, link, endpoints, _ = looked_at.said["after"]
-    subflows = looked_at.tables["subflows"].filter(side="client").sort("t_us").group_by("subflow").last()
+def test_tools_at_the_prompt_show_what_the_tables_have(unchanged_trial: Halted) -> None:
+    ss, nstat, link, endpoints, _ = unchanged_trial.printed["after"]
+    subflows = (
+        unchanged_trial.tables["subflows"].filter(side="client").sort("t_us").group_by("subflow").last()
+    )
     assert subflows.height == 2
     for row in subflows.iter_rows(named=True):
         line = next(
@@ -124,13 +126,16 @@ def test_tools_at_the_prompt_show_what_the_tables_have(looked_at: Halted) -> Non
         )
         assert int(re.findall(r" bytes_acked:(\d+)", line)[0]) == row["acked_bytes"]
         assert int(re.findall(r" bytes_sent:(\d+)", line)[0]) == row["sent_bytes"]
-    counted = looked_at.tables["counters"].filter(pl.col("node") == "h2")
+    counted = unchanged_trial.tables["counters"].filter(pl.col("node") == "h2")
     counters = json.loads(nstat)["kernel"]
     for name in ("TcpExtTCPRcvCoalesce", "IpExtInOctets", "MPTcpExtMPJoinSynRx", "MPTcpExtMPCapableSYNRX"):
         (value,) = counted.filter(counter=name)["after"].to_list()
         assert value == counters[name], name
     last = (
-        looked_at.tables["interfaces"].sort("t_us").filter(node="h1", interface="h1-eth0").row(-1, named=True)
+        unchanged_trial.tables["interfaces"]
+        .sort("t_us")
+        .filter(node="h1", interface="h1-eth0")
+        .row(-1, named=True)
     )
     (shown,) = [entry["stats64"] for entry in json.loads(link) if entry["ifname"] == "h1-eth0"]
     assert (shown["tx"]["bytes"], shown["rx"]["packets"]) == (last["sent_bytes"], last["received_packets"])
@@ -138,12 +143,14 @@ def test_tools_at_the_prompt_show_what_the_tables_have(looked_at: Halted) -> Non
 
 
 def test_the_clock_stops_between_commands_and_the_same_commands_give_the_same_bytes(
-    engine: VirtualEngine, tmp_path: Path, looked_at: Halted
+    engine: VirtualEngine, tmp_path: Path, unchanged_trial: Halted
 ) -> None:
     again = Halted(engine, tmp_path / "again", after=["h1 true"] * 4 + ["h1 date +%s.%N"])
     # Five programs were run, and nothing in them waits.
-    assert float(again.said["after"][-1]) == pytest.approx(float(looked_at.said["after"][-1]), abs=0.01)
-    assert trial_digest(again.tables) == trial_digest(looked_at.tables)
+    assert float(again.printed["after"][-1]) == pytest.approx(
+        float(unchanged_trial.printed["after"][-1]), abs=0.01
+    )
+    assert trial_digest(again.tables) == trial_digest(unchanged_trial.tables)
     commands = [
         "h1 ping -q -c3 10.0.0.2",
         "h2 date +%s.%N",
@@ -151,10 +158,10 @@ def test_the_clock_stops_between_commands_and_the_same_commands_give_the_same_by
         "h1 date +%s.%N",
     ]
     first, second = (Halted(engine, tmp_path / name, before=commands) for name in "ab")
-    assert first.said == second.said
+    assert first.printed == second.printed
     assert trial_digest(first.tables) == trial_digest(second.tables)
-    assert "3 received" in first.said["before"][0]
-    began_s, ended_s = (float(first.said["before"][place]) for place in (1, 3))
+    assert "3 received" in first.printed["before"][0]
+    began_s, ended_s = (float(first.printed["before"][place]) for place in (1, 3))
     assert 1_700_000_003 < began_s < ended_s < began_s + 0.1
 
 

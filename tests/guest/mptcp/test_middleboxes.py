@@ -38,7 +38,7 @@ CHECKSUM = "sysctls: {net.mptcp.checksum_enabled: 1}"
 ROUND_TRIP_US = 10_000
 
 
-def found_in(ran: Ran) -> list[MptcpFinding]:
+def mptcp_findings(ran: Ran) -> list[MptcpFinding]:
     return findings(ran.plan, ran.tables)
 
 
@@ -58,7 +58,7 @@ def test_a_stripped_connection_falls_back_and_says_when_and_why(
     ran = run_trial(BOXED, overrides=(f"network.links.h1-h2.middlebox.strip={strip}",))
     flow = ran.tables["flows"].row(0, named=True)
     assert (flow["fallback"], flow["completed"]) == (True, True)
-    (fallback,) = found_in(ran)
+    (fallback,) = mptcp_findings(ran)
     assert (fallback.code, set(fallback.reasons)) == ("FELL_BACK", reasons)
     assert fallback.t_us is not None
     if in_handshake:
@@ -70,15 +70,15 @@ def test_a_stripped_connection_falls_back_and_says_when_and_why(
 
 def test_stripping_one_direction_suffices_for_a_fallback(run_trial: RunTrial) -> None:
     strip_syn = "network.links.h1-h2.middlebox={strip: syn, direction: %s}"
-    assert [caution.code for caution in found_in(run_trial(BOXED, overrides=(strip_syn % "forward",)))] == [
-        "FELL_BACK"
-    ]
-    assert found_in(run_trial(BOXED, overrides=(strip_syn % "backward",))) == []
+    assert [
+        caution.code for caution in mptcp_findings(run_trial(BOXED, overrides=(strip_syn % "forward",)))
+    ] == ["FELL_BACK"]
+    assert mptcp_findings(run_trial(BOXED, overrides=(strip_syn % "backward",))) == []
 
 
 def test_a_join_that_is_stripped_is_refused_and_the_connection_goes_on(run_trial: RunTrial) -> None:
     ran = run_trial(SECOND % ("strip: syn", ""))
-    (refused,) = found_in(ran)
+    (refused,) = mptcp_findings(ran)
     assert (refused.code, refused.reasons) == ("JOIN_REFUSED", ("h1 MPJoinSynTxConnectErr",))
     assert "10.0.1.1 to 10.0.1.2" in refused.text
     start_us = ran.tables["flows"]["connected_us"][0]
@@ -89,28 +89,30 @@ def test_a_join_that_is_stripped_is_refused_and_the_connection_goes_on(run_trial
 
 def test_data_that_lose_their_mapping_on_a_joined_subflow_close_it_alone(run_trial: RunTrial) -> None:
     ran = run_trial(SECOND % ("strip: data", ""))
-    (closed,) = found_in(ran)
+    (closed,) = mptcp_findings(ran)
     assert closed.code == "SUBFLOW_CLOSED"
     assert "(MPTCP-specific error)" in closed.text
 
 
 def test_only_the_checksum_detects_changed_data(run_trial: RunTrial) -> None:
-    assert found_in(run_trial(SECOND % ("rewrite: true", ""))) == []
+    assert mptcp_findings(run_trial(SECOND % ("rewrite: true", ""))) == []
     ran = run_trial(SECOND % ("rewrite: true", CHECKSUM))
-    (closed,) = found_in(ran)
+    (closed,) = mptcp_findings(ran)
     assert closed.code == "SUBFLOW_CLOSED"
     assert closed.text.endswith(" (middlebox interference)")
     only = ("traffic.0.bulk.via='h1-h2#2'", "mptcp.limits.h1={subflows: 0}")
     alone = run_trial(SECOND % ("rewrite: true", CHECKSUM), overrides=only)
     assert (
         "h2 DataCsumErr"
-        in next(caution for caution in found_in(alone) if caution.code == "FELL_BACK").reasons
+        in next(caution for caution in mptcp_findings(alone) if caution.code == "FELL_BACK").reasons
     )
 
 
 def test_plait_reports_an_announcement_that_the_peer_ignores(run_trial: RunTrial) -> None:
     plain = SECOND.replace(", middlebox: {%s}", "").replace("%s\n", "")
-    assert found_in(run_trial(plain)) == []
-    (unused,) = found_in(run_trial(plain, overrides=("mptcp.limits.h1={subflows: 0, add_addr_accepted: 0}",)))
+    assert mptcp_findings(run_trial(plain)) == []
+    (unused,) = mptcp_findings(
+        run_trial(plain, overrides=("mptcp.limits.h1={subflows: 0, add_addr_accepted: 0}",))
+    )
     assert unused.code == "ADD_ADDR_UNUSED"
     assert "10.0.1.2 was announced" in unused.text

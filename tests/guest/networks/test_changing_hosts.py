@@ -52,7 +52,7 @@ def events(*lines: str) -> str:
     return f"events=[{', '.join(lines)}]"
 
 
-def told(ran: Ran, event: str, node: str = "c") -> list[tuple[int, str | None, str | None]]:
+def pm_events(ran: Ran, event: str, node: str = "c") -> list[tuple[int, str | None, str | None]]:
     """Time, local and remote address of the path manager's events of one kind."""
     rows = ran.tables["events"].filter((pl.col("event") == event) & (pl.col("node") == node))
     return list(rows.select("t_us", "local_address", "remote_address").iter_rows())
@@ -93,37 +93,37 @@ def test_an_endpoint_that_comes_opens_its_subflow_within_a_round_trip_and_closes
     come = "{at: 1s, endpoints: {c: {add: {link: 'c-r#2', flags: [subflow]}}}}"
     go = "{at: 2s, endpoints: {c: {remove: 'c-r#2'}}}"
     ran = run_trial(MESH, overrides=(events(come, go),))
-    ((up_us, local, remote),) = told(ran, "sub_established")
+    ((up_us, local, remote),) = pm_events(ran, "sub_established")
     assert (local, remote) == (C2, S1)
     # ARP on the client's second link (2 x 2 ms), then SYN and SYN/ACK (2 + 3 ms each way), and at most three frames
     # of other traffic before them.
     assert 1_014_000 <= up_us < 1_019_000
-    assert [(t_us, local) for t_us, local, _ in told(ran, "sub_closed")][:1] == [
+    assert [(t_us, local) for t_us, local, _ in pm_events(ran, "sub_closed")][:1] == [
         (pytest.approx(2_000_000, abs=5), C2)
     ]
-    assert told(run_trial(MESH), "sub_established") == []
+    assert pm_events(run_trial(MESH), "sub_established") == []
 
 
 def test_an_address_that_is_announced_later_is_joined_and_left_as_it_goes(run_trial: RunTrial) -> None:
     come = "{at: 1s, endpoints: {s: {add: {link: 'r-s#2', flags: [signal]}}}}"
     go = "{at: 2s, endpoints: {s: {remove: 'r-s#2'}}}"
     ran = run_trial(MESH, overrides=(events(come, go),))
-    ((announced_us, _, address),) = told(ran, "announced")
+    ((announced_us, _, address),) = pm_events(ran, "announced")
     assert address == S2
     assert 1_004_000 <= announced_us < 1_010_000
-    ((up_us, _, remote),) = told(ran, "sub_established")
+    ((up_us, _, remote),) = pm_events(ran, "sub_established")
     assert remote == S2
     # ARP of the router on the server's second link, then the handshake (1 + 4 ms each way).
     assert announced_us + 10_000 <= up_us < announced_us + 30_000
-    ((removed_us, *_),) = told(ran, "removed")
+    ((removed_us, *_),) = pm_events(ran, "removed")
     assert 2_004_000 <= removed_us < 2_010_000
-    assert told(ran, "sub_closed")[0][2] == S2
+    assert pm_events(ran, "sub_closed")[0][2] == S2
 
 
 def test_the_initial_subflow_can_be_taken_away(run_trial: RunTrial) -> None:
     second = "mptcp.endpoints.c=[{link: 'c-r#2', flags: [subflow]}]"
     ran = run_trial(MESH, overrides=(second, events("{at: 1s, endpoints: {c: {remove: c-r}}}")))
-    t_us, local, remote = told(ran, "sub_closed")[0]
+    t_us, local, remote = pm_events(ran, "sub_closed")[0]
     assert (t_us, local, remote) == (pytest.approx(1_000_000, abs=5), C1, S1)
     assert acked(ran, C2, 1, 3) > 240_000
 
@@ -135,7 +135,7 @@ def test_fullmesh_can_be_turned_on_and_off(run_trial: RunTrial) -> None:
     announced = "mptcp.endpoints.s=[{link: 'r-s#2', flags: [signal]}]"
     plain = "mptcp.endpoints.c=[{link: 'c-r#2', flags: [subflow]}]"
     ran = run_trial(MESH, overrides=(announced, plain, events(change("1s", "true"), change("2s", "false"))))
-    came = told(ran, "sub_established")
+    came = pm_events(ran, "sub_established")
     assert sorted(ends[1:] for ends in came if ends[0] < 1_000_000) == [(C1, S2), (C2, S1)]
     # The kernel closes the endpoint's subflows and opens them anew, to all addresses that the connection uses.
     assert sorted(ends[1:] for ends in came if 1_000_000 < ends[0] < 2_000_000) == [(C2, S1), (C2, S2)]

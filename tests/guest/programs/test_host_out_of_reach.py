@@ -105,7 +105,7 @@ SOCKETS = {
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def host_folder() -> Iterator[Path]:
     """A folder of the host that programs see as it is: /tmp and /var are the guest's own."""
     parents = [Path(path) for path in ("/srv", "/opt", Path.home()) if os.access(path, os.W_OK)]
     with tempfile.TemporaryDirectory(dir=parents[0], prefix="plait-probe-") as folder:
@@ -132,8 +132,8 @@ def state(folder: Path) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("user", ["root", "ordinary"])
-def test_no_attempt_to_change_or_reach_the_host_succeeds(place: Path, user: str) -> None:
-    given, here = place / "given", place / "here"
+def test_no_attempt_to_change_or_reach_the_host_succeeds(host_folder: Path, user: str) -> None:
+    given, here = host_folder / "given", host_folder / "here"
     for folder in (given, here):
         folder.mkdir()
     (here / "file").write_text("the host's\n")
@@ -209,9 +209,9 @@ programs:
 
 
 def test_a_program_of_a_scenario_cannot_change_the_host_either(
-    engine: VirtualEngine, place: Path, tmp_path: Path
+    engine: VirtualEngine, host_folder: Path, tmp_path: Path
 ) -> None:
-    here, folder = place / "here", tmp_path / "job"
+    here, folder = host_folder / "here", tmp_path / "job"
     for path in (here, folder):
         path.mkdir()
     (here / "file").write_text("the host's\n")

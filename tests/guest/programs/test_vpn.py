@@ -63,7 +63,7 @@ class Bonded:
         return int(chosen["received_bytes"].sum())
 
 
-def environment(program: int, **values: str) -> list[str]:
+def vpn_environment(program: int, **values: str) -> list[str]:
     return [f'programs.{program}.environment.{name}="{value}"' for name, value in values.items()]
 
 
@@ -82,7 +82,11 @@ def environment(program: int, **values: str) -> list[str]:
 def test_each_kind_of_tunnel_comes_up_and_both_lines_carry(
     engine: VirtualEngine, tmp_path: Path, lines: str, bond: str, least: float
 ) -> None:
-    given = [*environment(1, LINES=lines, BOND=bond), *environment(3, SECONDS="2"), "programs.3.at=0s"]
+    given = [
+        *vpn_environment(1, LINES=lines, BOND=bond),
+        *vpn_environment(3, SECONDS="2"),
+        "programs.3.at=0s",
+    ]
     bonded = Bonded(engine, tmp_path / "job", "vpn-kinds", *given)
     assert least < bonded.received_bps < FIBRE + VDSL
     moved = bonded.lines("home")
@@ -100,8 +104,8 @@ def test_softether_carries_all_by_tcp_and_what_is_inside_is_counted_once(
 ) -> None:
     """Its UDP acceleration would begin ten seconds after a cascade has come up, and take everything off the tunnels."""
     given = [
-        *environment(1, LINES="softether", BOND="softether"),
-        *environment(3, SECONDS="2"),
+        *vpn_environment(1, LINES="softether", BOND="softether"),
+        *vpn_environment(3, SECONDS="2"),
         "programs.3.at=12s",
     ]
     bonded = Bonded(engine, tmp_path / "job", "vpn-kinds", *given)
@@ -124,8 +128,8 @@ def test_udp_fills_both_lines_either_way(
     given = [
         "network.links.home-fibre.rate=23mbit",
         "network.links.home-vdsl.rate=8mbit",
-        *environment(1, LINES="gre", BOND="openvpn"),
-        *environment(3, TEST=test, UDP_SECONDS="2", UDP_RATE="40M"),
+        *vpn_environment(1, LINES="gre", BOND="openvpn"),
+        *vpn_environment(3, TEST=test, UDP_SECONDS="2", UDP_RATE="40M"),
         "programs.3.at=0s",
     ]
     bonded = Bonded(engine, tmp_path / "job", "vpn-bonding", *given)
@@ -142,7 +146,7 @@ def test_udp_fills_both_lines_either_way(
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
     engine: VirtualEngine, tmp_path: Path
 ) -> None:
-    given = [*environment(1, LINES="openvpn", PATH="/usr/bin:/bin")]
+    given = [*vpn_environment(1, LINES="openvpn", PATH="/usr/bin:/bin")]
     with pytest.raises(TrialError) as caught:
         Bonded(engine, tmp_path / "job", "vpn-kinds", *given)
     assert "needs openvpn, which this machine does not have: apt-get install openvpn" in str(caught.value)
@@ -160,7 +164,9 @@ def test_a_softether_server_that_does_not_come_up_shows_its_own_log(
     assert script.count("bool Enabled true") == 1
     (programs / "vpn/bond.sh").write_text(script.replace("bool Enabled true", "bool Enabled false"))
     with pytest.raises(TrialError) as caught:
-        Bonded(engine, tmp_path / "job", str(programs / "vpn-kinds.yaml"), *environment(1, LINES="softether"))
+        Bonded(
+            engine, tmp_path / "job", str(programs / "vpn-kinds.yaml"), *vpn_environment(1, LINES="softether")
+        )
     message = str(caught.value)
     assert "the SoftEther server of port 5555 does not listen; what it says is above" in message
     assert "configuration file" in message  # the last thing that its log says

@@ -32,7 +32,7 @@ Watch = Callable[..., Seen]
 
 
 @pytest.fixture
-def watch(engine: VirtualEngine, tmp_path: Path) -> Watch:
+def explain_with_capture(engine: VirtualEngine, tmp_path: Path) -> Watch:
     """Return a function that runs a planted scenario with a capture at its sender, and explains it."""
 
     def run(number: int, **changes: Any) -> Seen:
@@ -56,9 +56,9 @@ def share(explanation: FlowExplanation, cause: Cause) -> float:
     return sum(item.time for item in explanation.shares if item.cause is cause)
 
 
-def test_idle_time_is_the_time_with_nothing_in_flight(watch: Watch) -> None:
+def test_idle_time_is_the_time_with_nothing_in_flight(explain_with_capture: Watch) -> None:
     """An application sends for 300 ms of each second: compare the kernel's idle time and the share of sender-idle."""
-    explanation, captured, _ = watch(1)
+    explanation, captured, _ = explain_with_capture(1)
     length = explanation.end_us - explanation.start_us
     idle = [
         share_of_time(subflow.in_flight, explanation.start_us, explanation.end_us, 0, 0)
@@ -76,8 +76,8 @@ def test_idle_time_is_the_time_with_nothing_in_flight(watch: Watch) -> None:
     assert share(explanation, Cause.SENDER_IDLE) == pytest.approx(sum(pauses) / len(pauses), abs=0.06)
 
 
-def test_window_limited_time_is_the_time_with_no_room_for_a_segment(watch: Watch) -> None:
-    explanation, captured, _ = watch(2, transport="tcp")
+def test_window_limited_time_is_the_time_with_no_room_for_a_segment(explain_with_capture: Watch) -> None:
+    explanation, captured, _ = explain_with_capture(2, transport="tcp")
     (subflow,) = captured.values()
     # Linux sends nothing while a burst of a few segments does not fit, and calls that limited by the window.
     limited = share_of_time(subflow.room, explanation.start_us, explanation.end_us, -(2**40), 3 * MSS - 1)
@@ -85,8 +85,10 @@ def test_window_limited_time_is_the_time_with_no_room_for_a_segment(watch: Watch
     assert share(explanation, Cause.RECEIVE_WINDOW) == pytest.approx(limited, abs=0.02)
 
 
-def test_retransmissions_are_those_on_the_wire_and_loss_is_named_where_they_are(watch: Watch) -> None:
-    explanation, captured, tables = watch(6)
+def test_retransmissions_are_those_on_the_wire_and_loss_is_named_where_they_are(
+    explain_with_capture: Watch,
+) -> None:
+    explanation, captured, tables = explain_with_capture(6)
     sent = tables["subflows"].filter(tables["subflows"]["side"] == "client")
     for (address, port, _, _), subflow in captured.items():
         rows = sent.filter((sent["local_address"] == address) & (sent["local_port"] == port))
@@ -96,8 +98,8 @@ def test_retransmissions_are_those_on_the_wire_and_loss_is_named_where_they_are(
     assert max(captured.values(), key=lambda subflow: subflow.retransmitted).retransmitted > 0
 
 
-def test_a_late_subflow_is_as_late_as_its_handshake_on_the_wire(watch: Watch) -> None:
-    explanation, captured, _ = watch(12)
+def test_a_late_subflow_is_as_late_as_its_handshake_on_the_wire(explain_with_capture: Watch) -> None:
+    explanation, captured, _ = explain_with_capture(12)
     first, second = sorted(
         subflow.established_us for subflow in captured.values() if subflow.established_us is not None
     )

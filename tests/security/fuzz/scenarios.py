@@ -91,7 +91,7 @@ def places(tree: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path for key, inner in entries for path in ((*at, key), *places(inner, (*at, key)))]
 
 
-def at(tree: Any, path: tuple[Any, ...]) -> Any:
+def value_at(tree: Any, path: tuple[Any, ...]) -> Any:
     """The value at a path."""
     for part in path:
         tree = tree[part]
@@ -104,23 +104,23 @@ def _changed(random: Random, tree: Any) -> Any:
     if not there or random.random() < 0.01:
         return words.value(random)
     path = random.choice(there)
-    holder, key = at(tree, path[:-1]), path[-1]
+    holder, key = value_at(tree, path[:-1]), path[-1]
     kind = random.randrange(10)
     if kind < 3:
         holder[key] = words.value(random)
     elif kind == 3:
         del holder[key]
     elif kind == 4:
-        holder[key] = deepcopy(at(tree, random.choice(there)))
+        holder[key] = deepcopy(value_at(tree, random.choice(there)))
     elif kind == 5:
         donor = _tree(random.choice(list(_shipped())))
-        holder[key] = deepcopy(at(donor, random.choice(places(donor))))
+        holder[key] = deepcopy(value_at(donor, random.choice(places(donor))))
     elif kind == 6 and isinstance(holder, dict):
         holder[random.choice([words.field(random), f"{key}x", str(key)[:-1], str(key).upper()])] = holder.pop(
             key
         )
-    elif kind == 7 and isinstance(at(tree, path), dict):
-        at(tree, path)[words.field(random)] = words.value(random)
+    elif kind == 7 and isinstance(value_at(tree, path), dict):
+        value_at(tree, path)[words.field(random)] = words.value(random)
     elif kind == 8:
         _vary(random, tree, there)
     elif isinstance(holder, list):

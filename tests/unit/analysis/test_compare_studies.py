@@ -38,7 +38,7 @@ def case(
     return CaseRows(",".join(map(str, settings.values())) or "default", settings, rows, lost)
 
 
-def one(
+def only_comparison(
     before: CaseRows, after: CaseRows, tolerance: float = 0, metric: str = "goodput_bps"
 ) -> CaseComparison:
     (comparison,) = compare_studies([before], [after], metrics=[metric], tolerance=tolerance).cases
@@ -46,7 +46,7 @@ def one(
 
 
 def test_trials_of_the_same_seeds_are_compared_pair_by_pair() -> None:
-    comparison = one(case([20e6, 20.1e6, 19.9e6]), case([18e6, 18.2e6, 17.8e6]))
+    comparison = only_comparison(case([20e6, 20.1e6, 19.9e6]), case([18e6, 18.2e6, 17.8e6]))
     assert (comparison.pairs, comparison.verdict, comparison.test) == (3, "worse", "paired t test")
     assert comparison.ratio is not None
     assert comparison.ratio.value == pytest.approx(0.9)
@@ -55,7 +55,7 @@ def test_trials_of_the_same_seeds_are_compared_pair_by_pair() -> None:
 
 
 def test_trials_of_different_seeds_are_compared_unpaired() -> None:
-    comparison = one(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
+    comparison = only_comparison(case([10e6, 11e6, 12e6]), case([20e6, 21e6, 22e6], seed=50))
     assert (comparison.pairs, comparison.verdict, comparison.test) == (None, "better", "Welch's t test")
     assert comparison.difference is not None
     assert comparison.difference.value == 10e6
@@ -64,33 +64,33 @@ def test_trials_of_different_seeds_are_compared_unpaired() -> None:
 
 def test_a_shorter_time_is_better() -> None:
     before, after = case([10, 11, 12], metric="completion_s"), case([5, 5.6, 6], metric="completion_s")
-    assert one(before, after, metric="completion_s").verdict == "better"
-    assert one(after, before, metric="completion_s").verdict == "worse"
+    assert only_comparison(before, after, metric="completion_s").verdict == "better"
+    assert only_comparison(after, before, metric="completion_s").verdict == "worse"
 
 
 def test_the_wording_distinguishes_no_visible_difference_from_equality() -> None:
-    comparison = one(case([10.0, 20, 30]), case([11, 19, 30]))
+    comparison = only_comparison(case([10.0, 20, 30]), case([11, 19, 30]))
     assert comparison.verdict == "no difference seen"
     assert "no difference seen; paired t test over 3 pairs, p = " in comparison.sentence
-    assert one(case([10.0, 20]), case([10, 20])).verdict == "same"
+    assert only_comparison(case([10.0, 20]), case([10, 20])).verdict == "same"
 
 
 def test_a_change_within_the_tolerance_is_accepted() -> None:
     before, after = case([100.0, 100.1, 99.9]), case([98.0, 98.15, 97.9])
-    assert one(before, after).verdict == "worse"
-    assert one(before, after, tolerance=0.01).verdict == "worse"
-    assert one(before, after, tolerance=0.03).verdict == "within tolerance"
+    assert only_comparison(before, after).verdict == "worse"
+    assert only_comparison(before, after, tolerance=0.01).verdict == "worse"
+    assert only_comparison(before, after, tolerance=0.03).verdict == "within tolerance"
 
 
 def test_one_pair_of_trials_is_compared_and_marked_as_one_pair() -> None:
-    comparison = one(case([10.0]), case([9.0]))
+    comparison = only_comparison(case([10.0]), case([9.0]))
     assert (comparison.verdict, comparison.test) == ("worse", None)
     assert comparison.sentence.endswith("worse; one pair of trials, so no interval.")
 
 
 def test_fewer_measured_trials_are_worse_whatever_the_others_say() -> None:
-    assert one(case([10.0, 10.1]), case([20.0], failed=1)).verdict == "not measured"
-    assert one(case([10.0, 10.1]), case([None, None])).verdict == "not measured"
+    assert only_comparison(case([10.0, 10.1]), case([20.0], failed=1)).verdict == "not measured"
+    assert only_comparison(case([10.0, 10.1]), case([None, None])).verdict == "not measured"
     comparison = compare_studies(
         [case([1.0, 2.0])], [case([], failed=2)], metrics=["goodput_bps"], tolerance=0
     )

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, with a cache of its own for trials."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -38,7 +38,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return plait.open(folder)
 
 
-def test_the_tutorial_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tutorial_runs_as_it_stands(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plait.api.calls.make_engine", lambda *_, **__: FakeEngine())
     text = (ROOT / "docs/tutorial/python.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def test_the_tutorial_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyP
     assert len(blocks) > 8
     for block in blocks:
         exec(compile(block, "docs/tutorial/python.md", "exec"), names)  # noqa: S102 - our own page
-    assert (place / "goodput.svg").read_text().startswith("<svg")
+    assert (empty_folder / "goodput.svg").read_text().startswith("<svg")
     assert names["faster"].cases[1] == "transport=tcp,rate=2mbit"
 
 
@@ -71,7 +71,7 @@ def test_an_explanation_shows_its_paragraphs(study: Study) -> None:
             assert escape(" ".join(flow.sentences)) in page
 
 
-def test_the_documented_lines_recompute_the_summary_from_the_tables(place: Path) -> None:
+def test_the_documented_lines_recompute_the_summary_from_the_tables(empty_folder: Path) -> None:
     plait.run("two-paths", repeat=4, engine=FakeEngine(), progress=False)
     text = (ROOT / "docs/reference/results.md").read_text(encoding="utf-8")
     block = text.partition("## Recomputing the numbers")[2].partition("```python\n")[2].partition("```")[0]
@@ -85,7 +85,7 @@ def test_the_documented_lines_recompute_the_summary_from_the_tables(place: Path)
         exec(compile(block, "docs/reference/results.md", "exec"), {})  # noqa: S102
 
 
-def test_running_leaves_the_folder_that_the_command_leaves(place: Path) -> None:
+def test_running_leaves_the_folder_that_the_command_leaves(empty_folder: Path) -> None:
     result = plait.run("two-paths", repeat=2, set={"sample": "50ms"}, engine=FakeEngine(), progress=False)
     assert result.folder == Path("results/two-paths")
     assert {"study.json", "summary.json", "report.html", "figures", "trials"} <= {
@@ -96,14 +96,14 @@ def test_running_leaves_the_folder_that_the_command_leaves(place: Path) -> None:
     assert (result.failed, result.report.is_file()) == ({}, True)
 
 
-def test_failed_trials_are_reported_and_the_others_kept(place: Path) -> None:
+def test_failed_trials_are_reported_and_the_others_kept(empty_folder: Path) -> None:
     result = plait.run("two-paths", repeat=2, engine=FakeEngine(failing("it broke")), progress=False)
     assert [trial.error for trial in result.failed["transport=tcp"]] == ["it broke"] * 2
     assert result.trials.is_empty()
     assert result.table("flows").is_empty()
 
 
-def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) -> None:
+def test_wrong_requests_raise_before_anything_runs(empty_folder: Path, study: Study) -> None:
     engine = FakeEngine()
     with pytest.raises(ScenarioError, match="no shipped scenario"):
         plait.run("two-path", engine=engine)
@@ -115,7 +115,7 @@ def test_wrong_requests_raise_before_anything_runs(place: Path, study: Study) ->
         plait.run(plait.load("two-paths"), set={"repeat": 3}, engine=engine)
     assert engine.calls == 0
     with pytest.raises(DataError, match="give the folder"):
-        plait.open(place)
+        plait.open(empty_folder)
     with pytest.raises(RequestError, match="did you mean 'flows'"):
         study.table("flow")
     with pytest.raises(RequestError, match="case 'transport=tpc'"):

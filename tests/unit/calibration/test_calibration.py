@@ -41,7 +41,7 @@ def messages(probe: SettingProbe, delays_us: list[float | None], pace_us: float 
     return table.with_columns(copies=pl.col("received_us").is_not_null().cast(pl.Int64))
 
 
-def found(
+def measured_figures(
     text: str, delays_us: list[float | None], pace_us: float | None = None
 ) -> dict[str, MeasuredFigure]:
     _, (probe,) = measurement_plan(settings(text))
@@ -111,37 +111,37 @@ def test_the_rate_is_measured_behind_a_constant_delay_without_loss() -> None:
 
 @pytest.mark.parametrize(("off_us", "good"), [(0, True), (9, True), (-9, True), (12, False), (-12, False)])
 def test_a_delay_must_be_within_ten_microseconds(off_us: float, good: bool) -> None:
-    figure = found(direct("a-b: {delay: 7ms}"), [7000 + off_us] * 50)["delay_us"]
+    figure = measured_figures(direct("a-b: {delay: 7ms}"), [7000 + off_us] * 50)["delay_us"]
     assert (figure.configured, figure.measured, figure.good) == (7000, 7000 + off_us, good)
 
 
 @pytest.mark.parametrize(("factor", "good"), [(1.0, True), (1.004, True), (1.006, False), (0.994, False)])
 def test_a_rate_must_be_within_half_a_percent(factor: float, good: bool) -> None:
     pace_us = 1514 * 8 / 5 / factor
-    figure = found(direct("a-b: {rate: 5mbit}"), [0] * 50, pace_us)["rate_bps"]
+    figure = measured_figures(direct("a-b: {rate: 5mbit}"), [0] * 50, pace_us)["rate_bps"]
     assert figure.measured == pytest.approx(5e6 * factor, rel=1e-4)
     assert figure.good is good
 
 
 def test_what_is_not_limited_has_no_rate_to_be_off() -> None:
-    figure = found(direct("a-b: {delay: 7ms}"), [7000] * 50)["rate_bps"]
+    figure = measured_figures(direct("a-b: {delay: 7ms}"), [7000] * 50)["rate_bps"]
     assert (figure.configured, figure.measured, figure.good) == (None, None, True)
 
 
 @pytest.mark.parametrize(("lost", "good"), [(0, False), (20, True), (40, True), (95, False)])
 def test_loss_is_judged_by_its_binomial_interval(lost: int, good: bool) -> None:
     delays: list[float | None] = [None] * lost + [0.0] * (2000 - lost)
-    figure = found(direct("a-b: {loss: 1.5%}"), delays)["loss_ratio"]
+    figure = measured_figures(direct("a-b: {loss: 1.5%}"), delays)["loss_ratio"]
     assert figure.measured == lost / 2000
     assert figure.good is good
 
 
 def test_a_single_packet_lost_where_none_may_be_is_refused() -> None:
-    assert not found(direct("a-b: {delay: 1ms}"), [None] + [1000.0] * 49)["loss_ratio"].good
+    assert not measured_figures(direct("a-b: {delay: 1ms}"), [None] + [1000.0] * 49)["loss_ratio"].good
 
 
 def test_nothing_measured_is_not_good() -> None:
-    assert not found(direct("a-b: {delay: 1ms}"), [None] * 50)["delay_us"].good
+    assert not measured_figures(direct("a-b: {delay: 1ms}"), [None] * 50)["delay_us"].good
 
 
 @pytest.mark.parametrize("ratio", [0.0001, 0.01, 0.3, 0.97])
@@ -193,20 +193,20 @@ def test_the_mean_of_few_jittered_packets_may_be_off_by_more(jitter: str) -> Non
     for packets in (100, 1000):
         for _ in range(50):
             drawn = rng.uniform(-1, 1, packets) if len(shape) == 2 else rng.choice(shape, packets)
-            delay = found(text, list(20_000 + drawn * netem.jitter_ns / 1000))["delay_us"]
+            delay = measured_figures(text, list(20_000 + drawn * netem.jitter_ns / 1000))["delay_us"]
             assert delay.good
         assert delay.high is not None
         rooms.append(delay.high - 20_000)
         off = list(20_000 + 2 * rooms[-1] + drawn * netem.jitter_ns / 1000)
-        assert not found(text, off)["delay_us"].good
+        assert not measured_figures(text, off)["delay_us"].good
     assert 2 < (rooms[0] - 10) / (rooms[1] - 10) < 10, "with the root of the number of packets, or faster"
 
 
 def test_a_high_rate_may_be_off_by_the_resolution_of_the_stamps() -> None:
     text = direct("a-b: {rate: 10gbit}")
     measured_us = (299 - settings(text)[0].settling_frames) * 1.2112
-    fast = found(text, [0] * 50, 1.2112)["rate_bps"]
-    slow = found(direct("a-b: {rate: 5mbit}"), [0] * 50, 1514 * 8 / 5)["rate_bps"]
+    fast = measured_figures(text, [0] * 50, 1.2112)["rate_bps"]
+    slow = measured_figures(direct("a-b: {rate: 5mbit}"), [0] * 50, 1514 * 8 / 5)["rate_bps"]
     assert fast.high is not None
     assert slow.high is not None
     assert fast.high / 10e9 - 1 == pytest.approx(0.005 + 2 / measured_us, rel=0.02)

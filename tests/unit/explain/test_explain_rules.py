@@ -18,17 +18,17 @@ from plait.plan.network.sysctls import tcp_memory
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "explain.md"
 
 
-def judged(before: list[float], after: list[float]) -> str:
+def effect_of(before: list[float], after: list[float]) -> str:
     return effect("it", (), None, dict(enumerate(before)), dict(enumerate(after))).verdict
 
 
 def test_an_effect_needs_to_exceed_the_spread_over_seeds() -> None:
-    assert judged([10e6, 10.2e6, 9.8e6], [20e6, 20.1e6, 19.9e6]) == "faster"
-    assert judged([20e6, 20.1e6, 19.9e6], [10e6, 10.2e6, 9.8e6]) == "slower"
+    assert effect_of([10e6, 10.2e6, 9.8e6], [20e6, 20.1e6, 19.9e6]) == "faster"
+    assert effect_of([20e6, 20.1e6, 19.9e6], [10e6, 10.2e6, 9.8e6]) == "slower"
     # Every pair gains 1, and the seeds differ by far more: the interval is narrow, and nothing is claimed.
-    assert judged([10e6, 20e6, 30e6], [11e6, 21e6, 31e6]) == "no effect seen"
-    assert judged([10e6, 10e6, 10e6], [10.05e6, 10.05e6, 10.05e6]) == "no effect seen"
-    assert judged([10e6], [20e6]) == "no effect seen", "one seed has no spread to judge by"
+    assert effect_of([10e6, 20e6, 30e6], [11e6, 21e6, 31e6]) == "no effect seen"
+    assert effect_of([10e6, 10e6, 10e6], [10.05e6, 10.05e6, 10.05e6]) == "no effect seen"
+    assert effect_of([10e6], [20e6]) == "no effect seen", "one seed has no spread to judge by"
     assert effect("it", (), None, {1: 1e6}, {2: 2e6}).verdict == "not measured"
 
 
@@ -36,7 +36,7 @@ def test_chance_alone_is_rarely_reported_as_an_effect() -> None:
     """Both sides come from the same distribution: at most 5 % may be reported, as for the interval alone."""
     draw = random.Random(1)
     reported = sum(
-        judged([draw.gauss(10e6, 1e6) for _ in range(5)], [draw.gauss(10e6, 1e6) for _ in range(5)])
+        effect_of([draw.gauss(10e6, 1e6) for _ in range(5)], [draw.gauss(10e6, 1e6) for _ in range(5)])
         != "no effect seen"
         for _ in range(1000)
     )

@@ -6,7 +6,7 @@ import pytest
 
 from plait.errors import ScenarioError
 from plait.plan.shell.script import to_shell
-from scenario_samples import MESH, TWO, plan_of, said
+from scenario_samples import MESH, TWO, plan_of, mistakes_as_text
 
 NAT = """\
 title: t
@@ -129,6 +129,6 @@ def test_the_shell_form_has_translation_switches_and_nexthops() -> None:
     ],
 )
 def test_mistakes_about_nodes_are_located(override: str, where: str, message: str) -> None:
-    text = said(NAT.replace("[inside, server]", "{inside: , server: }"), override)
+    text = mistakes_as_text(NAT.replace("[inside, server]", "{inside: , server: }"), override)
     assert where in text
     assert message in text

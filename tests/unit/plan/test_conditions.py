@@ -10,7 +10,7 @@ from plait.plan.links.distributions import lowest, netem_jitter_ns, table
 from plait.plan.model.qdiscs import Codel, FqCodel, Netem, Pfifo, PlaitRed, Qdisc, Red, Tbf
 from plait.plan.shell.script import to_shell
 from plait.scenario.check.conditions import SHORTEST
-from scenario_samples import direct, mistakes, plan_of, said
+from scenario_samples import direct, mistakes, plan_of, mistakes_as_text
 
 
 def forward(link: str) -> list[Qdisc]:
@@ -150,7 +150,7 @@ def test_interfaces_that_share_a_bucket_are_sent_to_one_device(
 
 def test_two_buckets_cannot_hold_the_same_direction() -> None:
     bucket = "{baseline: 2mbit, peak: 8mbit, burst: 1MB}"
-    text = said(HOSTS.format(bucket=bucket, b=f"{{bucket: {bucket}}}") + FLOW)
+    text = mistakes_as_text(HOSTS.format(bucket=bucket, b=f"{{bucket: {bucket}}}") + FLOW)
     assert "network.hosts.b.bucket: packets on b->a would need tokens of the buckets of a and b" in text
 
 
@@ -218,7 +218,7 @@ def test_contradictory_conditions_are_reported_at_their_place(link: str, path: s
 
 def test_a_shared_bucket_is_checked_too() -> None:
     bucket = "{baseline: 9mbit, peak: 8mbit, burst: 1MB, links: [a-c], queue: 100B}"
-    text = said(HOSTS.format(bucket=bucket, b="{}") + FLOW)
+    text = mistakes_as_text(HOSTS.format(bucket=bucket, b="{}") + FLOW)
     assert "network.hosts.a.bucket.baseline: 9mbit is not below the peak 8mbit" in text
     assert "network.hosts.a.bucket.links.0: a has no link 'a-c'" in text
     assert "network.hosts.a.bucket.queue: 100B is less than one frame" in text

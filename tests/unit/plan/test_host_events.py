@@ -6,7 +6,7 @@ import pytest
 
 from plait.plan.model.mptcp import AddEndpoint, ChangeEndpoint, RemoveEndpoint, SetLimits, SetSysctl
 from plait.plan.shell.script import to_shell
-from scenario_samples import plan_of, said
+from scenario_samples import plan_of, mistakes_as_text
 
 HEAD = """\
 title: t
@@ -119,7 +119,7 @@ def text(*lines: str, head: str = HEAD) -> str:
     ],
 )
 def test_a_mistake_is_located_and_says_what_would_be_right(line: str, expected: str) -> None:
-    shown = said(text(line))
+    shown = mistakes_as_text(text(line))
     assert expected in shown
     assert "t.yaml:11:" in shown
 
@@ -128,8 +128,9 @@ def test_endpoints_are_followed_through_time() -> None:
     removal = "{at: 2s, endpoints: {c: {remove: 'c-r#2'}}}"
     again = "{at: 4s, endpoints: {c: {add: {link: 'c-r#2', flags: [subflow]}}}}"
     change = "{at: 3s, endpoints: {c: {change: {link: 'c-r#2', backup: true}}}}"
-    assert "events.1.endpoints.c.change.0.link: c has no endpoint at c-r#2 at 3s; add one first" in said(
-        text(removal, change)
+    assert (
+        "events.1.endpoints.c.change.0.link: c has no endpoint at c-r#2 at 3s; add one first"
+        in mistakes_as_text(text(removal, change))
     )
     plan = plan_of(text(removal, again, "{at: 5s, endpoints: {c: {change: {link: 'c-r#2', backup: true}}}}"))
     removed, added, changed = (event.actions[0] for event in plan.events)
@@ -211,13 +212,13 @@ def test_more_endpoints_than_the_kernel_takes_are_refused_where_the_last_one_com
     add = ", ".join(f"{{link: 'c-r#{n}', flags: [subflow]}}" for n in range(2, 10))
     assert plan_of(text(f"{{at: 1s, endpoints: {{c: {{add: [{add}]}}}}}}", head=head))
     late = "{at: 2s, endpoints: {c: {add: {link: c-r, flags: [subflow]}}}}"
-    shown = said(text(f"{{at: 1s, endpoints: {{c: {{add: [{add}]}}}}}}", late, head=head))
+    shown = mistakes_as_text(text(f"{{at: 1s, endpoints: {{c: {{add: [{add}]}}}}}}", late, head=head))
     assert "events.1.endpoints.c.add.0.link: c would have 9 endpoints; the kernel takes at most 8" in shown
 
 
 def test_the_agent_as_path_manager_knows_no_such_events() -> None:
     head = HEAD + "mptcp: {subflows_per_path: 2}\n"
-    assert "events.0.limits: with subflows_per_path plait opens" in said(
+    assert "events.0.limits: with subflows_per_path plait opens" in mistakes_as_text(
         text("{at: 1s, limits: {c: {subflows: 1}}}", head=head)
     )
 
@@ -255,7 +256,9 @@ def test_the_shell_form_says_what_ip_mptcp_would() -> None:
     ],
 )
 def test_endpoints_that_the_kernel_would_refuse_are_refused_before(endpoints: str, expected: str) -> None:
-    assert f"mptcp.endpoints.c.{expected}" in said(HEAD + f"mptcp: {{endpoints: {{c: [{endpoints}]}}}}\n")
+    assert f"mptcp.endpoints.c.{expected}" in mistakes_as_text(
+        HEAD + f"mptcp: {{endpoints: {{c: [{endpoints}]}}}}\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -279,7 +282,7 @@ def test_endpoints_that_the_kernel_would_refuse_are_refused_before(endpoints: st
     ],
 )
 def test_a_scheduler_is_said_once_and_where_it_counts(head: str, expected: str) -> None:
-    assert expected in said(head)
+    assert expected in mistakes_as_text(head)
 
 
 def test_host_and_flow_choose_for_themselves() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.plan.shell.script import to_shell
-from scenario_samples import MESH, TWO, plan_of, said
+from scenario_samples import MESH, TWO, plan_of, mistakes_as_text
 
 
 def joins(text: str, *overrides: str) -> list[tuple[str, str, int, int]]:
@@ -70,4 +70,4 @@ def test_tcp_flows_have_no_joins() -> None:
     ],
 )
 def test_meaningless_settings_are_refused(overrides: tuple[str, ...], expected: str) -> None:
-    assert expected in said(TWO, *overrides)
+    assert expected in mistakes_as_text(TWO, *overrides)

@@ -7,7 +7,7 @@ import pytest
 from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
 from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, Tbf
 from plait.plan.shell.script import to_shell
-from scenario_samples import plan_of, said
+from scenario_samples import plan_of, mistakes_as_text
 
 HEAD = """\
 title: t
@@ -92,30 +92,30 @@ def changes(event: Event) -> dict[tuple[str, str], object]:
     ],
 )
 def test_a_mistake_in_an_event_is_located_with_a_remedy(line: str, expected: str) -> None:
-    assert expected in said(text(line))
+    assert expected in mistakes_as_text(text(line))
 
 
 def test_events_in_an_impossible_order_are_reported() -> None:
     both = ("{at: 5s, down: a-b}", "{at: 3s, down: a-b}")
-    assert "events.0.down: a-b is down since 3s already" in said(text(*both))
-    assert "events.1.cut: a->b is cut since 1s already" in said(
+    assert "events.0.down: a-b is down since 3s already" in mistakes_as_text(text(*both))
+    assert "events.1.cut: a->b is cut since 1s already" in mistakes_as_text(
         text("{at: 1s, cut: a-b}", "{at: 2s, cut: a->b}")
     )
-    assert "neither down nor cut at 9s" in said(
+    assert "neither down nor cut at 9s" in mistakes_as_text(
         text("{at: 5s, down: a-b}", "{at: 7s, up: a-b}", "{at: 9s, up: a-b}")
     )
     assert events("{at: 5s, down: a-b}", "{at: 7s, up: a-b}", "{at: 9s, down: a-b}")
 
 
 def test_an_event_after_the_end_is_a_mistake() -> None:
-    assert "events.0.at: 5s is after the end of the trial (until: 4s)" in said(
+    assert "events.0.at: 5s is after the end of the trial (until: 4s)" in mistakes_as_text(
         text("{at: 5s, down: a-b}", head=HEAD + "until: 4s\n")
     )
 
 
 def test_a_change_that_needs_another_kind_of_queue_is_refused() -> None:
     wanted = "events.0.set.a-b: the event would change the kind of queue or of link of a-b"
-    assert wanted in said(text("{at: 5s, set: {a-b: {queue: 64KiB}}}"))
+    assert wanted in mistakes_as_text(text("{at: 5s, set: {a-b: {queue: 64KiB}}}"))
 
 
 def test_events_happen_in_the_order_of_time_and_those_of_one_time_as_written() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.plan.model.applications import Transfer
-from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, said
+from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, mistakes_as_text
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
@@ -113,14 +113,14 @@ def test_a_count_gives_flows_alike_with_ports_and_starts_of_their_own() -> None:
 
 def test_more_than_eight_further_paths_are_refused_for_want_of_endpoints() -> None:
     links = ", ".join(f"a-b#{i}: {{}}" for i in range(2, 12))
-    assert "would need 9 MPTCP endpoints, and the kernel takes 8" in said(direct(links))
+    assert "would need 9 MPTCP endpoints, and the kernel takes 8" in mistakes_as_text(direct(links))
     nine = direct(", ".join(f"a-b#{i}: {{}}" for i in range(2, 11)))
     assert len(plan_of(nine).flows[0].paths) == 9
 
 
 def test_too_many_flows_are_refused() -> None:
     traffic = ", ".join(["{bulk: {from: a, to: b, duration: 1s, count: 256}}"] * 5)
-    assert "have 1280 flows" in said(direct("a-b: {}", traffic))
+    assert "have 1280 flows" in mistakes_as_text(direct("a-b: {}", traffic))
 
 
 def test_the_default_queue_is_a_product_of_rate_and_rtt_but_at_least_100_packets() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.plan.traffic.maxflow import maximum_flow
-from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, said
+from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, mistakes_as_text
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan
@@ -188,18 +188,20 @@ def test_networks_that_need_too_many_routes_are_refused() -> None:
     names = [f"h{i}" for i in range(300)]
     links = ", ".join(f"{name}-{r}: {{}}" for r in ("r1", "r2") for name in names)
     text = f"title: t\nnetwork: {{hosts: [{', '.join(names)}], routers: [r1, r2], links: {{{links}}}}}\n"
-    assert "more than 65536 routes" in said(text + "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n")
+    assert "more than 65536 routes" in mistakes_as_text(
+        text + "traffic: [bulk: {from: h0, to: h1, duration: 1s}]\n"
+    )
 
 
 def test_a_bridge_of_more_ports_than_linux_numbers_is_refused() -> None:
     assert len(plan_of(star(1023)).network.bridges[0].ports) == 1023
-    assert "'m' has 1024 links, and a Linux bridge has at most 1023 ports" in said(star(1024))
+    assert "'m' has 1024 links, and a Linux bridge has at most 1023 ports" in mistakes_as_text(star(1024))
     assert plan_of(star(1024), "network.switches.m.openflow=learning").network.datapaths
 
 
 def test_ends_with_more_pairs_of_addresses_than_can_be_looked_at_are_refused() -> None:
     links = ", ".join(f"a-b#{i}: {{}}" for i in range(2, 258))
-    assert "257 interfaces and b has 257: 66049 pairs" in said(direct(f"a-b: {{}}, {links}"))
+    assert "257 interfaces and b has 257: 66049 pairs" in mistakes_as_text(direct(f"a-b: {{}}, {links}"))
 
 
 def test_all_nodes_have_an_own_namespace_and_the_wire_comes_last() -> None:

@@ -18,7 +18,7 @@ from plait.plan.model.applications import (
     Udp,
 )
 from plait.plan.shell.script import to_shell
-from scenario_samples import direct, plan_of, said
+from scenario_samples import direct, plan_of, mistakes_as_text
 
 LINK = "a-b: {rate: 10mbit, delay: 10ms}"
 
@@ -212,12 +212,12 @@ def test_bind_and_connect_choose_both_ends() -> None:
     ],
 )
 def test_a_mistake_is_located_and_says_what_would_be_right(entry: str, expected: str) -> None:
-    assert expected in said(direct(LINK, entry))
+    assert expected in mistakes_as_text(direct(LINK, entry))
 
 
 def test_a_window_that_ends_before_it_begins_is_refused() -> None:
     wrong = direct(LINK, more="measure: {from: 5s, to: 2s}\n")
-    assert "measure: the window ends before it starts" in said(wrong)
+    assert "measure: the window ends before it starts" in mistakes_as_text(wrong)
     window = plan_of(direct(LINK, more="measure: {from: 5s, to: -1s}\n")).measure
     assert window is not None
     assert (window.from_us, window.to_us) == (5_000_000, -1_000_000)
@@ -298,7 +298,7 @@ def test_a_transfer_may_begin_with_a_few_bytes_and_a_pause_on_both_sides() -> No
     ],
 )
 def test_a_start_that_cannot_be_is_refused(fields: str, message: str) -> None:
-    assert message in said(direct(LINK, f"transfer: {{from: a, to: b, {fields}}}"))
+    assert message in mistakes_as_text(direct(LINK, f"transfer: {{from: a, to: b, {fields}}}"))
 
 
 def test_udp_back_is_a_flow_of_its_own_over_the_same_sockets() -> None:
@@ -348,7 +348,7 @@ traffic: [%s]
     ],
 )
 def test_what_a_translation_keeps_out_is_named_with_the_remedy(entry: str, remedy: str) -> None:
-    message = said(BEHIND % entry)
+    message = mistakes_as_text(BEHIND % entry)
     assert (
         "phone is behind gateway, which translates addresses (nat) and admits only answers from server; "
         in message
@@ -358,6 +358,6 @@ def test_what_a_translation_keeps_out_is_named_with_the_remedy(entry: str, remed
 
 def test_without_a_translation_links_are_what_is_missing() -> None:
     text = BEHIND.replace("{nat: [gateway-isp]}", "{}").replace("gateway-isp: {rate: 4mbit}, ", "")
-    assert "server cannot be reached from phone; connect them by links" in said(
+    assert "server cannot be reached from phone; connect them by links" in mistakes_as_text(
         text % "bulk: {from: phone, to: server, duration: 1s}"
     )

@@ -70,7 +70,7 @@ FORMS = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def scenario_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that scenarios name, and a cache."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -81,10 +81,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_missing_paths_are_derived_from_a_recorded_scenario_whose_files_are_gone(
-    place: Path, form: str
+    scenario_files: Path, form: str
 ) -> None:
-    (place / "s.yaml").write_text(FORMS[form])
-    asked = scenarios.load(place / "s.yaml")
+    (scenario_files / "s.yaml").write_text(FORMS[form])
+    asked = scenarios.load(scenario_files / "s.yaml")
     plan = resolve(asked, 1)
     kept = json.loads(json.dumps(asked.model_dump(mode="json", exclude_none=True)))
     unrestricted = unrestricted_paths_of_case(kept, "default", plan)
@@ -92,14 +92,14 @@ def test_missing_paths_are_derived_from_a_recorded_scenario_whose_files_are_gone
     assert [path.name for path in unrestricted[0].paths] == ["h1-h2#2"]
 
 
-def test_a_study_with_given_endpoints_and_a_programs_file_ends_in_a_report(place: Path) -> None:
-    (place / "s.yaml").write_text(FORMS["a program's file"])
-    study = plait.run(scenarios.load(place / "s.yaml"), engine=FakeEngine(), progress=False)
+def test_a_study_with_given_endpoints_and_a_programs_file_ends_in_a_report(scenario_files: Path) -> None:
+    (scenario_files / "s.yaml").write_text(FORMS["a program's file"])
+    study = plait.run(scenarios.load(scenario_files / "s.yaml"), engine=FakeEngine(), progress=False)
     assert study.report.is_file()
     assert study.explain().cases
 
 
-def test_a_plan_of_a_scenario_whose_files_were_not_read_names_the_field(place: Path) -> None:
+def test_a_plan_of_a_scenario_whose_files_were_not_read_names_the_field(scenario_files: Path) -> None:
     text = FORMS["a program's file"]
     with pytest.raises(
         ScenarioError, match=r"programs\.0\.files\.x\.txt\.input: the file 'x\.txt' has not been read"
@@ -108,10 +108,10 @@ def test_a_plan_of_a_scenario_whose_files_were_not_read_names_the_field(place: P
 
 
 @pytest.fixture
-def folder(place: Path) -> Path:
+def folder(scenario_files: Path) -> Path:
     """A finished study of TCP and MPTCP."""
-    write_study(place / "study", two_paths(), repeat=2)
-    return place / "study"
+    write_study(scenario_files / "study", two_paths(), repeat=2)
+    return scenario_files / "study"
 
 
 def raising(error: BaseException) -> Callable[..., object]:

@@ -18,7 +18,7 @@ from plait.report.table import rows
 from plait.report.terminal.summary import show
 from plait.scenario import parse
 from result_folders import FakeCase, two_paths, write_study
-from scenario_samples import plan_of, said
+from scenario_samples import plan_of, mistakes_as_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +69,7 @@ def test_published_figures_belong_to_the_cases_that_have_all_their_settings() ->
 )  # fmt: skip
 def test_mistakes_are_located(old: str, new: str, expected: str) -> None:
     assert old in TEXT
-    assert expected in said(TEXT.replace(old, new))
+    assert expected in mistakes_as_text(TEXT.replace(old, new))
 
 
 @pytest.fixture(scope="module")

@@ -76,7 +76,7 @@ def page_data(folder: Path) -> dict[str, Any]:
     return data
 
 
-def one(transport: str, plan: Any, **settings: Any) -> FakeCase:
+def fake_case(transport: str, plan: Any, **settings: Any) -> FakeCase:
     name = "-".join([transport, *map(str, settings.values())])
     return FakeCase(name, {"transport": transport, **settings}, plan)
 
@@ -236,7 +236,7 @@ def test_transfers_are_reported_by_completion_time(tmp_path: Path) -> None:
     def plan(transport: str) -> Any:
         return lambda seed: fake_plan(FakeFlow(transport=transport, bytes=2_000_000), seed=seed)
 
-    write_study(tmp_path, (one("tcp", plan("tcp")), one("mptcp", plan("mptcp"))), repeat=3)
+    write_study(tmp_path, (fake_case("tcp", plan("tcp")), fake_case("mptcp", plan("mptcp"))), repeat=3)
     build(tmp_path)
     printed = re.sub(r"\s+", " ", terminal(tmp_path))
     assert re.search(
@@ -254,7 +254,9 @@ def test_a_sweep_names_the_best_case_and_the_range(tmp_path: Path) -> None:
         )
 
     cases = tuple(
-        one(t, plan(t, rate * 1_000_000), rate=f"{rate}mbit") for rate in (2, 5, 10) for t in ("tcp", "mptcp")
+        fake_case(t, plan(t, rate * 1_000_000), rate=f"{rate}mbit")
+        for rate in (2, 5, 10)
+        for t in ("tcp", "mptcp")
     )
     write_study(tmp_path, cases, repeat=2)
     build(tmp_path)
@@ -274,7 +276,7 @@ def test_a_report_distinguishes_several_flows(tmp_path: Path) -> None:
         ]
         return lambda seed: fake_plan(*flows, seed=seed)
 
-    write_study(tmp_path, (one("tcp", plan("tcp")), one("mptcp", plan("mptcp"))), repeat=2)
+    write_study(tmp_path, (fake_case("tcp", plan("tcp")), fake_case("mptcp", plan("mptcp"))), repeat=2)
     build(tmp_path)
     summary = read_summary(tmp_path)
     page = html(tmp_path)

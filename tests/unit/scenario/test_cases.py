@@ -13,7 +13,7 @@ from plait.scenario import parse
 from plait.scenario.read.source import Source
 from plait.scenario.vary.cases import expand
 from plait.seeds import trial_seed
-from scenario_samples import TWO, said
+from scenario_samples import TWO, mistakes_as_text
 
 
 def names(vary: str, *overrides: str) -> list[str]:
@@ -81,12 +81,12 @@ def test_the_baseline_comes_first_and_must_be_a_case() -> None:
         "transport=mptcp",
         "transport=tcp",
     ]
-    wrong = said(TWO + "vary: {transport: [tcp, mptcp]}\nbaseline: transport=tpc\n")
+    wrong = mistakes_as_text(TWO + "vary: {transport: [tcp, mptcp]}\nbaseline: transport=tpc\n")
     assert wrong == "t.yaml:13:1: baseline: there is no case 'transport=tpc'; did you mean 'transport=tcp'?"
 
 
 def test_values_that_fit_alone_but_not_together_are_refused() -> None:
-    wrong = said(
+    wrong = mistakes_as_text(
         TWO + "vary: {network.links.h1-s1.delay: [1ms, 9ms], network.links.h1-s1.jitter: [0ms, 5ms]}\n"
     )
     assert "network.links.h1-s1.jitter: the jitter is greater than the delay" in wrong
@@ -97,7 +97,9 @@ def test_too_many_cases_are_refused_before_they_are_made() -> None:
     limits = "mptcp.limits.h1.subflows: [1, 2, 3, 4, 5, 6, 7, 8]"
     losses = "network.links.*.loss: [1%, 2%, 3%]"
     varied = f"{{traffic.0.bulk.count: {counts}, {limits}, transport: [tcp, mptcp], {losses}}}"
-    assert "vary leads to 12000 cases, and a study has at most 10000" in said(TWO + f"vary: {varied}\n")
+    assert "vary leads to 12000 cases, and a study has at most 10000" in mistakes_as_text(
+        TWO + f"vary: {varied}\n"
+    )
 
 
 def test_a_scenario_made_in_python_is_refused_without_a_place() -> None:

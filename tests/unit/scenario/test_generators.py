@@ -16,7 +16,7 @@ from plait.scenario.generators.kinds import KINDS
 from plait.scenario.generators.traffic import derangement
 from plait.scenario.names import read_link_name
 from plait.scenario.vary.cases import expand
-from scenario_samples import all_plans, plan_of, said
+from scenario_samples import all_plans, plan_of, mistakes_as_text
 
 if TYPE_CHECKING:
     from plait.scenario.fields.network import NetworkSpec
@@ -39,7 +39,7 @@ def text(fields: str, more: str = "") -> str:
     return f"title: t\nnetwork: {{{fields}}}\n{more}"
 
 
-def ends(net: NetworkSpec) -> list[tuple[str, str]]:
+def link_ends(net: NetworkSpec) -> list[tuple[str, str]]:
     nodes = {**net.hosts, **net.switches, **net.routers}
     names = [read_link_name(key, nodes) for key in net.links]
     return [(name.a, name.b) for name in names]
@@ -47,7 +47,7 @@ def ends(net: NetworkSpec) -> list[tuple[str, str]]:
 
 def neighbours(net: NetworkSpec) -> dict[str, list[str]]:
     near: dict[str, list[str]] = {}
-    for a, b in ends(net):
+    for a, b in link_ends(net):
         near.setdefault(a, []).append(b)
         near.setdefault(b, []).append(a)
     return near
@@ -105,7 +105,7 @@ def test_two_layers_fill_the_36_ports_of_the_published_switches() -> None:
     degrees = {node: len(near) for node, near in neighbours(net).items()}
     assert {degrees[node] for node in degrees if node not in net.hosts} == {36}
     assert len(net.hosts) == 72
-    assert Counter(map(frozenset, ends(net)))[frozenset(("e1", "c2"))] == 9
+    assert Counter(map(frozenset, link_ends(net)))[frozenset(("e1", "c2"))] == 9
 
 
 def test_two_layers_are_openflow_switches_or_routers_with_ecmp() -> None:
@@ -224,7 +224,9 @@ def test_behind_nat_only_what_leaves_for_the_outside_is_translated() -> None:
     assert nat.netns == "nat"
     assert len(nat.outside) == 1
     assert ["ns1->nat" in path.forward for path in plan.flows[0].paths] == [False, False, True]
-    assert said(text("generator: behind-nat", "traffic: [{bulk: {from: tracker, to: ns1, duration: 1s}}]"))
+    assert mistakes_as_text(
+        text("generator: behind-nat", "traffic: [{bulk: {from: tracker, to: ns1, duration: 1s}}]")
+    )
 
 
 def test_a_regions_interfaces_share_a_bucket_where_mptcp_brought_nothing() -> None:
@@ -412,7 +414,7 @@ def test_the_seed_of_a_permutation_varies() -> None:
     ],
 )  # fmt: skip
 def test_mistakes_are_reported_where_a_person_can_correct_them(fields: str, more: str, expected: str) -> None:
-    assert expected in said(text(fields, more))
+    assert expected in mistakes_as_text(text(fields, more))
 
 
 @pytest.mark.parametrize(
@@ -446,23 +448,29 @@ def test_mistakes_are_reported_where_a_person_can_correct_them(fields: str, more
     ],
 )
 def test_mistakes_of_generated_traffic_are_reported_at_its_entry(entry: str, expected: str) -> None:
-    report = said(text(MESH, "traffic: [{" + entry + "}]"))
+    report = mistakes_as_text(text(MESH, "traffic: [{" + entry + "}]"))
     assert expected in report
     assert report.startswith("t.yaml:3:")
 
 
 def test_mistakes_in_an_option_are_reported_at_the_option() -> None:
-    assert "--set network.k=7: network.k: 7 is odd" in said(text("generator: fat-tree"), "network.k=7")
-    assert "did you mean 'h1-s2'?" in said(text("generator: n-paths"), "network.links.h1-s3.rate=1mbit")
+    assert "--set network.k=7: network.k: 7 is odd" in mistakes_as_text(
+        text("generator: fat-tree"), "network.k=7"
+    )
+    assert "did you mean 'h1-s2'?" in mistakes_as_text(
+        text("generator: n-paths"), "network.links.h1-s3.rate=1mbit"
+    )
 
 
 def test_all_mistakes_of_a_generator_are_reported_at_once() -> None:
-    report = said(text("generator: fat-tree, k: 5, rate: 3", "transport: mtcp\nseed: -1"))
+    report = mistakes_as_text(text("generator: fat-tree, k: 5, rate: 3", "transport: mtcp\nseed: -1"))
     for part in ("network.rate", "transport", "seed"):
         assert part in report
 
 
 def test_a_mistake_in_generated_traffic_is_reported_once() -> None:
-    report = said(text("generator: fat-tree", "traffic: [{permutation: {each: {bulk: {duration: 1}}}}]"))
+    report = mistakes_as_text(
+        text("generator: fat-tree", "traffic: [{permutation: {each: {bulk: {duration: 1}}}}]")
+    )
     assert report.count("has no unit") == 1
     assert report.startswith("t.yaml:3:")

@@ -8,7 +8,7 @@ import pytest
 
 from plait.scenario.fields.traffic import Kind, Traffic
 from plait.scenario.read import placeholders
-from scenario_samples import mistakes, said
+from scenario_samples import mistakes, mistakes_as_text
 
 RICH = """\
 title: Everything that refers to something else
@@ -114,17 +114,19 @@ def test_a_whole_file_of_mistakes_is_reported_at_once() -> None:
 
 
 def test_shorthands_are_considered_as_what_was_meant() -> None:
-    assert "sheduler: there is no such field here; did you mean 'mptcp.scheduler'?" in said(
+    assert "sheduler: there is no such field here; did you mean 'mptcp.scheduler'?" in mistakes_as_text(
         RICH + "sheduler: blest\n"
     )
-    assert "scheduler: there is no such field here; did you mean 'mptcp.scheduler'?" in said(
+    assert "scheduler: there is no such field here; did you mean 'mptcp.scheduler'?" in mistakes_as_text(
         RICH, "scheduler=blest"
     )
-    assert "congestion_contrl: there is no such field here; did you mean 'tcp.congestion_control'?" in said(
-        RICH + "congestion_contrl: lia\n"
+    assert (
+        "congestion_contrl: there is no such field here; did you mean 'tcp.congestion_control'?"
+        in mistakes_as_text(RICH + "congestion_contrl: lia\n")
     )
-    assert "vary.transprt.0: transprt: there is no such field here; did you mean 'transport'?" in said(
-        RICH + "  transprt: [tcp]\n"
+    assert (
+        "vary.transprt.0: transprt: there is no such field here; did you mean 'transport'?"
+        in mistakes_as_text(RICH + "  transprt: [tcp]\n")
     )
 
 
@@ -137,7 +139,7 @@ def test_the_mistakes_of_a_link_do_not_depend_on_a_readable_name() -> None:
 def test_no_message_ends_in_the_middle() -> None:
     links = ", ".join(f"phone-ap#{i}: {{}}" for i in range(2, 20))
     text = RICH.replace("    ap-server:", f"    {links.replace(', ', chr(10) + '    ')}\n    ap-server:")
-    message = said(text.replace("down: phone-ap", "down: zzz"))
+    message = mistakes_as_text(text.replace("down: phone-ap", "down: zzz"))
     assert "there is no link 'zzz'" in message
     assert not message.endswith((";", "; "))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.scenario import parse
-from scenario_samples import all_plans, plan_of, said
+from scenario_samples import all_plans, plan_of, mistakes_as_text
 
 
 def text(programs: str, more: str = "") -> str:
@@ -78,7 +78,7 @@ def test_a_scenario_returns_a_group_as_written() -> None:
     ],
 )
 def test_mistakes_of_a_group_are_reported_once_at_its_entry(entry: str, expected: str) -> None:
-    report = said(text(f"  - {entry}\n"))
+    report = mistakes_as_text(text(f"  - {entry}\n"))
     assert expected in report
     assert report.startswith("t.yaml:5:")
     assert len(report.splitlines()) == 1 + ("rum" in entry)
@@ -86,11 +86,11 @@ def test_mistakes_of_a_group_are_reported_once_at_its_entry(entry: str, expected
 
 def test_values_under_vary_are_not_checked_for_a_group_with_a_mistake() -> None:
     vary = "vary: {programs.1.transport: [[tcp], [mptcp, tcp]], programs.0.name: [a, b]}\n"
-    report = said(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
+    report = mistakes_as_text(text(SERVER + FETCH.replace("peer*", "pear*"), vary))
     assert "no host or router matches 'pear*'" in report
     assert len(report.splitlines()) == 1
 
 
 def test_programs_of_two_transports_in_a_node_differ_by_their_names() -> None:
     both = "  - {name: look, node: peer2, until: exit, run: c, transport: mptcp}\n"
-    assert "those of 'fetch-peer2' in the same node tcp" in said(text(SERVER + FETCH + both))
+    assert "those of 'fetch-peer2' in the same node tcp" in mistakes_as_text(text(SERVER + FETCH + both))

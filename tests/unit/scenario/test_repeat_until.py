@@ -16,7 +16,7 @@ from plait.scenario.vary.cases import expand
 from plait.scenario.vary.repeat import Repeat
 from plait.study.perform import Options, perform
 from plait.study.progress import silent
-from scenario_samples import TWO, said
+from scenario_samples import TWO, mistakes_as_text
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -62,7 +62,7 @@ def test_a_case_keeps_what_it_was_repeated_by() -> None:
     ],
 )
 def test_what_is_not_understood_is_refused(text: str, message: str) -> None:
-    reported = said(TWO + f"repeat: {text}\n")
+    reported = mistakes_as_text(TWO + f"repeat: {text}\n")
     assert reported.startswith("t.yaml:12:")
     assert message in reported
 

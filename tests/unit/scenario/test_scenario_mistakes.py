@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from scenario_samples import TWO, direct, mistakes, said
+from scenario_samples import TWO, direct, mistakes, mistakes_as_text
 
 
 def changed(old: str, new: str) -> str:
@@ -157,7 +157,7 @@ def changed(old: str, new: str) -> str:
     ],
 )
 def test_a_mistake_is_located_and_says_what_would_be_right(text: str, expected: str) -> None:
-    assert expected in said(text)
+    assert expected in mistakes_as_text(text)
 
 
 def test_hosts_without_a_path_and_hosts_without_links_give_different_messages() -> None:
@@ -169,13 +169,13 @@ network:
 traffic:
 - bulk: {from: a, to: b, duration: 1s}
 """
-    assert "t.yaml:6:19: traffic.0.bulk.to: b cannot be reached from a" in said(text)
-    assert "declare nodes that forward under routers" in said(text)
+    assert "t.yaml:6:19: traffic.0.bulk.to: b cannot be reached from a" in mistakes_as_text(text)
+    assert "declare nodes that forward under routers" in mistakes_as_text(text)
 
 
 def test_a_name_with_dashes_that_can_be_read_twice_is_refused() -> None:
     text = "title: t\nnetwork: {hosts: [a, b-c, a-b, c], links: {a-b-c: {}}}\ntraffic: []\n"
-    assert "'a-b-c' is ambiguous: a to b-c or a-b to c; rename a node" in said(text)
+    assert "'a-b-c' is ambiguous: a to b-c or a-b to c; rename a node" in mistakes_as_text(text)
 
 
 def test_names_with_dashes_are_read_against_the_declared_nodes() -> None:
@@ -188,22 +188,24 @@ def test_address_clashes_name_both_sides() -> None:
     clash = changed(
         "[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.2/24}}, h2: {addresses: {s1-h2: 10.7.0.2/24}}}"
     )
-    assert "10.7.0.2 is also the address of h1 on h1-s1" in said(clash)
+    assert "10.7.0.2 is also the address of h1 on h1-s1" in mistakes_as_text(clash)
     overlap = changed("[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/16, h1-s2: 10.7.3.1/24}}, h2: }")
-    assert "the subnet 10.7.3.0/24 overlaps 10.7.0.0/16" in said(overlap)
+    assert "the subnet 10.7.3.0/24 overlaps 10.7.0.0/16" in mistakes_as_text(overlap)
     differing = changed(
         "[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/24}}, h2: {addresses: {s1-h2: 10.8.0.1/24}}}"
     )
-    assert "'10.8.0.1/24' is not in 10.7.0.0/24" in said(differing)
+    assert "'10.8.0.1/24' is not in 10.7.0.0/24" in mistakes_as_text(differing)
     small = changed("[h1, h2]", "{h1: {addresses: {h1-s1: 10.7.0.1/31}}, h2: }")
-    assert "too small for the ports of its segment" in said(small)
+    assert "too small for the ports of its segment" in mistakes_as_text(small)
 
 
 @pytest.mark.parametrize(
     "address", ["10.0.0.1", "300.1.1.1/24", "127.0.0.1/8", "224.0.0.1/24", "10.0.0.0/24", "x/24"]
 )
 def test_addresses_that_no_host_can_have_are_refused(address: str) -> None:
-    assert "network.hosts.h1.addresses.h1-s1: " in said(TWO, f"network.hosts.h1.addresses.h1-s1={address}")
+    assert "network.hosts.h1.addresses.h1-s1: " in mistakes_as_text(
+        TWO, f"network.hosts.h1.addresses.h1-s1={address}"
+    )
 
 
 def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
@@ -234,7 +236,7 @@ def test_ten_thousand_links_are_refused_with_the_reason_in_little_time() -> None
     links = "".join(f"    h{i}-s{i}: {{rate: 5mbit, delay: 10ms}}\n" for i in range(10_000))
     text = f"title: x\nnetwork:\n  hosts: [a, b]\n  links:\n{links}"
     began = time.process_time()
-    assert "network.links: there are more than 4096 entries here" in said(text)
+    assert "network.links: there are more than 4096 entries here" in mistakes_as_text(text)
     assert time.process_time() - began < 2
 
 
@@ -272,7 +274,7 @@ def test_an_alias_stands_for_its_value() -> None:
 
 
 def test_mistakes_in_options_name_the_option() -> None:
-    report = said(
+    report = mistakes_as_text(
         TWO,
         "repeat=0",
         "foo",
@@ -305,9 +307,9 @@ vary:
   scheduler: []
 """
     )
-    report = said(text)
+    report = mistakes_as_text(text)
     assert "t.yaml:19:3: vary.scheduler: there are 0 values; write at least 1" in report
-    report = said(text.replace("  scheduler: []\n", ""))
+    report = mistakes_as_text(text.replace("  scheduler: []\n", ""))
     assert "t.yaml:13:20: vary.transport.1: transport: 'udp' is not a valid value" in report
     assert (
         "t.yaml:14:28: vary.network.links.h1-*.rat.0: network.links.h1-s1.rat: there is no such field"
@@ -330,7 +332,7 @@ def test_mistakes_under_vary_are_reported_together_with_all_others() -> None:
         TWO
         + "sampel: 1s\nvary:\n  transport: [tcp, udp]\n  network.links.*.delay: [1ms, 5]\n  scheduler: []\n"
     )
-    report = said(text)
+    report = mistakes_as_text(text)
     assert "sampel: there is no such field" in report
     assert "vary.scheduler: there are 0 values" in report
     assert "vary.transport.1: transport: 'udp' is not a valid value" in report
@@ -339,6 +341,6 @@ def test_mistakes_under_vary_are_reported_together_with_all_others() -> None:
 
 def test_values_for_a_field_that_is_wrong_itself_are_not_called_wrong() -> None:
     text = TWO.replace("repeat: 1\n", "") + "transport: udp\nvary:\n  transport: [tcp, mptcp]\n"
-    report = said(text)
+    report = mistakes_as_text(text)
     assert "transport: 'udp' is not a valid value" in report
     assert "vary" not in report.replace("t.yaml", "")

@@ -12,7 +12,7 @@ from plait.plan.resolve import resolve
 from plait.scenario import load
 from plait.scenario.read.traces import Opportunities, Rows, read_trace
 from plait.scenario.vary.cases import expand
-from scenario_samples import said
+from scenario_samples import mistakes_as_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,4 +211,4 @@ def test_a_trace_without_its_file_raises_an_error_with_the_remedy() -> None:
         "title: t\nnetwork: {hosts: [a, b], links: {a-b: {trace: {file: x.trace}}}}\n"
         "traffic: [bulk: {from: a, to: b, duration: 8s}]\n"
     )
-    assert "has not been read; read the scenario with plait.scenario.read.load" in said(text)
+    assert "has not been read; read the scenario with plait.scenario.read.load" in mistakes_as_text(text)

@@ -12,7 +12,7 @@ from plait.scenario import parse
 from plait.scenario.vary.cases import Case, expand
 from plait.scenario.vary.ranges import read_range
 from plait.units import Rate
-from scenario_samples import TWO, said
+from scenario_samples import TWO, mistakes_as_text
 
 
 def cases(vary: str) -> list[Case]:
@@ -62,7 +62,7 @@ def test_ranges_are_the_values_that_they_say(text: str, expected: list[object]) 
     ],
 )
 def test_what_is_no_range_is_refused_with_its_place(text: str, message: str) -> None:
-    report = said(TWO + f"vary:\n  network.links.*.rate: {text}\n")
+    report = mistakes_as_text(TWO + f"vary:\n  network.links.*.rate: {text}\n")
     assert report.startswith("t.yaml:13:3: vary.network.links.*.rate: ")
     assert message in report
 
@@ -202,4 +202,4 @@ def test_a_hypercube_is_its_seeds() -> None:
     ],
 )
 def test_mistakes_under_vary_are_reported_at_their_place(vary: str, message: str) -> None:
-    assert message in said(TWO + f"vary:\n{vary}\n")
+    assert message in mistakes_as_text(TWO + f"vary:\n{vary}\n")

@@ -22,7 +22,7 @@ programs:
 """
 
 
-def found(program: str) -> list[tuple[object, str]]:
+def refusals(program: str) -> list[tuple[object, str]]:
     return list(missing_programs(parse(SCENARIO % program, "t.yaml").programs))
 
 
@@ -52,7 +52,7 @@ def found(program: str) -> list[tuple[object, str]]:
 def test_a_program_that_cannot_start_is_reported_at_its_place(
     program: str, where: object, expected: str
 ) -> None:
-    ((place, message),) = found(program)
+    ((place, message),) = refusals(program)
     assert place == where
     assert expected in message
 
@@ -75,7 +75,7 @@ def test_a_program_that_cannot_start_is_reported_at_its_place(
     ],
 )
 def test_a_program_that_may_exist_later_is_left_to_the_trial(program: str) -> None:
-    assert found(program) == []
+    assert refusals(program) == []
 
 
 def test_mininets_own_throughput_test_gets_what_it_needs_of_iperf(tmp_path: Path) -> None:

@@ -76,10 +76,10 @@ class Applied:
         command = [*UNSHARE, "-m", "-n", "-p", "-f", "--mount-proc", *inner, str(folder / "network.sh")]
         done = subprocess.run(command, check=False, **HOW)
         assert done.returncode == 0, done.stderr
-        self.told: dict[str, Any] = json.loads(done.stdout)
+        self.report: dict[str, Any] = json.loads(done.stdout)
 
-    def of(self, netns: str) -> dict[str, Any]:
-        state: dict[str, Any] = self.told["state"][netns]
+    def state_of(self, netns: str) -> dict[str, Any]:
+        state: dict[str, Any] = self.report["state"][netns]
         return state
 
 
@@ -97,7 +97,7 @@ def applied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_interfaces_have_the_planned_addresses(applied: Applied) -> None:
     for veth in applied.plan.network.veths:
         for end in (veth.a, veth.b):
-            (link,) = (link for link in applied.of(end.netns)["links"] if link["ifname"] == end.ifname)
+            (link,) = (link for link in applied.state_of(end.netns)["links"] if link["ifname"] == end.ifname)
             addresses = {
                 f"{a['local']}/{a['prefixlen']}" for a in link["addr_info"] if a["scope"] == "global"
             }
@@ -108,7 +108,7 @@ def test_interfaces_have_the_planned_addresses(applied: Applied) -> None:
 
 def test_bridges_hold_the_planned_ports(applied: Applied) -> None:
     for bridge in applied.plan.network.bridges:
-        links = applied.of(bridge.netns)["links"]
+        links = applied.state_of(bridge.netns)["links"]
         assert {link["ifname"] for link in links if link.get("master") == bridge.ifname} == set(bridge.ports)
         (data,) = (link["linkinfo"]["info_data"] for link in links if link["ifname"] == bridge.ifname)
         assert (data["stp_state"], data["mcast_snooping"]) == (0, 0)
@@ -116,7 +116,7 @@ def test_bridges_hold_the_planned_ports(applied: Applied) -> None:
 
 def test_routes_and_rules_are_the_planned_ones(applied: Applied) -> None:
     for space in applied.plan.network.namespaces:
-        state = applied.of(space.name)
+        state = applied.state_of(space.name)
         shown = (r for r in state["routes"] if r.get("protocol") != "kernel" and r.get("table") != "local")
         planned = (r for r in applied.plan.network.routes if r.netns == space.name)
         assert {as_shown(r) for r in shown} == {as_planned(r) for r in planned}
@@ -145,12 +145,12 @@ def as_planned(route: Route) -> tuple[object, ...]:
 def test_kernel_settings_are_the_planned_ones(applied: Applied) -> None:
     for space in applied.plan.network.namespaces:
         planned = {path: value.split() for path, value in space.sysctls}
-        assert applied.of(space.name)["sysctls"] == planned
+        assert applied.state_of(space.name)["sysctls"] == planned
 
 
 def test_endpoints_and_limits_are_the_planned_ones(applied: Applied) -> None:
     for manager in applied.plan.network.mptcp:
-        state = applied.of(manager.netns)
+        state = applied.state_of(manager.netns)
         endpoints = {tuple(sorted(line.split())) for line in state["endpoints"].splitlines()}
         assert endpoints == {tuple(sorted([e.address, "id", str(e.id), *e.flags])) for e in manager.endpoints}
         limits = state["limits"].split()
@@ -163,8 +163,10 @@ def test_endpoints_and_limits_are_the_planned_ones(applied: Applied) -> None:
 
 
 def test_links_are_limited_and_queued_as_planned(applied: Applied) -> None:
-    kinds = {"tbf", "pfifo", "bfifo"} | ({"netem"} - set(applied.told["lacking"]))
-    limits = {(q["dev"], q["kind"], limit(q)) for q in applied.of("wire")["qdiscs"] if q["kind"] in kinds}
+    kinds = {"tbf", "pfifo", "bfifo"} | ({"netem"} - set(applied.report["lacking"]))
+    limits = {
+        (q["dev"], q["kind"], limit(q)) for q in applied.state_of("wire")["qdiscs"] if q["kind"] in kinds
+    }
     planned = {
         (q.ifname, q.options.kind, limit(q.options.model_dump()))
         for q in applied.plan.network.qdiscs
@@ -187,14 +189,14 @@ def limit(qdisc: dict[str, Any]) -> int:
 
 def test_the_kernel_opens_exactly_the_planned_subflows(applied: Applied) -> None:
     planned = sorted([p.client_address, p.server_address] for p in applied.plan.flows[0].paths)
-    assert applied.told["joined"] == planned
+    assert applied.report["joined"] == planned
 
 
 def test_nothing_is_left_after_the_clean_up(applied: Applied) -> None:
-    assert applied.told["left"] == []
+    assert applied.report["left"] == []
 
 
 def test_delays_are_compared_only_where_the_kernel_has_netem(applied: Applied) -> None:
-    if "netem" in applied.told["lacking"]:
+    if "netem" in applied.report["lacking"]:
         pytest.skip("this host's kernel has no netem: delays are checked in the laboratory kernel only")
-    assert any(q["kind"] == "netem" for q in applied.of("wire")["qdiscs"])
+    assert any(q["kind"] == "netem" for q in applied.state_of("wire")["qdiscs"])

@@ -55,13 +55,13 @@ RunTrial = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def engine() -> VirtualEngine:
-    """The engine that `plait run` uses, with the kernel that `make kernel` built."""
+    """Return the engine that `plait run` uses, with the kernel that `make kernel` built."""
     return VirtualEngine(kernels.ensure(), AGENT)
 
 
 @pytest.fixture(scope="session")
 def run_trial(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> RunTrial:
-    """Returns a function that runs one trial of a scenario (its text, or the name of a shipped one)."""
+    """Return a function that runs one trial of a scenario (its text, or the name of a shipped one)."""
 
     def run(scenario: str, *, case: int = 0, repeat: int = 0, overrides: tuple[str, ...] = ()) -> Ran:
         model = parse(scenario, "test.yaml", overrides) if "\n" in scenario else load(scenario, overrides)
@@ -72,7 +72,7 @@ def run_trial(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def run_plan(engine: VirtualEngine, plan: Plan, folder: Path, inputs: dict[str, Path] | None = None) -> Ran:
-    """Runs `plan`, with the files that it needs, in `folder`, an empty directory."""
+    """Run `plan`, with the files that it needs, in `folder`, an empty directory."""
     engine.execute(Job(plan, inputs or {}, folder))
     tables = convert(folder / "data", folder / "tables")
     return Ran(plan, tables, (folder / "console.log").read_text(errors="replace"))

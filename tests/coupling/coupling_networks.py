@@ -119,7 +119,7 @@ class Users:
 
 
 def scenario_a(rule: Rule, run: Run, n1: int, n2: int) -> Groups:
-    """Khalili's scenario A, 1 Mbit/s per user: both routes of type 1 cross its server's link."""
+    """Return Khalili's scenario A, 1 Mbit/s per user: both routes of type 1 cross its server's link."""
     clock, random = Clock(), Random(run.seed)
     server, access = (bottleneck(clock, random, users * 1e6, run) for users in (n1, n2))
     private = Route(clock, ((server, run.delay),), run.delay)
@@ -129,7 +129,7 @@ def scenario_a(rule: Rule, run: Run, n1: int, n2: int) -> Groups:
 
 
 def scenario_c(rule: Rule, run: Run, n1: int, n2: int) -> Groups:
-    """Khalili's scenario C, 1 Mbit/s per user: type 1 also has an access point without other users."""
+    """Return Khalili's scenario C, 1 Mbit/s per user: type 1 also has an access point without other users."""
     clock, random = Clock(), Random(run.seed)
     private = Route(clock, ((bottleneck(clock, random, n1 * 1e6, run), run.delay),), run.delay)
     shared = Route(clock, ((bottleneck(clock, random, n2 * 1e6, run), run.delay),), run.delay)

@@ -20,7 +20,7 @@ class Path(Protocol):
 
     @property
     def window(self) -> float:
-        """Segments; ssthresh during fast recovery (RFC 6356, section 3)."""
+        """Return segments; ssthresh during fast recovery (RFC 6356, section 3)."""
 
     @property
     def interval(self) -> float:

@@ -102,7 +102,7 @@ class Subflow:
 
     @property
     def window(self) -> float:
-        """The window that rules use."""
+        """Return the window that rules use."""
         distorted = self.recovering and not self.detection.timed_out
         return max(1.0, self.ssthresh if distorted else self.cwnd)
 

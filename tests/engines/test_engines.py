@@ -56,7 +56,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture(scope="module", params=ON_A_KERNEL)
 def real_engine(request: pytest.FixtureRequest) -> Engine:
-    """An engine with a kernel."""
+    """Return an engine with a kernel."""
     return ENGINES[request.param]()
 
 

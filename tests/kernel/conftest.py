@@ -56,7 +56,7 @@ def _build(source: str, target: Path) -> ctypes.CDLL:
 
 @pytest.fixture(scope="session")
 def rules(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The congestion control rules (kernel/congestion/plait_rules.h), callable."""
+    """Return the congestion control rules (kernel/congestion/plait_rules.h), callable."""
     library = _build("rules_host.c", tmp_path_factory.mktemp("rules") / "rules.so")
     for name, result in {
         "num": Num,
@@ -80,7 +80,7 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 @pytest.fixture(scope="session")
 def choice(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The schedulers' arithmetic (kernel/schedulers/plait_choice.h), callable."""
+    """Return the schedulers' arithmetic (kernel/schedulers/plait_choice.h), callable."""
     library = _build("choice_host.c", tmp_path_factory.mktemp("choice") / "choice.so")
     u32, u64, s64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
     for name, result, arguments in (
@@ -104,7 +104,7 @@ class Point(ctypes.Structure):
 
 @pytest.fixture(scope="session")
 def red(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The arithmetic of random early detection (kernel/queues/plait_red_rules.h), callable."""
+    """Return the arithmetic of random early detection (kernel/queues/plait_red_rules.h), callable."""
     library = _build("red_host.c", tmp_path_factory.mktemp("red") / "red.so")
     u32, u64 = ctypes.c_uint32, ctypes.c_uint64
     for name, result, arguments in (

@@ -16,7 +16,7 @@ MSS = 1428
 
 
 def spread(low: int, high: int) -> st.SearchStrategy[int]:
-    """Integers of all magnitudes, not only of the largest."""
+    """Return integers of all magnitudes, not only of the largest."""
     return st.integers(low.bit_length(), high.bit_length()).flatmap(
         lambda bits: st.integers(max(low, 2**bits >> 1), min(high, 2**bits))
     )
@@ -111,13 +111,13 @@ class Game:
             self.excess[i] = max(self.excess[i] + granted - self.share * count, Fraction(0))
 
     def forgive(self) -> bool:
-        """What capped does before it picks: lifts all credits when none affords a segment."""
+        """Return what capped does before it picks: lifts all credits when none affords a segment."""
         lack = self.choice.host_cap_lack(self.cap, max(self.credit), MSS)
         self.credit = [min(credit + lack, self.cap.most) for credit in self.credit]
         return bool(lack)
 
     def grant(self, subflow: int) -> int:
-        """Whole segments that the subflow may carry, in bytes."""
+        """Return the whole segments that the subflow may carry, in bytes."""
         return self.choice.host_cap_grant(self.cap, self.credit[subflow]) // MSS * MSS
 
 

@@ -31,7 +31,7 @@ def _probability(red: ctypes.CDLL, curve: list[tuple[int, int]], average: int) -
 
 
 def _exact(curve: list[tuple[int, int]], average: Fraction) -> Fraction | None:
-    """The curve's probability at an average in packets, 0 .. ONE; None beyond its last point."""
+    """Return the curve's probability at an average in packets, 0 .. ONE; None beyond its last point."""
     points = [(Fraction(x, 256), p) for x, p in curve]
     if average < points[0][0]:
         return Fraction(0)

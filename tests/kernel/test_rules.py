@@ -46,7 +46,7 @@ class State:
 
 
 def _spread(low: int, high: int) -> st.SearchStrategy[int]:
-    """Integers of all magnitudes, not only of the largest."""
+    """Return integers of all magnitudes, not only of the largest."""
     return st.integers(low.bit_length(), high.bit_length()).flatmap(
         lambda bits: st.integers(max(low, 2**bits >> 1), min(high, 2**bits))
     )
@@ -70,7 +70,7 @@ def _paths(states: list[State]) -> ctypes.Array[Path_]:
 
 
 def _close(got: int, exact: Fraction, bits: int) -> bool:
-    """Within the promised relative error and one unit of the last place."""
+    """Return whether both agree within the promised relative error and one unit of the last place."""
     return abs(Fraction(got, 2**bits) - exact) <= abs(exact) * RELATIVE + Fraction(1, 2**bits)
 
 
@@ -143,7 +143,7 @@ def _olia_alpha(states: list[State]) -> Fraction:
 
 
 def _distinct(values: list[Fraction]) -> bool:
-    """No two values so close that 32 significant bits cannot tell them apart."""
+    """Return whether 32 significant bits distinguish all values."""
     ordered = sorted(set(values))
     return all((b - a) > b / 2**26 for a, b in itertools.pairwise(ordered))
 

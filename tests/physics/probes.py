@@ -40,7 +40,7 @@ class Arrivals:
 
     @property
     def delays(self) -> list[int]:
-        """Of those that arrived, in microseconds."""
+        """Return the delays of the packets that arrived, in microseconds."""
         return [r - s for s, r in zip(self.sent, self.received, strict=True) if r is not None]
 
     @property
@@ -53,7 +53,7 @@ class Arrivals:
 
 
 def scenario(probes: list[Probe], sample: str = "10s", flows: str = "") -> str:
-    """Parallel links between two hosts, and for each link a packet, and then the flow that is measured."""
+    """Return parallel links between two hosts, and for each link a packet, and then the flow that is measured."""
     links, sent = [], []
     for number, probe in enumerate(probes, 1):
         name = "a-b" if number == 1 else f"a-b#{number}"
@@ -83,11 +83,11 @@ def scenario(probes: list[Probe], sample: str = "10s", flows: str = "") -> str:
 def measured(
     run_trial: RunTrial, probes: dict[str, Probe], sample: str = "10s", flows: str = ""
 ) -> tuple[dict[str, Arrivals], Ran]:
-    """What became of the packets of each probe; further `flows` follow in the scenario."""
+    """Return what became of the packets of each probe; further `flows` follow in the scenario."""
     ran = run_trial(scenario(list(probes.values()), sample, flows))
     return {name: Arrivals(ran, 2 * number + 1) for number, name in enumerate(probes)}, ran
 
 
 def binomial(share: float, of: int) -> float:
-    """The error of a share that is measured with so many packets."""
+    """Return the error of a share that is measured with so many packets."""
     return ERRORS * sqrt(share * (1 - share) / of)

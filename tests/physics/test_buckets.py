@@ -97,7 +97,7 @@ def test_a_shared_bucket_is_one_for_both_links_and_is_refilled(run_trial: RunTri
 
 
 def rates_mbps(ran: Ran) -> dict[str, float]:
-    """The goodput of each transfer, by its name."""
+    """Return the goodput of each transfer, by its name."""
     rows = ran.tables["flows"].iter_rows(named=True)
     return {row["name"]: row["received_bytes"] * 8 / (row["end_us"] - row["start_us"]) for row in rows}
 

@@ -72,7 +72,7 @@ def test_marks_take_the_place_of_drops_and_every_one_arrives(run_trial: RunTrial
 
 
 def counted(ran: Ran, node: str, counter: str) -> int:
-    """What a counter of the kernel has counted during the trial."""
+    """Return what a counter of the kernel has counted during the trial."""
     for row in ran.tables["counters"].filter(node=node, counter=counter).to_dicts():
         return int(row["after"] - row["before"])
     return 0

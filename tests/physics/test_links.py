@@ -21,7 +21,7 @@ pytestmark = pytest.mark.guest
 
 
 def in_order(spread_us: float, spacing_us: float) -> tuple[float, float]:
-    """Mean and deviation of the delay beyond the least, of uniform jitter in 0..2*spread, with packets kept in order.
+    """Return mean and deviation of the delay beyond the least: uniform jitter in 0..2*spread, packets kept in order.
 
     A packet leaves with the latest of those before it: P(delay <= x) = prod over k of F(x + k * spacing).
     """
@@ -162,7 +162,7 @@ def test_loss_is_within_its_binomial_interval(random: dict[str, Arrivals], name:
 
 
 def runs(lost: list[bool]) -> list[int]:
-    """Lengths of runs of losses."""
+    """Return lengths of runs of losses."""
     out, length = [], 0
     for is_lost in [*lost, False]:
         if is_lost:

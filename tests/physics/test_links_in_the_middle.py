@@ -41,7 +41,7 @@ sample: 20ms
 
 
 def on_the_sender(plan: Plan, kinds: set[str]) -> Plan:
-    """The plan with these qdiscs of all that leaves h1 on h1's own interfaces, as emulators often have them."""
+    """Return the plan with these qdiscs of all that leaves h1 on h1's own interfaces, as emulators often have them."""
     directions = [
         direction for link in plan.links for direction in link.directions if direction.source == "h1"
     ]
@@ -72,7 +72,7 @@ def trials(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> d
 
 
 def longest_rtt_us(ran: Ran) -> int:
-    """The longest smoothed RTT after the first second."""
+    """Return the longest smoothed RTT after the first second."""
     rows = ran.series("subflows", side="client").filter(pl.col("t_us") > 1_000_000)
     return rows["rtt_us"].max()  # type: ignore[return-value]
 
@@ -114,7 +114,7 @@ sample: 20ms
 
 
 def of_the_longer_path(ran: Ran) -> tuple[int, int]:
-    """Its longest smoothed RTT after the first second, and its retransmissions."""
+    """Return its longest smoothed RTT after the first second, and its retransmissions."""
     second = ran.series("subflows", side="client", local_address="10.0.1.1")
     late = second.filter(pl.col("t_us") > 1_000_000)
     return late["rtt_us"].max(), second["retransmitted_segments"].max()  # type: ignore[return-value]

@@ -57,7 +57,7 @@ def test_a_queue_overflows_at_the_right_packet(
 
 
 def throughput_bps(arrivals: Arrivals) -> float:
-    """Of full frames, over the second half of what arrived."""
+    """Return the throughput of full frames over the second half of the arrivals."""
     arrived = [time for time in arrivals.received if time is not None]
     half = arrived[len(arrived) // 2 :]
     return (len(half) - 1) * 1514 * 8e6 / (half[-1] - half[0])
@@ -81,12 +81,12 @@ FRAME_US = 1514 * 8 / 10
 
 
 def overload(share: float) -> str:
-    """The interval of full frames of which a link of 10 Mbit/s must drop this share."""
+    """Return the interval of full frames of which a link of 10 Mbit/s must drop this share."""
     return f"{round(FRAME_US * (1 - share) * 1000)}ns"
 
 
 def steady(ran: Ran, table: str, column: str, **where: object) -> float:
-    """The mean of a column over the second half of the traffic."""
+    """Return the mean of a column over the second half of the traffic."""
     ends = [
         flow.start_us + flow.application.duration_us
         for flow in ran.plan.flows

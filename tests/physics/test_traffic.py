@@ -74,7 +74,7 @@ def test_a_full_queue_drops_just_those_udp_packets_for_which_it_has_no_room(run_
 def expected_flood(
     bucket: int, *, packets: int, frame: int, every_us: int, queue: int
 ) -> tuple[list[int], list[float]]:
-    """What a drop-tail queue behind a token bucket of 1 Mbit/s drops, and the delays in us of the other packets."""
+    """Return the drops of a drop-tail queue behind a 1 Mbit/s token bucket, and the other packets' delays in us."""
     rate = 0.125  # bytes per us
     tokens, last = float(bucket), 0.0
     departures: list[float] = []

@@ -29,7 +29,7 @@ traffic:
 
 
 def steady_goodput_bps(ran: Ran) -> float:
-    """Goodput at the receiver over the second half of the only flow."""
+    """Return goodput at the receiver over the second half of the only flow."""
     rows = ran.series("connections", side="server")
     end_us = ran.tables["flows"]["end_us"][0]
     rows = rows.filter((rows["t_us"] >= end_us // 2) & (rows["t_us"] <= end_us))

@@ -77,7 +77,7 @@ PROGRAM = {"goodput_bps": goodputs.program_goodput, "duration_s": goodputs.progr
 
 
 def recompute(name: str, trial: Trial) -> float | None:
-    """The value of a metric of one trial. A name that nothing here recomputes raises KeyError."""
+    """Return the value of a metric of one trial. A name that nothing here recomputes raises KeyError."""
     if name in STUDY:
         return STUDY[name](trial)
     if name in EXCHANGED:

@@ -15,7 +15,7 @@ FRAME, TCP_HEADERS, DSS = 1514, 14 + 20 + 20 + 12, 24
 
 
 def payload_share(mptcp: bool) -> float:
-    """At an MTU of 1500 that is 1448 of 1514 bytes for TCP and 1424 of 1514 for MPTCP."""
+    """Return payload / frame: at an MTU of 1500, 1448 of 1514 bytes for TCP and 1424 of 1514 for MPTCP."""
     return (FRAME - TCP_HEADERS - (DSS if mptcp else 0)) / FRAME
 
 
@@ -28,7 +28,7 @@ def rates(trial: Trial) -> dict[str, float | None]:
 
 
 def greatest(trial: Trial, ways: list[tuple[list[str], float]]) -> float:
-    """The greatest sum of what the ways carry, each with its weight, within the rates of their links."""
+    """Return the greatest sum of what the ways carry, each with its weight, within the rates of their links."""
     limits = {name: rate for name, rate in rates(trial).items() if rate is not None}
     used = sorted({name for way, _ in ways for name in way} & set(limits))
     matrix = np.array([[1.0 if name in way else 0.0 for way, _ in ways] for name in used])
@@ -42,13 +42,13 @@ def limited(trial: Trial, flow: Flow) -> bool:
 
 
 def way(path: dict[str, Any], _: Flow) -> list[str]:
-    """The directions of links that data take: paths are from the sender on."""
+    """Return the directions of links that data take: paths are from the sender on."""
     forward: list[str] = path["forward"]
     return forward
 
 
 def greedy(trial: Trial) -> bool:
-    """Flows that take what they can get; several are `bulk`, of one length, begun within 1 % of it, foreground."""
+    """Return whether all flows take what they can get; several must be `bulk` of one length and start within 1 %."""
     flows = trial.flows
     if not flows or any(flow.kind not in {"bulk", "transfer"} or not limited(trial, flow) for flow in flows):
         return False
@@ -62,7 +62,7 @@ def greedy(trial: Trial) -> bool:
 
 
 def ideal_goodput(trial: Trial) -> float | None:
-    """The greatest sum of their goodputs over links that they share, of several flows to the whole bit/s."""
+    """Return the greatest sum of their goodputs over links that they share, of several flows to the whole bit/s."""
     if not greedy(trial):
         return None
     ways = [

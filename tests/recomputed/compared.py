@@ -58,7 +58,7 @@ class Case:
         return f"PROGRAM.{metric}" if owner in programs else f"GROUP.{metric}"
 
     def differences(self, metric: str) -> Iterator[tuple[str, str | None]]:
-        """Each figure of a metric, and how it differs from what is recomputed."""
+        """Yield each figure of a metric, and how it differs from its recomputation."""
         for name, recorded in self.metrics.items():
             if self.family(name) == metric:
                 expected = [recompute(name, trial) for trial in self.trials]
@@ -70,7 +70,7 @@ def cases(study: Path) -> list[Case]:
 
 
 def difference(expected: list[float | None], reported: dict[str, Any] | None) -> str | None:
-    """How the figures over trials differ from those of the expected values; None where they agree."""
+    """Return how the figures over trials differ from those of the expected values; None where they agree."""
     values = [value for value in expected if value is not None]
     count = 0 if reported is None else reported["n"]
     if count != len(values):
@@ -99,7 +99,7 @@ def difference(expected: list[float | None], reported: dict[str, Any] | None) ->
 
 
 def same_interval(values: list[float], ci95: list[float] | None) -> bool:
-    """Mean -+ t(0.975, n-1) stdev / sqrt(n); null with fewer than two trials, and when all gave the same value."""
+    """Return whether the interval is mean -+ t(0.975, n-1) stdev / sqrt(n); null without a second value or spread."""
     if ci95 is None or len(set(values)) < 2:
         return ci95 is None and len(set(values)) < 2
     half = t.ppf(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))

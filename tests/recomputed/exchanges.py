@@ -25,7 +25,7 @@ def delays(trial: Trial, flows: list[Flow]) -> list[float]:
 
 
 def delay(kinds: set[str], share: float) -> Callable[[Trial, list[Flow]], float | None]:
-    """Percentiles are the least delay that so many have at most; null when such a flow did not complete."""
+    """Return percentiles of the delay (nearest rank); null when such a flow did not complete."""
 
     def figure(trial: Trial, flows: list[Flow]) -> float | None:
         mine = [flow for flow in flows if flow.kind in kinds]
@@ -37,7 +37,7 @@ def delay(kinds: set[str], share: float) -> Callable[[Trial, list[Flow]], float 
 
 
 def page_loads(trial: Trial, flows: list[Flow]) -> list[float] | None:
-    """From a page's first connect() to the last byte of its last object."""
+    """Return times from a page's first connect() to the last byte of its last object."""
     loads = []
     for flow in flows:
         if flow.kind == "page":
@@ -59,7 +59,7 @@ def page_load_max_s(trial: Trial, flows: list[Flow]) -> float | None:
 
 
 def udp_loss_ratio(trial: Trial, flows: list[Flow]) -> float | None:
-    """UDP packets that did not arrive, of all; null when a flow was cut off."""
+    """Return the share of UDP packets that did not arrive; null when a flow was cut off."""
     mine = [flow for flow in flows if flow.kind == "udp"]
     packets = records(trial, mine)
     if not packets or not all(flow.row["completed"] for flow in mine):
@@ -68,7 +68,7 @@ def udp_loss_ratio(trial: Trial, flows: list[Flow]) -> float | None:
 
 
 def udp_jitter_us(trial: Trial, flows: list[Flow]) -> float | None:
-    """The mean of |D| over packets that arrived one after the other, D the difference of their delays."""
+    """Return the mean of |D| over packets that arrived one after the other, D the difference of their delays."""
     differences: list[float] = []
     for flow in flows:
         if flow.kind == "udp":
@@ -82,7 +82,7 @@ def udp_jitter_us(trial: Trial, flows: list[Flow]) -> float | None:
 
 
 def iperf3_figures(trial: Trial) -> list[tuple[float, float, float]] | None:
-    """Packets, lost packets and jitter of each program that tells of them; null when one does not say it."""
+    """Return packets, lost packets and jitter of each program that tells of them; null when one does not say it."""
     by_program: dict[str, dict[str, float]] = {}
     for row in trial.rows("program_figures"):
         by_program.setdefault(row["program"], {})[row["figure"]] = row["value"]
@@ -101,7 +101,7 @@ def iperf3_udp_loss_ratio(trial: Trial) -> float | None:
 
 
 def iperf3_udp_jitter_us(trial: Trial) -> float | None:
-    """The mean of `iperf3_jitter_us`, weighted by packets."""
+    """Return the mean of `iperf3_jitter_us`, weighted by packets."""
     figures = iperf3_figures(trial)
     return (
         sum(packets * jitter for packets, _, jitter in figures) / sum(packets for packets, _, _ in figures)
@@ -111,7 +111,7 @@ def iperf3_udp_jitter_us(trial: Trial) -> float | None:
 
 
 def probe_rtt(share: float) -> Callable[[Trial], float | None]:
-    """Round-trip times of those that were answered (the least that so many have at most)."""
+    """Return round-trip times of the answered probes (percentiles by nearest rank)."""
 
     def figure(trial: Trial) -> float | None:
         return percentile([row["rtt_us"] for row in trial.rows("probes") if row["rtt_us"] is not None], share)
@@ -120,7 +120,7 @@ def probe_rtt(share: float) -> Callable[[Trial], float | None]:
 
 
 def probe_loss_ratio(trial: Trial) -> float | None:
-    """The share of those without an answer."""
+    """Return the share of those without an answer."""
     probes = trial.rows("probes")
     return sum(row["rtt_us"] is None for row in probes) / len(probes) if probes else None
 
@@ -134,7 +134,7 @@ def queues(trial: Trial) -> dict[str, list[float]]:
 
 
 def fullest(trial: Trial) -> list[float]:
-    """The samples of the direction of a link whose queue is fullest on average over the samples."""
+    """Return the samples of the direction of a link whose queue is fullest on average over the samples."""
     return max(queues(trial).values(), key=lambda samples: sum(samples) / len(samples), default=[])
 
 
@@ -148,7 +148,7 @@ def queue_max_bytes(trial: Trial) -> float | None:
 
 
 def dropped_packets(trial: Trial) -> float | None:
-    """Overflow, queue management and random loss, all links."""
+    """Return the drops of all links by overflow, queue management and random loss."""
     last: dict[str, float] = {}
     for row in sorted(trial.rows("links"), key=lambda row: row["t_us"]):
         last[row["link"]] = row["dropped_packets"]

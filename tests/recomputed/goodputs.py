@@ -14,7 +14,7 @@ Span = tuple[float, float]
 
 
 def active_us(spans: Sequence[Span]) -> float:
-    """How long any of the spans covers."""
+    """Return how long any of the spans covers."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -23,14 +23,14 @@ def active_us(spans: Sequence[Span]) -> float:
 
 
 def together(flows: list[Flow]) -> float | None:
-    """Application bytes * 8 / seconds of all flows together, over the time in which any of them is active."""
+    """Return application bytes * 8 / seconds of all flows together, over the time in which any of them is active."""
     if not flows or not all(flow.row["completed"] for flow in flows):
         return None
     return sum(flow.row["received_bytes"] for flow in flows) * 8e6 / active_us([flow.span for flow in flows])
 
 
 def goodput(trial: Trial) -> float | None:
-    """Flows in the background are left out."""
+    """Return the goodput of the flows in the foreground."""
     return together(trial.foreground)
 
 
@@ -39,7 +39,7 @@ def flow_goodput(_: Trial, flow: Flow) -> float | None:
 
 
 def window(trial: Trial, flow: Flow) -> Span | None:
-    """A time without a sign counts from the start, one with a minus from the end; the defaults are start and end."""
+    """Return begin and end; a time without a sign counts from the start, one with a minus from the end."""
     measure = trial.plan["measure"]
     start, end = flow.span
     ends = [start, end]
@@ -51,7 +51,7 @@ def window(trial: Trial, flow: Flow) -> Span | None:
 
 
 def curve(trial: Trial, flow: Flow) -> list[tuple[float, float]]:
-    """Bytes at the receiver by time: none at the start, the samples; at the end, where no sample follows, all."""
+    """Return bytes at the receiver by time: none at the start, the samples, and all at the end if no sample follows."""
     start, end = flow.span
     samples = trial.of("connections", flow, OTHER[flow.sender], after_end=True).select(
         "t_us", "received_bytes"
@@ -63,7 +63,7 @@ def curve(trial: Trial, flow: Flow) -> list[tuple[float, float]]:
 
 
 def bytes_at(points: list[tuple[float, float]], t: float) -> float:
-    """Bytes at a time, interpolated between samples."""
+    """Return bytes at a time, interpolated between samples."""
     after = bisect.bisect_left([x for x, _ in points], t)
     x1, y1 = points[after]
     if x1 == t:
@@ -73,7 +73,7 @@ def bytes_at(points: list[tuple[float, float]], t: float) -> float:
 
 
 def window_bytes(trial: Trial, flow: Flow, span: Span) -> float:
-    """Bytes in a window; of UDP those of the packets that arrived in it."""
+    """Return bytes in a window; of UDP those of the packets that arrived in it."""
     if flow.kind == "udp":
         arrived = [
             row for row in trial.rows("messages") if row["flow"] == flow.id and row["received_us"] is not None
@@ -86,7 +86,7 @@ def window_bytes(trial: Trial, flow: Flow, span: Span) -> float:
 
 
 def steady(trial: Trial, flows: list[Flow]) -> float | None:
-    """The sum of each flow's own over its window; null when one is shorter than that, or when they never go at once."""
+    """Return the sum of the flows' goodputs over their windows; null when one is too short or they never overlap."""
     if trial.plan["measure"] is None or not flows or not all(flow.row["completed"] for flow in flows):
         return None
     spans = [window(trial, flow) for flow in flows]
@@ -110,7 +110,7 @@ def flow_steady_goodput(trial: Trial, flow: Flow) -> float | None:
 
 
 def completion(flows: list[Flow]) -> float | None:
-    """From the start of the first transfer until the last byte of the last one."""
+    """Return the time from the start of the first transfer to the last byte of the last one."""
     transfers = [flow for flow in flows if flow.kind == "transfer"]
     if not transfers or not all(flow.row["completed"] for flow in transfers):
         return None
@@ -126,7 +126,7 @@ def flow_completion_s(_: Trial, flow: Flow) -> float | None:
 
 
 def mean_of(values: list[float | None]) -> float | None:
-    """The mean; null when one of them is."""
+    """Return the mean; null when one of them is."""
     measured = [value for value in values if value is not None]
     return sum(measured) / len(measured) if measured and len(measured) == len(values) else None
 
@@ -140,7 +140,7 @@ def group_steady_goodput(trial: Trial, group: str) -> float | None:
 
 
 def sharers(trial: Trial) -> list[list[Flow]]:
-    """The users; without users, the flows: what follows each other is one, so are the connections of a page.
+    """Return the users; without users, the flows: what follows each other is one, so are the connections of a page.
 
     The second direction of a connection is none.
     """
@@ -170,13 +170,13 @@ def jain_index(trial: Trial) -> float | None:
 
 
 def program_duration(trial: Trial, program: str) -> float | None:
-    """From the start of a program to its end by itself; null when it was stopped."""
+    """Return the time from the start of a program to its end by itself; null when plait stopped it."""
     [row] = [row for row in trial.rows("programs") if row["program"] == program]
     return None if row["stopped"] or row["end_us"] is None else (row["end_us"] - row["start_us"]) / 1e6
 
 
 def program_goodput(trial: Trial, program: str) -> float | None:
-    """Of the connections that a program opened, without those in the background."""
+    """Return the goodput of the foreground connections that a program opened."""
     return together([flow for flow in trial.foreground if flow.program == program])
 
 

@@ -77,7 +77,7 @@ class Trial:
                 )
 
     def peer(self, opened: dict[str, Any]) -> dict[str, Any]:
-        """The paths between the two nodes of a program's connection, client first."""
+        """Return the paths between the two nodes of a program's connection, client first."""
         between = (opened["client"], opened["server"])
         [peer] = [peer for peer in self.plan["peers"] if (peer["source"], peer["target"]) == between]
         return {"paths": peer["paths"], "group": None, "user": None, "after": [], "connection": None}
@@ -91,7 +91,7 @@ class Trial:
         return [] if table is None else table.to_dicts()
 
     def of(self, table: str, flow: Flow, side: str, *, after_end: bool = False) -> pl.DataFrame:
-        """What one side of a flow has in `connections` or `subflows`, in order of time.
+        """Return what one side of a flow has in `connections` or `subflows`, in order of time.
 
         "Counters come from samples: what happened after the last sample before a flow's end is missed."
         """
@@ -107,7 +107,7 @@ class Trial:
 
     @property
     def connected(self) -> list[Flow]:
-        """The flows in the foreground that have a connection: TCP and MPTCP."""
+        """Return the flows in the foreground that have a connection: TCP and MPTCP."""
         return [flow for flow in self.foreground if flow.kind != "udp"]
 
     @property
@@ -116,7 +116,7 @@ class Trial:
 
 
 def paths_of(flow: Flow, side: str, subflows: pl.DataFrame) -> dict[int, str]:
-    """The path that joins the two addresses of each subflow, as `side` saw them first: a closed one may lack them."""
+    """Return each subflow's path by the first addresses that `side` recorded; a closed subflow may lack them."""
     names = {(path["client_address"], path["server_address"]): path["name"] for path in flow.plan["paths"]}
     first = subflows.group_by("subflow", maintain_order=True).first().to_dicts()
     ends = ("local_address", "remote_address") if side == "client" else ("remote_address", "local_address")
@@ -124,7 +124,7 @@ def paths_of(flow: Flow, side: str, subflows: pl.DataFrame) -> dict[int, str]:
 
 
 def percentile(values: list[float], share: float) -> float | None:
-    """The least value that so many have at most."""
+    """Return the least value that so many have at most."""
     ordered = sorted(values)
     for at, value in enumerate(ordered, start=1):
         if at >= share * len(ordered) - 1e-9:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def by_path(
     trial: Trial, flow: Flow, side: str, column: str, *, more_than: int = 0, after_end: bool = False
 ) -> dict[str, float]:
-    """What the subflows of each path have counted by the last sample, 0 for a planned path that carried nothing."""
+    """Return what the subflows of each path have counted by the last sample; 0 for a planned path without data."""
     total = dict.fromkeys((path["name"] for path in flow.plan["paths"]), 0.0)
     rows = trial.of("subflows", flow, side, after_end=after_end)
     path = paths_of(flow, side, rows)
@@ -31,18 +31,18 @@ def shares(total: dict[str, float]) -> dict[str, float]:
 
 
 def acked(trial: Trial, flow: Flow) -> dict[str, float]:
-    """The payload that subflows of the sender had acknowledged, by path."""
+    """Return the payload that subflows of the sender had acknowledged, by path."""
     return by_path(trial, flow, flow.sender, "acked_bytes", more_than=2)
 
 
 def path_share_max(trial: Trial) -> float | None:
-    """With several flows, the greatest over those of MPTCP."""
+    """Return the greatest share of a path; with several flows, the greatest over those of MPTCP."""
     flows = trial.connected if len(trial.connected) == 1 else trial.multipath or trial.connected
     return max((share for flow in flows for share in shares(acked(trial, flow)).values()), default=None)
 
 
 def path_share(trial: Trial, path: str) -> float | None:
-    """The share of each path; of programs that of all their connections together, without those in the background."""
+    """Return the share of each path; a program's share covers all its connections in the foreground together."""
     total: dict[str, float] = {}
     for flow in trial.connected:
         for name, carried in acked(trial, flow).items():
@@ -55,7 +55,7 @@ def flow_path_share(trial: Trial, flow: Flow, path: str) -> float | None:
 
 
 def sent_over_time(trial: Trial, flow: Flow) -> list[tuple[int, dict[str, float]]]:
-    """At each sample of the sender, the bytes put on each path (retransmissions included)."""
+    """Return the bytes put on each path at each sample of the sender (retransmissions included)."""
     counted: dict[int, float] = {}
     rows = trial.of("subflows", flow, flow.sender)
     path = paths_of(flow, flow.sender, rows)
@@ -76,7 +76,7 @@ def differences(series: list[tuple[int, dict[str, float]]]) -> list[dict[str, fl
 
 
 def window_share(trial: Trial, flow: Flow) -> float | None:
-    """The greatest share in any window that ends at a sample and begins at the last one a second or more before."""
+    """Return the greatest share over windows that end at a sample and start at the last sample at least 1 s earlier."""
     start, end = flow.span
     if end - start < 2_000_000:
         return None
@@ -98,7 +98,7 @@ def greatest(values: Iterable[float | None]) -> float | None:
 
 
 def observed(trial: Trial, paths: int) -> float | None:
-    """Bytes that the best so many paths have brought / bytes of the stream, at most 1."""
+    """Return bytes that the best so many paths have brought / bytes of the stream, at most 1."""
     ratios = []
     for flow in trial.multipath:
         brought = sorted(
@@ -109,7 +109,7 @@ def observed(trial: Trial, paths: int) -> float | None:
 
 
 def switches(trial: Trial, flow: Flow) -> float | None:
-    """Counts k - 1 between two samples with bytes on k paths, and one more when none is among those of before."""
+    """Count k - 1 between two samples with bytes on k paths, and one more when none is among those of before."""
     series = sent_over_time(trial, flow)
     count, before = 0, set[str]()
     for given in differences(series):
@@ -125,7 +125,7 @@ def path_switches_per_s(trial: Trial) -> float | None:
 
 
 def run_bytes(trial: Trial, flow: Flow) -> float | None:
-    """The most bytes in a row that one path was given while no other was given any, between samples."""
+    """Return the most bytes in a row that one path was given while no other was given any, between samples."""
     best, run, last = 0.0, 0.0, None
     for given in differences(sent_over_time(trial, flow)):
         paths = [path for path, sent in given.items() if sent > 0]
@@ -142,7 +142,7 @@ def path_run_max_bytes(trial: Trial) -> float | None:
 
 
 def waiting(trial: Trial, flow: Flow) -> tuple[list[float], list[float]] | None:
-    """w(t) = e(t) - c(t), and c(t), at the receiver's samples."""
+    """Return w(t) = e(t) - c(t), and c(t), at the receiver's samples."""
     receiver = OTHER[flow.sender]
     arrived = trial.of("subflows", flow, receiver)
     stream = dict(trial.of("connections", flow, receiver).select("t_us", "received_bytes").iter_rows())
@@ -190,7 +190,7 @@ def last_of(trial: Trial, flow: Flow, table: str, column: str) -> list[float]:
 
 
 def subflows_used(trial: Trial) -> float | None:
-    """Subflows that carried data (more than their SYN and FIN)."""
+    """Return the number of subflows that carried data (more than their SYN and FIN)."""
     return greatest(
         sum(1 for sent in last_of(trial, flow, "subflows", "acked_bytes") if sent > 2)
         for flow in trial.connected
@@ -198,19 +198,19 @@ def subflows_used(trial: Trial) -> float | None:
 
 
 def retransmits(trial: Trial) -> float | None:
-    """Segments sent again by TCP, all subflows of all senders."""
+    """Return segments sent again by TCP, all subflows of all senders."""
     counts = [last_of(trial, flow, "subflows", "retransmitted_segments") for flow in trial.connected]
     return sum(sum(values) for values in counts) if counts else None
 
 
 def reinjected_bytes(trial: Trial) -> float | None:
-    """Bytes that MPTCP sent again on another subflow; null for TCP."""
+    """Return bytes that MPTCP sent again on another subflow; null for TCP."""
     counts = [last_of(trial, flow, "connections", "retransmitted_bytes") for flow in trial.multipath]
     return sum(sum(values) for values in counts) if counts else None
 
 
 def second_subflow_s(trial: Trial) -> float | None:
-    """From connect() until the sender has first sent data on another subflow than the initial; of flows the mean."""
+    """Return the mean time from connect() to the sender's first data on another subflow than the initial one."""
     delays = []
     for flow in trial.multipath:
         rows = trial.of("subflows", flow, flow.sender)
@@ -222,7 +222,7 @@ def second_subflow_s(trial: Trial) -> float | None:
 
 
 def round_trips(trial: Trial) -> list[float]:
-    """The kernel's smoothed round-trip time, over all samples of sending subflows that carry data."""
+    """Return the kernel's smoothed round-trip time, over all samples of sending subflows that carry data."""
     samples: list[float] = []
     for flow in trial.connected:
         rows = trial.of("subflows", flow, flow.sender, after_end=True)

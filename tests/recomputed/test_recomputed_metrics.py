@@ -19,7 +19,7 @@ pytestmark = pytest.mark.guest
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, list[Case]]:
-    """The cases of each study, which the first worker of a session runs and the others read."""
+    """Return the cases of each study, which the first worker of a session runs and the others read."""
     folder = tmp_path_factory.getbasetemp()
     folder = (folder if worker_id == "master" else folder.parent) / "recomputed"
     folder.mkdir(exist_ok=True)

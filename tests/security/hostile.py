@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def study(folder: Path, repeat: int = 2) -> Path:
-    """Makes a result folder with its report, and returns it."""
+    """Make a result folder with its report, and return it."""
     write_study(folder, two_paths(), repeat=repeat)
     build(folder)
     return folder
@@ -56,7 +56,7 @@ def _flipped(path: Path, choose: random.Random) -> None:
 
 
 def _swapped(path: Path, choose: random.Random) -> None:
-    """Another value where a number or a text stands: what is read is still JSON."""
+    """Put another value in the place of a number or a text, so that the file is still JSON."""
     text = path.read_text(encoding="latin-1")
     places = [i for i, c in enumerate(text) if c.isdigit() or c == '"']
     if places:
@@ -105,7 +105,7 @@ DAMAGES: dict[str, Callable[[Path, random.Random], None]] = {
 
 
 def use_everywhere(folder: Path, other: Path, scratch: Path) -> dict[str, Exception]:
-    """Does everything with a result folder that plait can do, and returns what was raised by what."""
+    """Use a result folder with every verb of plait, and return the error that each raised."""
     raised: dict[str, Exception] = {}
 
     def attempt(verb: str, do: Callable[[], object]) -> None:
@@ -133,7 +133,7 @@ class _Unwatched:
 
 
 def go_on(folder: Path, scratch: Path) -> object:
-    """Runs a study of the same name into the folder, as `plait run` does."""
+    """Run a study of the same name into the folder, as `plait run` does."""
     from plait.plan.case_plan import resolve_case
     from plait.scenario import load
     from plait.scenario.vary.cases import expand

@@ -88,7 +88,7 @@ def host() -> Iterator[Host]:
 
 
 def attacked(attack: Path, folder: Path, wanted: str, without: tuple[str, ...]) -> int:
-    """The number of the error that the attack met; 0: it succeeded."""
+    """Return the number of the error that the attack met; 0: it succeeded."""
     place = Path(tempfile.mkdtemp(dir=folder))
     (place / GUEST).mkdir()
     sandbox = Sandbox(

@@ -31,7 +31,7 @@ STATUS = {"ok": True, "phase": "done", "error": None, "virtual_us": 1, "boot_us"
 
 
 def job(folder: Path) -> Path:
-    """A job folder as a sound guest leaves it."""
+    """Return a job folder as a sound guest leaves it."""
     guest = folder / GUEST
     for name in ("data", "pcap", "programs"):
         (guest / name).mkdir(parents=True)
@@ -47,7 +47,7 @@ def job(folder: Path) -> Path:
 
 
 def damage(guest: Path, draw: random.Random) -> None:
-    """Does one hostile thing to the folder."""
+    """Do one hostile thing to the folder."""
     files = [path for path in guest.rglob("*") if path.is_file() and not path.is_symlink()]
     path = draw.choice(files)
     kind = draw.choice(
@@ -83,7 +83,7 @@ def damage(guest: Path, draw: random.Random) -> None:
 
 
 def steps(folder: Path, code: int) -> list[Callable[[], object]]:
-    """All that plait does with a job folder, from its first look to the end."""
+    """Return all that plait does with a job folder, from its first look to the end."""
     guest = GuestFolder(folder / GUEST)
     return [
         lambda: virtual_us(folder),

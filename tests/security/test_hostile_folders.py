@@ -30,7 +30,7 @@ ESCAPES = ("../../../X", "/X", "..", ".", "", "a/b", "a\0b", "a\x1b[2J", "a\nb",
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Iterator[Path]:
-    """A folder outside, which must stay as it is."""
+    """Yield a folder outside, which must stay as it is."""
     folder = tmp_path / "precious"
     (folder / "000").mkdir(parents=True)
     (folder / "file").write_text("mine")
@@ -56,7 +56,7 @@ def changed(folder: Path, **fields: Any) -> None:
 
 
 def refused_everywhere(folder: Path, good: Path, tmp_path: Path, but: tuple[str, ...] = ()) -> str:
-    """Asserts that every verb refuses the folder with an error of plait's, and returns the words of all."""
+    """Assert that every verb refuses the folder with plait's error, and return all messages."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     raised = use_everywhere(folder, good, scratch)

@@ -64,7 +64,7 @@ NEEDED = ("minimal_root", "pid_namespace", "seccomp", "landlock")
 
 @pytest.fixture
 def target() -> Iterator[tuple[Path, subprocess.Popen[bytes], socket.socket]]:
-    """A folder with a file and a listening socket, and a process, all of this user."""
+    """Yield a folder with a file and a listening socket, and a process, all of this user."""
     with (
         tempfile.TemporaryDirectory(prefix="plait-hostile-", dir="/var/tmp") as name,
         socket.socket(socket.AF_UNIX) as listener,
@@ -81,7 +81,7 @@ def target() -> Iterator[tuple[Path, subprocess.Popen[bytes], socket.socket]]:
 
 
 def attack(folder: Path, victim: int, work: Path, policy: Policy) -> list[str]:
-    """Loads the hostile module into a trial's guest, and returns what it said."""
+    """Load the hostile module into a trial's guest, and return what it printed."""
     path = work / "hostile.c"
     path.write_text(HOSTILE.replace("FOLDER", str(folder)).replace("VICTIM", str(victim)))
     kernel = kernels.ensure()

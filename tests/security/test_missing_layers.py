@@ -15,7 +15,7 @@ WITHOUT = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """Runs plait where no user namespace can be made."""
+    """Run plait where no user namespace can be made."""
     place = ["unshare", "--user", "--map-root-user", "sh", "-c", WITHOUT, "sh"]
     done = subprocess.run(
         [*place, str(PLAIT), *words], capture_output=True, text=True, check=False, timeout=120

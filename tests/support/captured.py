@@ -34,7 +34,7 @@ class Connection:
     """The window that is left."""
 
     def moved(self, by_us: float) -> None:
-        """Counts times from another zero."""
+        """Count times from another zero."""
         self.syn_us = None if self.syn_us is None else self.syn_us - by_us
         self.established_us = None if self.established_us is None else self.established_us - by_us
         self.in_flight = [(t - by_us, value) for t, value in self.in_flight]
@@ -47,7 +47,7 @@ class Connection:
 
 
 def connections(folder: Path, addresses: set[str]) -> dict[tuple[str, int, str, int], Connection]:
-    """The connections of the host with these addresses, by their four ends as it sees them."""
+    """Return the connections of the host with these addresses, by their four ends as it sees them."""
     by_ends: dict[tuple[str, int, str, int], Connection] = {}
     for file in sorted(folder.glob("*.pcapng")):
         for t_us, frame in packets(file):
@@ -56,7 +56,7 @@ def connections(folder: Path, addresses: set[str]) -> dict[tuple[str, int, str, 
 
 
 def packets(file: Path) -> Iterator[tuple[float, bytes]]:
-    """Time in us and bytes of each packet."""
+    """Yield time in us and bytes of each packet."""
     data, at, unit = file.read_bytes(), 0, 1e-6
     while at + 8 <= len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -134,14 +134,14 @@ def _shift(options: bytes) -> int:
 
 
 def share_of_gaps(new: list[tuple[float, int]], begin: float, end: float, least_us: float) -> float:
-    """The share of the time that lies in pauses of at least so long between data that are sent for the first time."""
+    """Return the share of the time in pauses of at least `least_us` between data that are sent for the first time."""
     times = [begin, *(t for t, _ in new if begin <= t <= end), end]
     gaps = [b - a for a, b in itertools.pairwise(times)]
     return sum(gap for gap in gaps if gap >= least_us) / (end - begin)
 
 
 def share_of_time(series: list[tuple[float, int]], begin: float, end: float, least: int, most: int) -> float:
-    """The share of the time from `begin` to `end` in which a value was from `least` to `most`."""
+    """Return the share of the time from `begin` to `end` in which a value was from `least` to `most`."""
     spent = 0.0
     for (t, value), (until, _) in zip(series, [*series[1:], (end, 0)], strict=True):
         if least <= value <= most:

@@ -46,7 +46,7 @@ Why, and when it can be dropped.
 
 
 def make_laboratory(folder: Path) -> Path:
-    """Makes patches for 6.12 and 7.x and a configuration in `folder`, and adds nothing."""
+    """Make patches for 6.12 and 7.x and a configuration in `folder`, and adds nothing."""
     for series in ("6.12", "7.x"):
         for place in recipe.PATCH_FOLDERS:
             (folder / place / series).mkdir(parents=True)
@@ -57,7 +57,7 @@ def make_laboratory(folder: Path) -> Path:
 
 
 def make_tree(folder: Path, *steps: str) -> Path:
-    """Makes a source tree whose build also runs `steps` (lines of shell)."""
+    """Make a source tree whose build also runs `steps` (lines of shell)."""
     folder.mkdir(parents=True)
     (folder / "Makefile").write_text(MAKEFILE.format(steps="".join(f"\t{step}\n" for step in steps)))
     (folder / "file.c").write_text("before\n")
@@ -68,7 +68,7 @@ def make_tree(folder: Path, *steps: str) -> Path:
 
 
 def make_archive(tree: Path) -> Path:
-    """Packs a tree as a distribution does."""
+    """Pack a tree as a distribution does."""
     archive = tree.with_name("linux-source-6.12.tar.xz")
     subprocess.run(["tar", "-cJf", str(archive), "-C", str(tree.parent), tree.name], check=True)
     return archive

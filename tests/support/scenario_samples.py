@@ -63,22 +63,22 @@ traffic:
 
 
 def direct(links: str, traffic: str = "bulk: {from: a, to: b, duration: 10s}", more: str = "") -> str:
-    """Hosts a and b with these links (flow style) between them."""
+    """Return hosts a and b with these links (flow style) between them."""
     return f"title: t\nnetwork: {{hosts: [a, b], links: {{{links}}}}}\ntraffic: [{traffic}]\n{more}"
 
 
 def plan_of(text: str, *overrides: str, case: int = 0, seed: int = 1) -> Plan:
-    """The plan of one case of a scenario's text."""
+    """Return the plan of one case of a scenario's text."""
     return resolve(expand(parse(text, "t.yaml", overrides))[case].scenario, seed)
 
 
 def all_plans(text: str, *overrides: str) -> list[Plan]:
-    """The plans of all cases of a scenario's text."""
+    """Return the plans of all cases of a scenario's text."""
     return [resolve(case.scenario, 1) for case in expand(parse(text, "t.yaml", overrides))]
 
 
 def mistakes(text: str, *overrides: str) -> list[Mistake]:
-    """What is wrong with a scenario, wherever on the way to its plans it is found."""
+    """Return what is wrong with a scenario, wherever on the way to its plans it is found."""
     with pytest.raises(ScenarioError) as caught:
         all_plans(text, *overrides)
     assert caught.value.exit_code == 2
@@ -89,5 +89,5 @@ def mistakes(text: str, *overrides: str) -> list[Mistake]:
 
 
 def mistakes_as_text(text: str, *overrides: str) -> str:
-    """The same as one text, as a person sees it."""
+    """Return the same as one text, as a person sees it."""
     return "\n".join(map(str, mistakes(text, *overrides)))

@@ -27,7 +27,7 @@ DEADLINE_S = 20.0
 
 
 def output(command: list[str]) -> str:
-    """What a command prints (CalledProcessError when it fails)."""
+    """Return what a command prints; raise CalledProcessError when it fails."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -41,7 +41,7 @@ def read_json(*command: str) -> Any:
 
 
 def adapted(script: str) -> tuple[str, list[str]]:
-    """The script as this kernel can run it, and what it lacks for the rest."""
+    """Return the script as this kernel can run it, and what it lacks for the rest."""
     lacking = []
     subprocess.run(["ip", "link", "add", "probe0", "type", "veth", "peer", "name", "probe1"], check=True)
     subprocess.run(["tc", "qdisc", "add", "dev", "probe0", "clsact"], check=True)
@@ -71,7 +71,7 @@ def adapted(script: str) -> tuple[str, list[str]]:
 
 
 def state(plan: dict[str, Any]) -> dict[str, Any]:
-    """What the kernel says of every namespace of the plan."""
+    """Return what the kernel says of every namespace of the plan."""
     out = {}
     for space in plan["network"]["namespaces"]:
         name = space["name"]
@@ -93,14 +93,14 @@ def state(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def enter(netns: str) -> None:
-    """Moves the calling thread into a namespace."""
+    """Move the calling thread into a namespace."""
     descriptor = os.open(f"/run/netns/{netns}", os.O_RDONLY)
     if ctypes.CDLL(None, use_errno=True).setns(descriptor, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), netns)
 
 
 def joined(flow: dict[str, Any]) -> list[list[str]]:
-    """The pairs of addresses of the subflows that come up, once they are as many as planned and stay so."""
+    """Return the pairs of addresses of the subflows that come up, once they are as many as planned and stay so."""
     client, server = flow["client"], flow["server"]
     family = socket.AF_INET6 if ":" in server["address"] else socket.AF_INET
     ready = threading.Event()

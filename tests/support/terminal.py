@@ -27,7 +27,7 @@ class Terminal:
         self.seen = ""
 
     def until(self, text: str) -> str:
-        """Reads until `text` has come; returns what came before it."""
+        """Read until `text` has come; returns what came before it."""
         deadline = time.monotonic() + LIMIT_S
         while text not in self.seen:
             assert select.select([self.descriptor], [], [], max(0, deadline - time.monotonic()))[0], self.seen

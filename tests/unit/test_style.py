@@ -102,7 +102,7 @@ def test_a_stage_imports_only_the_stages_before_it(path: Path) -> None:
 
 
 def imported_modules(path: Path, modules: set[str]) -> set[str]:
-    """The modules of plait that a file imports, also for annotations alone and inside functions."""
+    """Return the modules of plait that a file imports, also for annotations alone and inside functions."""
     imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:

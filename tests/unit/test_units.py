@@ -121,7 +121,7 @@ def test_whatever_is_written_is_a_quantity_or_one_line_of_reason(value: object) 
 
 
 def refusal(kind: type, value: object) -> str:
-    """Why the value is none of this kind; empty when it is."""
+    """Return why the value is none of this kind; empty when it is."""
     try:
         kind.parse(value)
     except ValueError as wrong:

@@ -40,7 +40,7 @@ def block(language: str) -> str:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, with the user's kernels."""
+    """Return a cache of its own, with the user's kernels."""
     mine = tmp_path / "cache"
     mine.mkdir()
     (mine / "kernels").symlink_to(cache_root() / "kernels")

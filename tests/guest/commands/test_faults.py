@@ -25,7 +25,7 @@ PLAIT = Path(sys.executable).parent / "plait"
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of its own, with the user's kernels."""
+    """Return a store of its own, with the user's kernels."""
     from plait.cache import cache_root
 
     mine = tmp_path / "cache"
@@ -37,7 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def running(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """A study in the background; yields it when its second trial has ended, and ends it after the block."""
+    """Yield a study in the background; yields it when its second trial has ended, and ends it after the block."""
     command = [str(PLAIT), "run", "two-paths", "--out", str(out), "--jobs", "1", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     assert process.stderr is not None
@@ -54,7 +54,7 @@ def running(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def guests(out: Path) -> list[int]:
-    """The supervisors of sandboxes whose job folder is below `out`, and the guests in them."""
+    """Return the supervisors of sandboxes whose job folder is below `out`, and the guests in them."""
     pids = set()
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -68,7 +68,7 @@ def guests(out: Path) -> list[int]:
 
 
 def children(parent: int) -> list[int]:
-    """The processes that `parent` started and that are still there."""
+    """Return the processes that `parent` started and that are still there."""
     try:
         return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -76,7 +76,7 @@ def children(parent: int) -> list[int]:
 
 
 def running_kernel(out: Path) -> int:
-    """The process of a guest's kernel, as soon as there is one."""
+    """Return the process of a guest's kernel, as soon as there is one."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         for pid in guests(out):

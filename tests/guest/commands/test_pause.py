@@ -82,7 +82,7 @@ class Halted:
 
 @pytest.fixture(scope="module")
 def unchanged_trial(engine: VirtualEngine, tmp_path_factory: pytest.TempPathFactory) -> Halted:
-    """A trial that nobody changes, with looks at it when its traffic is over."""
+    """Return a trial that nobody changes, with looks at it when its traffic is over."""
     looks = [
         "h1 ss -tinOH",
         "h2 nstat -asz --json",

@@ -33,7 +33,7 @@ FEW_BYTES = 300_000
 
 
 def shortened(flow: Flow, flows: Sequence[Flow]) -> Flow:
-    """The flow, over soon."""
+    """Return the flow, over soon."""
     together = sum(other.ideal_rate_bps or 0 for other in flows) or 1
     least = SLOW_US if all((other.ideal_rate_bps or 0) <= SLOW_BPS for other in flows) else SHORT_US[0]
     short = min(max(least, WORK_BITS * 1_000_000 // together), SHORT_US[1])

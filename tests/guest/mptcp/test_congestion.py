@@ -75,13 +75,13 @@ tcp: {congestion_control: CC}
 
 
 def mbps(ran) -> dict[str, float]:  # type: ignore[no-untyped-def]
-    """Goodput by flow."""
+    """Return goodput by flow."""
     rows = ran.tables["flows"].rows(named=True)
     return {row["name"]: row["received_bytes"] * 8 / (row["end_us"] - row["start_us"]) for row in rows}
 
 
 def sent_by_subflow(ran) -> list[int]:  # type: ignore[no-untyped-def]
-    """Bytes that the first flow sent on each subflow, in the order in which they joined."""
+    """Return bytes that the first flow sent on each subflow, in the order in which they joined."""
     last = ran.series("subflows", side="client", flow=0).group_by("subflow").last().sort("subflow")
     return last["sent_bytes"].to_list()
 

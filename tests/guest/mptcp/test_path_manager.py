@@ -60,7 +60,7 @@ def counter(ran: Ran, node: str, name: str) -> int:
 
 
 def carried(ran: Ran, address: str, t_us: int) -> int:
-    """Bytes acknowledged on the subflow from an address by a time."""
+    """Return bytes acknowledged on the subflow from an address by a time."""
     rows = ran.series("subflows", side="client", local_address=address).filter(pl.col("t_us") <= t_us)
     return 0 if rows.is_empty() else int(rows["acked_bytes"][-1])
 

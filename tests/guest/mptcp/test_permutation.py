@@ -29,7 +29,7 @@ PAYLOAD = 1424 / 1514
 
 
 def share(run_trial: RunTrial, subflows: int) -> float:
-    """Of what 16 access links can carry."""
+    """Return the goodput of all flows as a share of what 16 access links can carry."""
     ran = run_trial(TREE.format(subflows=subflows))
     goodput = trial_metrics(ran.plan, ran.tables)["steady_goodput_bps"]
     assert goodput is not None

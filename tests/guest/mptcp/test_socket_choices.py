@@ -33,7 +33,7 @@ traffic:
 
 
 def copies(ran: Ran) -> list[float]:
-    """By flow: how often each byte was sent, over both subflows."""
+    """Return for each flow how often it sent each byte, over both subflows."""
     sent = ran.tables["subflows"].group_by("flow", "side", "subflow").agg(pl.col("sent_bytes").max())
     totals = sent.group_by("flow", "side").agg(pl.col("sent_bytes").sum())
     return (

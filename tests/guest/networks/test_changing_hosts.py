@@ -53,13 +53,13 @@ def events(*lines: str) -> str:
 
 
 def pm_events(ran: Ran, event: str, node: str = "c") -> list[tuple[int, str | None, str | None]]:
-    """Time, local and remote address of the path manager's events of one kind."""
+    """Return time, local and remote address of the path manager's events of one kind."""
     rows = ran.tables["events"].filter((pl.col("event") == event) & (pl.col("node") == node))
     return list(rows.select("t_us", "local_address", "remote_address").iter_rows())
 
 
 def acked(ran: Ran, address: str, begin_s: int, end_s: int) -> int:
-    """Bytes that were acknowledged on the subflow from an address within a time, by its samples."""
+    """Return bytes that were acknowledged on the subflow from an address within a time, by its samples."""
     rows = ran.series("subflows", side="client", local_address=address)
     rows = rows.filter(pl.col("t_us").is_between(begin_s * 1_000_000, end_s * 1_000_000))
     return 0 if rows.is_empty() else int(rows["acked_bytes"].max() - rows["acked_bytes"].min())

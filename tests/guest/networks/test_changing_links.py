@@ -34,7 +34,7 @@ FRAME = 1514
 
 
 def rate_bps(ran: Ran, link: str, start_us: int, end_us: int) -> float:
-    """What left through a direction between two samples, in bit/s."""
+    """Return what left through a direction between two samples, in bit/s."""
     frame = ran.series("links", link=link)
     first, last = (frame.filter(pl.col("t_us") == t)["sent_bytes"][0] for t in (start_us, end_us))
     return (last - first) * 8e6 / (end_us - start_us)

@@ -36,7 +36,7 @@ SECOND = ("left->bottom", "left->bottom#2", "right->bottom", "right->bottom#2")
 
 
 def carried(ran: Ran, *directions: str) -> list[int]:
-    """Packets that passed each of these link directions during the trial."""
+    """Return packets that passed each of these link directions during the trial."""
     last = ran.tables["links"].group_by("link").agg(pl.col("sent_packets").max())
     packets = dict(last.iter_rows())
     return [packets[direction] for direction in directions]

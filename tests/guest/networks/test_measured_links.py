@@ -75,7 +75,7 @@ REPORTED = (
 
 
 def drawn_conditions(draw: Random) -> str:
-    """Any conditions of one direction, valid or not."""
+    """Return any conditions of one direction, valid or not."""
     fields = [f"rate: {int(10 ** draw.uniform(4, 10.5)) // 8 * 8}bit"] if draw.random() < 0.9 else []
     delay_ms = 10 ** draw.uniform(-1, 2.5)
     fields.append(f"delay: {delay_ms:.3f}ms")
@@ -96,7 +96,7 @@ def drawn_conditions(draw: Random) -> str:
 
 
 def drawn_links(seed: int, count: int) -> list[Plan]:
-    """Plans of valid links with random conditions, one in each."""
+    """Return plans of valid links with random conditions, one in each."""
     draw = Random(seed)
     made: list[Plan] = []
     while len(made) < count:

@@ -38,7 +38,7 @@ traffic:
 
 
 def dumped(ran: Ran, switch: str) -> dict[str, int]:
-    """The flows that the kernel had at the end, as text, and the packets that each has matched."""
+    """Return the flows that the kernel had at the end, as text, and the packets that each has matched."""
     rows = ran.tables["counters"].filter(
         (pl.col("node") == switch) & pl.col("counter").str.starts_with("flow ")
     )

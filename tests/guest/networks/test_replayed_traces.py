@@ -40,7 +40,7 @@ def planned(folder: Path, link: str, *, duration: str, sample: str) -> tuple[Pla
 
 @pytest.fixture
 def replays(engine: VirtualEngine) -> VirtualEngine:
-    """The engine, where its kernel has plait_trace."""
+    """Return the engine, where its kernel has plait_trace."""
     if b"plait_trace" not in kernels.ensure().binary.read_bytes():
         pytest.skip("this kernel was built before plait_trace; build it anew with plait kernel build")
     return engine

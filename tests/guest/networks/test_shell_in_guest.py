@@ -47,7 +47,7 @@ exec {python} -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 
 @pytest.fixture(scope="module")
 def applied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, dict[str, Any]]:
-    """The plan of two-paths by MPTCP, and what the guest's kernel said after the export had run."""
+    """Return the plan of two-paths by MPTCP, and what the guest's kernel said after the export had run."""
     folder = tmp_path_factory.mktemp("shell")
     model = load("two-paths", ())
     plan = resolve(expand(model)[1].scenario, trial_seed(model.seed, 0))

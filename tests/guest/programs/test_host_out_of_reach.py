@@ -106,7 +106,7 @@ SOCKETS = {
 
 @pytest.fixture
 def host_folder() -> Iterator[Path]:
-    """A folder of the host that programs see as it is: /tmp and /var are the guest's own."""
+    """Yield a folder of the host that programs see as it is: /tmp and /var are the guest's own."""
     parents = [Path(path) for path in ("/srv", "/opt", Path.home()) if os.access(path, os.W_OK)]
     with tempfile.TemporaryDirectory(dir=parents[0], prefix="plait-probe-") as folder:
         Path(folder).chmod(0o755)
@@ -114,7 +114,7 @@ def host_folder() -> Iterator[Path]:
 
 
 def state(folder: Path) -> dict[str, tuple[object, ...]]:
-    """All that `ls -l` and `cat` show of a folder."""
+    """Return all that `ls -l` and `cat` show of a folder."""
     entries: dict[str, tuple[object, ...]] = {}
     for path in (folder, *sorted(folder.rglob("*"))):
         status = path.lstat()

@@ -58,7 +58,7 @@ def script_of_the_page(folder: Path) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """One in which `plait` is this one."""
+    """Return an environment in which `plait` is the command under test."""
     command = tmp_path / "bin" / "plait"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from plait.cli import main; main()" "$@"\n')
@@ -85,7 +85,7 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> subprocess.C
 
 
 def agrees(line: str, got: str) -> bool:
-    """Whether `got` says what a page says; rates may be those of another kernel, 2 % apart."""
+    """Return whether `got` says what a page says; rates may be those of another kernel, 2 % apart."""
     rate = re.fullmatch(r"([\d.]+) Mbits/sec", line)
     match = re.search(r"([\d.]+) Mbits/sec", got)
     if rate and match:
@@ -112,7 +112,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(
 
 
 def with_open_vswitch(script: Path) -> None:
-    """Replaces the bridges of the page's script."""
+    """Replace the bridges of the page's script."""
     text = script.read_text().replace("switch=LinuxBridge", "switch=OVSBridge")
     imported = ("from mininet.nodelib import LinuxBridge", "from mininet.node import OVSBridge")
     script.write_text(text.replace(*imported))

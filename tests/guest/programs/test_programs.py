@@ -32,7 +32,7 @@ programs:
 
 @pytest.fixture
 def run(engine: VirtualEngine, tmp_path: Path) -> Callable[[str], tuple[Ran, Path]]:
-    """Returns a function that runs these programs, and gives the trial and its folder."""
+    """Return a function that runs these programs and returns the trial and its folder."""
 
     def run(programs: str) -> tuple[Ran, Path]:
         folder = tmp_path / "job"

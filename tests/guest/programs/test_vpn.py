@@ -51,13 +51,13 @@ class Bonded:
         self.payload: int = self.end["sum_received"]["bytes"]
 
     def lines(self, host: str) -> dict[str, int]:
-        """Bytes that each line carried from `host`."""
+        """Return bytes that each line carried from `host`."""
         table = self.ran.tables["interfaces"].filter(pl.col("interface").str.starts_with(f"{host}-eth"))
         sent = pl.col("sent_bytes")
         return dict(table.group_by("interface").agg(sent.max() - sent.min()).rows())
 
     def over_tcp(self, port: int, transport: str) -> int:
-        """Bytes that connections to a port carried, the way that had more."""
+        """Return bytes that connections to a port carried, the way that had more."""
         about = self.ran.tables["program_flows"].join(self.ran.tables["flows"], on="flow")
         chosen = about.filter((pl.col("server_port") == port) & (pl.col("transport") == transport))
         return int(chosen["received_bytes"].sum())

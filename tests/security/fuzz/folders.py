@@ -101,7 +101,7 @@ class Box:
         return Verdict(verdict.refused, wrong, verdict.seconds)
 
     def _outside(self, box: Path, allowed: set[Path]) -> dict[str, tuple[int, int]]:
-        """Every file that no verb may write: its size, and when it was changed."""
+        """Return every file that no verb may write: its size, and when it was changed."""
         roots = [self.outside, self.sound, *(path for path in box.iterdir() if path not in allowed)]
         states = {}
         for root in roots:
@@ -125,7 +125,7 @@ class Box:
         )
 
     def _damage(self, random: Random, folder: Path) -> None:
-        """One damage to one file or folder of it."""
+        """Damage one file or folder of the result folder once."""
         paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
         if not paths:
             return
@@ -146,7 +146,7 @@ class Box:
             self._misplace(random, path)
 
     def _misplace(self, random: Random, path: Path) -> None:
-        """Something else in the place of a file, or of the folder around it."""
+        """Put something else in the place of a file, or of the folder around it."""
         if random.random() < 0.4 and path.parent.name not in ("study", "store"):
             path = path.parent
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -193,7 +193,7 @@ def _damage_json(random: Random, path: Path) -> None:
 
 
 def _damage_table(random: Random, path: Path) -> None:
-    """Wrong columns, wrong types, no rows, too many, or values that cannot be."""
+    """Damage a table: wrong columns, wrong types, no rows, too many rows, or impossible values."""
     try:
         frame = pl.read_parquet(path)
     except Exception:  # noqa: BLE001 - it is damaged already

@@ -45,7 +45,7 @@ def _tree(name: str) -> Any:
 
 
 def scenario_input(seed: int, number: int) -> Input:
-    """The input of this number."""
+    """Return the input of this number."""
     random = Random(f"scenario {seed} {number}")
     name = random.choice(list(_shipped()))
     way = random.choice(["tree", "tree", "tree", "text", "text", "bytes", "set"])
@@ -69,7 +69,7 @@ def scenario_input(seed: int, number: int) -> Input:
 
 
 def flipped(random: Random, data: bytes) -> bytes:
-    """Some bytes changed, removed or put in, or the end cut off."""
+    """Return some bytes changed, removed or put in, or the end cut off."""
     out = bytearray(data)
     for _ in range(random.choice([1, 2, 8])):
         at = random.randrange(len(out) + 1)
@@ -86,20 +86,20 @@ def flipped(random: Random, data: bytes) -> bytes:
 
 
 def places(tree: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The path of every value below `tree`."""
+    """Return the path of every value below `tree`."""
     entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     return [path for key, inner in entries for path in ((*at, key), *places(inner, (*at, key)))]
 
 
 def value_at(tree: Any, path: tuple[Any, ...]) -> Any:
-    """The value at a path."""
+    """Return the value at a path."""
     for part in path:
         tree = tree[part]
     return tree
 
 
 def _changed(random: Random, tree: Any) -> Any:
-    """A tree with one change, in place where it can be."""
+    """Return a tree with one change, in place where it can be."""
     there = places(tree)
     if not there or random.random() < 0.01:
         return words.value(random)
@@ -131,7 +131,7 @@ def _changed(random: Random, tree: Any) -> Any:
 
 
 def _vary(random: Random, tree: Any, there: list[tuple[Any, ...]]) -> None:
-    """Lets something vary that did not, or differently."""
+    """Let something vary that did not, or differently."""
     if not isinstance(tree, dict):
         return
     vary = tree.setdefault("vary", {})
@@ -152,7 +152,7 @@ def _vary(random: Random, tree: Any, there: list[tuple[Any, ...]]) -> None:
 
 
 def _edited(random: Random, text: str) -> str:
-    """A text with one edit of lines or characters."""
+    """Return a text with one edit of lines or characters."""
     lines = text.splitlines(keepends=True) or [""]
     i, j = random.randrange(len(lines)), random.randrange(len(lines))
     kind = random.randrange(8)
@@ -179,7 +179,7 @@ def _edited(random: Random, text: str) -> str:
 
 
 def _option(random: Random, tree: Any) -> str:
-    """One `PATH=VALUE`."""
+    """Return one `PATH=VALUE`."""
     path = random.choice(places(tree))
     parts = [random.choice([str(part), str(part), str(part), "*", "h*"]) for part in path]
     if random.random() < 0.3:

@@ -49,7 +49,7 @@ class Endless(BaseException):
 
 @contextmanager
 def _at_most(processor_s: float, wall_s: float) -> Iterator[None]:
-    """Ends what computes too long, and what waits for ever."""
+    """End what computes too long, and what waits for ever."""
 
     def stop(*_: object) -> None:
         raise Endless
@@ -96,7 +96,7 @@ def judge(
 
 
 def _forget_peak_mb() -> int:
-    """Let the peak begin again, and return what this process uses now: what it did before is not the input's doing."""
+    """Reset the peak of memory, and return the process's current use, which the input did not cause."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # proc_pid_clear_refs(5)
     return _memory_mb("VmRSS")
 
@@ -107,7 +107,7 @@ def _memory_mb(name: str) -> int:
 
 
 def _unlocated(error: ScenarioError, source: str) -> str | None:
-    """What is wrong with the lines of an error."""
+    """Return what is wrong with the lines of an error."""
     for mistake in error.mistakes:
         text = str(mistake)
         placed = mistake.line is not None and mistake.column is not None and mistake.source == source
@@ -121,7 +121,7 @@ def _unlocated(error: ScenarioError, source: str) -> str | None:
 
 
 def judge_scenario(fuzzed: Input, folder: Path) -> Verdict:
-    """From a file in `folder`, which also has the files that shipped scenarios name, to the shell export."""
+    """Take a scenario from a file in `folder`, beside the files that shipped scenarios name, to the shell export."""
     path = folder / "fuzz.yaml"
     path.write_bytes(fuzzed.data)
 

@@ -33,7 +33,7 @@ TEXTS = ["", " ", "\x00", "\x07", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u202e",
 
 @cache
 def _known() -> tuple[list[str], list[str]]:
-    """The names of all fields and the words that fields take, by the schema."""
+    """Return the names of all fields and the words that fields take, by the schema."""
     fields: set[str] = set()
     words: set[str] = set()
 
@@ -53,12 +53,12 @@ def _known() -> tuple[list[str], list[str]]:
 
 
 def field(random: Random) -> str:
-    """A field's name, mostly one that exists."""
+    """Return a field's name, mostly one that exists."""
     return random.choice(_known()[0]) if random.random() < 0.9 else random.choice(TEXTS)
 
 
 def value(random: Random, depth: int = 0) -> Any:
-    """Any value: mostly one word, sometimes a structure, rarely a large or deep one."""
+    """Return any value: mostly one word, sometimes a structure, rarely a large or deep one."""
     kind = random.randrange(14 if depth < 3 else 9)
     if kind < 2:
         return random.choice(NUMBERS)

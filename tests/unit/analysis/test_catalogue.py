@@ -21,7 +21,7 @@ IPERF3 = "PROGRAM.iperf3_.."
 
 
 def documented() -> set[str]:
-    """The metrics of the reference page with their owners; for metrics of single flows it has a rule instead."""
+    """Return the metrics of the reference page with their owners; for metrics of single flows it has a rule instead."""
     text = RESULTS.read_text(encoding="utf-8")
     section = text[text.index("\n## Metrics\n") :].split("\n## ", 2)[1]
     heads = re.findall(r"^- (\*\*`.+?):", section, re.MULTILINE | re.DOTALL)

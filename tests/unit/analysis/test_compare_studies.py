@@ -154,7 +154,7 @@ def test_cases_are_matched_by_settings_and_the_others_are_named() -> None:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two studies: in the second, MPTCP's second path has half the rate."""
+    """Return two studies: in the second, MPTCP's second path has half the rate."""
     root = tmp_path_factory.mktemp("studies")
     good, bad = root / "good", root / "bad"
     write_study(good, two_paths(), repeat=3)

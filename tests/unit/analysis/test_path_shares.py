@@ -28,7 +28,7 @@ def measured(
     taken: list[int],
     reinjected: list[int | None] | None = None,
 ) -> path_shares.Metrics:
-    """The metrics of flows of two subflows, each with these counters at samples half a second apart."""
+    """Return the metrics of flows of two subflows, each with these counters at samples half a second apart."""
     of_each = [tables_of(flow, sent, arrived, taken, reinjected) for flow in plan.flows]
     tables = {name: pl.concat([tables[name] for tables in of_each]) for name in of_each[0]}
     return path_shares.share_metrics(plan, tables)

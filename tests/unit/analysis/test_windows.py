@@ -20,7 +20,7 @@ LEVELS = [0, 1, 2, 12, 22, 32, 42, 52, 56]
 def steady(
     measure: Measure | None, *, completed: bool = True, start_us: int = START, odd_us: int = 0
 ) -> float | None:
-    """The steady goodput of a flow that began at 3 s and ended at 11 s, with samples `odd_us` after full seconds."""
+    """Return the steady goodput of a flow from 3 s to 11 s whose samples lie `odd_us` after full seconds."""
     plan = fake_plan(FakeFlow(transport="tcp", start_us=start_us)).model_copy(update={"measure": measure})
     flow = {
         "flow": 0,

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, with a cache of its own for trials."""
+    """Return an empty folder to work in, with a cache of its own for trials."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -29,7 +29,7 @@ def settings(text: str, *overrides: str) -> list[Setting]:
 
 
 def messages(probe: SettingProbe, delays_us: list[float | None], pace_us: float | None) -> pl.DataFrame:
-    """What an engine would have found: the probe's delays (None: lost), and full frames so far apart."""
+    """Return what an engine would have found: the probe's delays (None: lost), and full frames so far apart."""
     frames: list[tuple[int, int, int, int | None]] = [
         (probe.probe, i, 1000 * i, None if delay is None else 1000 * i + round(delay))
         for i, delay in enumerate(delays_us)

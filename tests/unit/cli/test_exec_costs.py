@@ -10,7 +10,7 @@ from plait.errors import RequestError
 
 
 def charged(*options: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The kernel's parameter with which `plait exec` would boot its guest."""
+    """Return the kernel's parameter with which `plait exec` would boot its guest."""
     import typer
 
     plans = []

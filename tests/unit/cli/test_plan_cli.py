@@ -20,7 +20,7 @@ Call = "Callable[..., tuple[int, str, str]]"
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
-    """Returns a function that runs the command line: (exit code, standard output, standard error)."""
+    """Return a function that runs the command line: (exit code, standard output, standard error)."""
 
     def run(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["plait", *words])

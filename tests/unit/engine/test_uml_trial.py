@@ -118,7 +118,7 @@ def test_a_stopped_guest_is_ended_with_its_children(cache: Path) -> None:
 
 
 def processes_in(folder: Path) -> list[int]:
-    """The processes whose working directory is `folder`, in whatever namespace they are."""
+    """Return the processes whose working directory is `folder`, in whatever namespace they are."""
     pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has just ended

@@ -49,7 +49,7 @@ def udp(delays: list[int | None], links: list[dict[str, Any]], jitter: str = "0m
 
 
 def link(**counters: tuple[int, int]) -> list[dict[str, Any]]:
-    """Samples of a->b every 100 ms; a counter (first, step) grows by `step` in each sample after `first`."""
+    """Return samples of a->b every 100 ms; a counter (first, step) grows by `step` in each sample after `first`."""
     rows = []
     for n in range(22):
         grown = {name: max(0, n - first) * step for name, (first, step) in counters.items()}

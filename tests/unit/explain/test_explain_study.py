@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A study of TCP, with two of three trials failed, and MPTCP."""
+    """Return a study of TCP, with two of three trials failed, and MPTCP."""
     tcp, mptcp = two_paths()
     broken = FakeCase(tcp.name, tcp.settings, tcp.plan, failed={0: "the guest died", 2: "the guest died"})
     write_study(tmp_path, (broken, mptcp), repeat=3)

@@ -60,7 +60,7 @@ def outside_address(plan: Plan, router: str) -> str:
 
 
 def as_translated(plan: Plan, routers: list[str]) -> Tables:
-    """Tables of a trial in which each path's client is seen with the address of the router on it."""
+    """Return tables of a trial in which each path's client has the address of the path's router."""
     tables = fake_tables(plan)
     for path, router in zip(plan.flows[0].paths, routers, strict=True):
         here = (pl.col("side") == "server") & (pl.col("remote_address") == path.client_address)

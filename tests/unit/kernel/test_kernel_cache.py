@@ -22,7 +22,7 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def add(kernels: Path, identity: str, version: str, *, default: bool = True, recipe: str = "r") -> Path:
-    """Puts a kernel of 5 bytes into the cache."""
+    """Put a kernel of 5 bytes into the cache."""
     folder = kernels / identity
     folder.mkdir(parents=True)
     (folder / "linux").write_bytes(b"linux")

@@ -35,7 +35,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             super().do_GET()
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Say nothing."""
 
 
 @pytest.fixture

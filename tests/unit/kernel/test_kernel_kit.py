@@ -45,7 +45,7 @@ def _tree(root: Path) -> Path:
 
 
 def packed(tree: Path, tmp_path: Path) -> Path:
-    """The folder of a kernel with the kit of this tree."""
+    """Return the folder of a kernel with the kit of this tree."""
     kernel = tmp_path / "kernels" / "identity"
     kernel.mkdir(parents=True)
     kit.pack(tree, kernel / kit.ARCHIVE)

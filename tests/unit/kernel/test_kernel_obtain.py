@@ -228,7 +228,7 @@ print("kernel", ensure(source=Path(sys.argv[2]), progress=say).identity, flush=T
 
 
 def child(laboratory: Path, tree: Path) -> subprocess.Popen[str]:
-    """Starts a process that builds `tree` and tells its progress, a line a step."""
+    """Start a process that builds `tree` and tells its progress, a line a step."""
     command = [sys.executable, "-c", CHILD, str(laboratory), str(tree)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 

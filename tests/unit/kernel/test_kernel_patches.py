@@ -14,13 +14,13 @@ ARCHIVES = (Path("/usr/src"), Path("/var/cache/apt/archives"))
 
 
 def touched(patches: tuple[Path, ...]) -> list[str]:
-    """The files that the patches change."""
+    """Return the files that the patches change."""
     text = "".join(patch.read_text(encoding="utf-8") for patch in patches)
     return sorted(set(re.findall(r"^--- a/(\S+)", text, re.MULTILINE)))
 
 
 def archive(folder: Path) -> Path:
-    """The distribution's source archive, from the place where it is installed or from apt's cache."""
+    """Return the distribution's source archive, from the place where it is installed or from apt's cache."""
     for place in ARCHIVES:
         for path in sorted(place.glob(f"{fetch.PACKAGE}*")):
             if path.suffix != ".deb":

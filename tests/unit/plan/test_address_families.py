@@ -6,7 +6,7 @@ import pytest
 
 from plait.errors import ScenarioError
 from plait.plan.shell.script import to_shell
-from scenario_samples import MESH, TWO, plan_of, mistakes_as_text
+from scenario_samples import MESH, TWO, mistakes_as_text, plan_of
 
 NAT = """\
 title: t

@@ -10,11 +10,11 @@ from plait.plan.links.distributions import lowest, netem_jitter_ns, table
 from plait.plan.model.qdiscs import Codel, FqCodel, Netem, Pfifo, PlaitRed, Qdisc, Red, Tbf
 from plait.plan.shell.script import to_shell
 from plait.scenario.check.conditions import SHORTEST
-from scenario_samples import direct, mistakes, plan_of, mistakes_as_text
+from scenario_samples import direct, mistakes, mistakes_as_text, plan_of
 
 
 def forward(link: str) -> list[Qdisc]:
-    """The qdiscs of a->b."""
+    """Return the qdiscs of a->b."""
     return [qdisc for qdisc in plan_of(direct(f"a-b: {link}")).network.qdiscs if qdisc.ifname == "w0b"]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from plait.plan.model.mptcp import AddEndpoint, ChangeEndpoint, RemoveEndpoint, SetLimits, SetSysctl
 from plait.plan.shell.script import to_shell
-from scenario_samples import plan_of, mistakes_as_text
+from scenario_samples import mistakes_as_text, plan_of
 
 HEAD = """\
 title: t

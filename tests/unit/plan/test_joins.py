@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.plan.shell.script import to_shell
-from scenario_samples import MESH, TWO, plan_of, mistakes_as_text
+from scenario_samples import MESH, TWO, mistakes_as_text, plan_of
 
 
 def joins(text: str, *overrides: str) -> list[tuple[str, str, int, int]]:

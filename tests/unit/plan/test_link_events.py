@@ -7,7 +7,7 @@ import pytest
 from plait.plan.model.plan import ChangeQdisc, Event, SetDevice
 from plait.plan.model.qdiscs import Bfifo, Netem, Pfifo, Tbf
 from plait.plan.shell.script import to_shell
-from scenario_samples import plan_of, mistakes_as_text
+from scenario_samples import mistakes_as_text, plan_of
 
 HEAD = """\
 title: t
@@ -31,7 +31,7 @@ def text(*lines: str, head: str = HEAD) -> str:
 
 
 def changes(event: Event) -> dict[tuple[str, str], object]:
-    """The options by (interface in wire, handle)."""
+    """Return the options by (interface in wire, handle)."""
     return {
         (action.qdisc.ifname, action.qdisc.handle): action.qdisc.options
         for action in event.actions

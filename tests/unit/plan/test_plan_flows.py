@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plait.plan.model.applications import Transfer
-from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, mistakes_as_text
+from scenario_samples import ISLANDS, MESH, TWO, direct, mistakes_as_text, plan_of
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

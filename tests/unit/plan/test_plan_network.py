@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.plan.traffic.maxflow import maximum_flow
-from scenario_samples import ISLANDS, MESH, TWO, direct, plan_of, mistakes_as_text
+from scenario_samples import ISLANDS, MESH, TWO, direct, mistakes_as_text, plan_of
 
 if TYPE_CHECKING:
     from plait.plan.model.plan import Plan

@@ -62,7 +62,7 @@ def test_what_an_event_brings_later_counts_too() -> None:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a text on an engine whose data are those of the seed 1, or follow from each seed."""
+    """Run a text on an engine whose data are those of the seed 1, or follow from each seed."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 

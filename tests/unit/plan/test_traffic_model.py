@@ -18,7 +18,7 @@ from plait.plan.model.applications import (
     Udp,
 )
 from plait.plan.shell.script import to_shell
-from scenario_samples import direct, plan_of, mistakes_as_text
+from scenario_samples import direct, mistakes_as_text, plan_of
 
 LINK = "a-b: {rate: 10mbit, delay: 10ms}"
 

@@ -34,7 +34,7 @@ RATES, DELAYS = ("1mbit", "2mbit", "4mbit"), ("5ms", "50ms", "150ms")
 def study_of(
     settings: list[dict[str, Any]], figures: list[dict[str, Any]] | None = None, repeat: int = 2
 ) -> StudyData:
-    """A study whose goodput grows with the number of the case; MPTCP has twice as much."""
+    """Return a study whose goodput grows with the number of the case; MPTCP has twice as much."""
     cases = []
     for number, given in enumerate(settings):
         factor = 2 if given.get("transport") == "mptcp" else 1
@@ -234,7 +234,7 @@ def test_figures_over_what_no_longer_varies_are_left_out_where_vary_is_replaced(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study on disk with a grid, and figures of its own."""
+    """Return a study on disk with a grid, and figures of its own."""
     folder = tmp_path_factory.mktemp("grid")
 
     def case(rate: int, delay: int, transport: str) -> FakeCase:

@@ -71,7 +71,7 @@ FORMS = {
 
 @pytest.fixture
 def scenario_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that scenarios name, and a cache."""
+    """Return a folder with the files that scenarios name, and a cache."""
     monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.txt").write_text("x" * 1000)
@@ -109,13 +109,13 @@ def test_a_plan_of_a_scenario_whose_files_were_not_read_names_the_field(scenario
 
 @pytest.fixture
 def folder(scenario_files: Path) -> Path:
-    """A finished study of TCP and MPTCP."""
+    """Return a finished study of TCP and MPTCP."""
     write_study(scenario_files / "study", two_paths(), repeat=2)
     return scenario_files / "study"
 
 
 def raising(error: BaseException) -> Callable[..., object]:
-    """What raises the error, whatever it is given."""
+    """Return what raises the error, whatever it is given."""
 
     def raise_it(*_: object, **__: object) -> object:
         raise error

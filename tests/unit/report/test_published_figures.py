@@ -18,7 +18,7 @@ from plait.report.table import rows
 from plait.report.terminal.summary import show
 from plait.scenario import parse
 from result_folders import FakeCase, two_paths, write_study
-from scenario_samples import plan_of, mistakes_as_text
+from scenario_samples import mistakes_as_text, plan_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -63,7 +63,7 @@ def html(folder: Path) -> str:
 
 
 def own_html(folder: Path) -> str:
-    """The page without the charts' library."""
+    """Return the page without the charts' library."""
     return re.sub(r"<script>.*?</script>", "", html(folder), count=1, flags=re.DOTALL)
 
 

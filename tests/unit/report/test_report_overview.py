@@ -29,7 +29,7 @@ def drawing(scenario: str, *overrides: str) -> str:
 
 
 def boxes(svg: str) -> dict[str, tuple[float, float, float, float]]:
-    """Left, top, right and bottom by what is written in the box."""
+    """Return left, top, right and bottom by what is written in the box."""
     sides = [
         (float(x), float(y), float(x) + float(w), float(y) + float(h)) for x, y, w, h in BOX.findall(svg)
     ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Studies: `one` and `two` of other seeds, `delay` of another field, `whole` as one and more repeats."""
+    """Return studies: `one` and `two` of other seeds, `delay` of another field, `whole` as one and more repeats."""
     folder = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAIT_CACHE", str(folder / "cache"))

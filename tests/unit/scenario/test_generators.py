@@ -16,7 +16,7 @@ from plait.scenario.generators.kinds import KINDS
 from plait.scenario.generators.traffic import derangement
 from plait.scenario.names import read_link_name
 from plait.scenario.vary.cases import expand
-from scenario_samples import all_plans, plan_of, mistakes_as_text
+from scenario_samples import all_plans, mistakes_as_text, plan_of
 
 if TYPE_CHECKING:
     from plait.scenario.fields.network import NetworkSpec

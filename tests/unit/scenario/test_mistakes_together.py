@@ -79,7 +79,7 @@ def planted(*chosen: tuple[str, str, str]) -> str:
 
 
 def independent(first: tuple[str, str, str], second: tuple[str, str, str]) -> bool:
-    """Whether both can be planted at once, and neither hides whether the other is one."""
+    """Return whether both can be planted at once, and neither hides whether the other is one."""
     a, b = first[2].split("."), second[2].split(".")
     shared = min(len(a), len(b))
     return (

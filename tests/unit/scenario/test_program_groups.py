@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plait.scenario import parse
-from scenario_samples import all_plans, plan_of, mistakes_as_text
+from scenario_samples import all_plans, mistakes_as_text, plan_of
 
 
 def text(programs: str, more: str = "") -> str:

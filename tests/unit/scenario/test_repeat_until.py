@@ -91,7 +91,7 @@ def test_trials_that_agree_or_cannot_be_measured_ask_for_no_more() -> None:
 
 
 def run(text: str, folder: Path, engine: FakeEngine) -> list[int]:
-    """Runs it and returns how many trials each part had."""
+    """Run it and returns how many trials each part had."""
     parts: list[int] = []
 
     def watch(total: int) -> AbstractContextManager[Observer]:

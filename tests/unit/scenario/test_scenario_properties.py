@@ -73,7 +73,7 @@ def paths(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def answer(text: str, overrides: tuple[str, ...] = ()) -> bool:
-    """Whether the text is a scenario that can be planned; if not, it must say why in located lines."""
+    """Return whether the text is a scenario that can be planned; if not, it must say why in located lines."""
     try:
         cases = expand(parse(text, "t.yaml", overrides))
         for case in cases[:3]:

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def missing() -> str | None:
-    """What this host lacks to run the test at all."""
+    """Return what this host lacks to run the test at all."""
     tools = [
         tool
         for tool in ("ip", "tc", "ss", "unshare", "sysctl", "mount")
@@ -129,14 +129,14 @@ def test_routes_and_rules_are_the_planned_ones(applied: Applied) -> None:
 
 
 def as_shown(route: dict[str, Any]) -> tuple[object, ...]:
-    """What decides about a route, as `ip -j route` tells it."""
+    """Return what decides about a route, as `ip -j route` tells it."""
     kind = route.get("type", "unicast")
     device = None if kind == "unreachable" else route["dev"]
     return route["dst"], kind, device, route.get("gateway"), str(route.get("table", "main"))
 
 
 def as_planned(route: Route) -> tuple[object, ...]:
-    """The same of a planned route."""
+    """Return the same of a planned route."""
     destination = "default" if route.destination == "::/0" else route.destination
     table = "main" if route.table == 254 else str(route.table)
     return destination, route.kind, route.device, route.via, table
@@ -176,7 +176,7 @@ def test_links_are_limited_and_queued_as_planned(applied: Applied) -> None:
 
 
 def limit(qdisc: dict[str, Any]) -> int:
-    """The number that decides: a rate in bit/s, a queue in packets or bytes, a delay in us."""
+    """Return the number that decides: a rate in bit/s, a queue in packets or bytes, a delay in us."""
     options = qdisc.get("options", qdisc)
     if qdisc["kind"] == "tbf":
         return int(options["rate_bps"]) if "rate_bps" in options else int(options["rate"]) * 8

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::plan::{self, Plan};
 use crate::sys;
 
@@ -43,7 +43,7 @@ pub fn prepare() -> Result<()> {
 
 /// Mount the trial's folder. Without it the agent has no plan and cannot report.
 pub fn mount_job() -> Result<()> {
-    mount_at("none", "hostfs", JOB, c"")
+    mount_at("none", "hostfs", job::MOUNTED, c"")
 }
 
 /// Mount a file system of `kind`.
@@ -54,7 +54,7 @@ pub fn mount_at(source: &str, kind: &str, target: &str, options: &CStr) -> Resul
 
 /// Read /job/plan.json. The plan lives as long as the machine.
 pub fn read_plan() -> Result<&'static Plan> {
-    let json = std::fs::read(format!("{JOB}/plan.json")).attempt(|| "reading plan.json")?;
+    let json = std::fs::read(job::path("plan.json")).attempt(|| "reading plan.json")?;
     Ok(Box::leak(Box::new(plan::parse(&json)?)))
 }
 

@@ -1,7 +1,9 @@
-//! Virtual time for the agent: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's
-//! zero.
+//! The agent's time: nanoseconds of `CLOCK_MONOTONIC`, and microseconds from the trial's zero.
+//!
+//! In a guest the clock is virtual, and a thread wakes up exactly when it planned to. The clock of an
+//! ordinary process is real, so the agent reads it after each sleep.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +15,25 @@ use crate::error::{Attempt, Result};
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
 
+static REAL: AtomicBool = AtomicBool::new(false);
 static ZERO_NS: OnceLock<i64> = OnceLock::new();
 static REALTIME_ZERO_NS: OnceLock<i64> = OnceLock::new();
+
+/// Declare that the clock is real.
+pub fn use_real_time() {
+    REAL.store(true, Ordering::Relaxed);
+}
+
+/// Whether the clock is real.
+pub fn is_real() -> bool {
+    REAL.load(Ordering::Relaxed)
+}
+
+/// Return when a thread acts that planned to wake up at `planned_us`, in us of the trial. In virtual
+/// time this is the planned time; in real time the thread may be late.
+pub fn reached(planned_us: i64) -> i64 {
+    if is_real() { trial_us().max(planned_us) } else { planned_us }
+}
 
 /// Return `CLOCK_MONOTONIC` in ns. Each call costs a system call and a little virtual time.
 pub fn monotonic_ns() -> i64 {
@@ -99,6 +118,11 @@ pub struct Latch {
 }
 
 impl Latch {
+    /// Create a latch whose event has not happened.
+    pub const fn new() -> Self {
+        Self { time: Mutex::new(None), happened: Condvar::new() }
+    }
+
     /// Record the event at `t_us`. Return true the first time, which is the one that counts.
     pub fn set(&self, t_us: i64) -> bool {
         let mut time = self.time.lock().unwrap_or_else(PoisonError::into_inner);

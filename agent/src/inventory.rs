@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::{enter, namespace, write_sysctl};
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::sys;
 
 /// The request, in the job's folder; a trial has none.
@@ -53,12 +53,12 @@ struct Refusal {
 
 /// Whether the host booted this guest for an inventory.
 pub fn is_requested() -> bool {
-    Path::new(JOB).join(REQUEST).exists()
+    job::folder().join(REQUEST).exists()
 }
 
 /// Take the inventory and write it.
 pub fn answer() -> Result<()> {
-    let json = std::fs::read(format!("{JOB}/{REQUEST}")).attempt(|| format!("reading {REQUEST}"))?;
+    let json = std::fs::read(job::path(REQUEST)).attempt(|| format!("reading {REQUEST}"))?;
     let request: Request =
         serde_json::from_slice(&json).map_err(|error| Error::because(format!("reading {REQUEST}"), error))?;
     let home = namespace::current()?;
@@ -79,8 +79,8 @@ pub fn answer() -> Result<()> {
     enter(&home)?;
     let context = || format!("writing {ANSWER}");
     let json = serde_json::to_vec(&inventory).map_err(std::io::Error::from).attempt(context)?;
-    std::fs::write(format!("{JOB}/{ANSWER}.new"), json).attempt(context)?;
-    std::fs::rename(format!("{JOB}/{ANSWER}.new"), format!("{JOB}/{ANSWER}")).attempt(context)
+    std::fs::write(job::path(&format!("{ANSWER}.new")), json).attempt(context)?;
+    std::fs::rename(job::path(&format!("{ANSWER}.new")), job::path(ANSWER)).attempt(context)
 }
 
 fn refusal((path, value): &(String, String)) -> Option<Refusal> {

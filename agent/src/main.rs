@@ -1,5 +1,8 @@
-//! PID 1 of plait's guest. It boots, builds the network of the plan, runs and samples its traffic,
-//! writes the tables, and always powers the machine off.
+//! The program that carries out a plan: it builds the network, runs and samples its traffic, and
+//! writes the tables.
+//!
+//! As PID 1 of a guest it boots first, and always powers the machine off. With `--job DIR` it is an
+//! ordinary process (`process`).
 
 mod apply;
 mod boot;
@@ -12,6 +15,7 @@ mod modules;
 mod monitor;
 mod netlink;
 mod plan;
+mod process;
 mod program;
 mod sample;
 mod session;
@@ -28,16 +32,35 @@ fn main() {
     // A panic in any thread ends the trial and reports its message. Nothing unwinds, because PID 1
     // has no caller.
     std::panic::set_hook(Box::new(|panic| {
-        status::write(Some(&format!("the agent panicked: {panic}")));
-        boot::power_off();
+        end(Some(&format!("the agent panicked: {panic}")));
     }));
+    match process::arguments(std::env::args_os().map(|word| word.to_string_lossy().into_owned())) {
+        Ok(Some(arguments)) => process::run(arguments, run),
+        Ok(None) => run_guest(),
+        Err(error) => {
+            status::console(&error.to_string());
+            std::process::exit(2);
+        }
+    }
+}
+
+/// Report the outcome, and end the process or the machine. None: success.
+fn end(error: Option<&str>) -> ! {
+    if process::is_ordinary() {
+        process::end(error);
+    }
+    status::write(error);
+    boot::power_off()
+}
+
+/// Boot the guest, and carry out its job.
+fn run_guest() -> ! {
     if let Err(error) = boot::prepare().and_then(|()| boot::mount_job()) {
         status::console(&error.to_string());
         boot::power_off();
     }
     let outcome = run();
-    status::write(outcome.err().map(|error| error.to_string()).as_deref());
-    boot::power_off();
+    end(outcome.err().map(|error| error.to_string()).as_deref())
 }
 
 /// Run the trial of the plan, a session, or an inventory.

@@ -6,7 +6,7 @@ use std::fs::File;
 use serde::Serialize;
 
 use crate::error::{Attempt, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::plan::Module;
 
 const SCHEDULERS: &str = "/proc/sys/net/mptcp/available_schedulers";
@@ -40,7 +40,7 @@ pub fn load(modules: &[Module]) -> Result<ModuleOffers> {
     }
     let before = ModuleOffers::available()?;
     for module in modules {
-        let path = format!("{JOB}/modules/{}.ko", module.name);
+        let path = job::path(&format!("modules/{}.ko", module.name));
         let file = File::open(&path).attempt(|| format!("opening {path}"))?;
         rustix::system::finit_module(file, c"", 0).attempt(|| {
             format!("loading the module {} (EEXIST: the kernel already uses its name)", module.name)

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::error::{Attempt, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::modules::ModuleOffers;
 
 const US_PER_S: i64 = 1_000_000;
@@ -77,7 +77,7 @@ pub fn write(error: Option<&str>) {
 
 /// Reserve space for status.json, so that the agent can still report a full disk.
 pub fn reserve() -> Result<()> {
-    std::fs::write(format!("{JOB}/{UNFINISHED}"), [b' '; RESERVED_BYTES])
+    std::fs::write(job::path(UNFINISHED), [b' '; RESERVED_BYTES])
         .attempt(|| "reserving space for status.json")
 }
 
@@ -87,11 +87,11 @@ fn save(status: &Status<'_>) -> Result<()> {
     // Pad to the reserved length: truncation would free the space before the agent uses it.
     json.resize(json.len().max(RESERVED_BYTES - 1), b' ');
     json.push(b'\n');
-    let path = format!("{JOB}/{UNFINISHED}");
+    let path = job::path(UNFINISHED);
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(false).open(&path).attempt(context)?;
     file.write_all(&json).attempt(context)?;
-    std::fs::rename(path, format!("{JOB}/status.json")).attempt(context)
+    std::fs::rename(path, job::path("status.json")).attempt(context)
 }
 
 /// Write to the guest's console, which the host keeps as a log.
@@ -110,7 +110,7 @@ pub struct Progress {
 impl Progress {
     /// Create the file, or truncate it.
     pub fn create() -> Result<Self> {
-        let file = File::create(format!("{JOB}/progress")).attempt(|| "creating progress")?;
+        let file = File::create(job::path("progress")).attempt(|| "creating progress")?;
         Ok(Self { file, next_us: 0 })
     }
 

@@ -31,6 +31,7 @@ use build::Build;
 use crate::error::{Error, Result};
 use crate::netlink::GenericFamily;
 use crate::plan::{Plan, Role};
+use crate::process;
 
 /// A network that exists in the kernel, with the handles through which the agent observes it.
 pub struct Applied {
@@ -70,19 +71,25 @@ impl Applied {
 pub fn apply(plan: &'static Plan) -> Result<Applied> {
     let network = &plan.network;
     let home = namespace::current()?;
-    for (path, value) in &plan.machine.sysctls {
+    let shared = plan.machine.sysctls.iter().filter(|_| process::writes_machine_settings());
+    for (path, value) in shared {
         write_sysctl(path, value)?;
     }
     let mut namespaces = Vec::with_capacity(network.namespaces.len());
     for planned in &network.namespaces {
-        namespaces.push(Namespace::create(planned)?);
+        namespaces.push(match process::node() {
+            Some(node) => Namespace::adopt(planned, node)?,
+            None => Namespace::create(planned)?,
+        });
     }
     enter(&home)?;
     let mut build = Build::new(network, namespaces)?;
 
     links::add_veths(&mut build, &network.veths, &home)?;
     offloads::turn_off(&mut build, &network.veths)?;
-    links::add_loopbacks(&mut build);
+    if process::node().is_none() {
+        links::add_loopbacks(&mut build);
+    }
     links::add_bridges(&mut build, &network.bridges)?;
     links::add_ifbs(&mut build, &network.ifbs)?;
     links::add_addresses(&mut build, &network.veths)?;

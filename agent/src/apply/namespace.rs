@@ -1,5 +1,5 @@
-//! Network namespaces with their sysctls. A descriptor keeps each of them alive, and a file below
-//! /run/netns names it.
+//! Network namespaces with their sysctls. A descriptor keeps each of them alive. In a guest, a file
+//! below /run/netns names it.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,6 +12,7 @@ use super::sysctl::write_sysctl;
 use crate::error::{Attempt, Error, Result};
 use crate::netlink::{Family, Socket};
 use crate::plan::{self, Role};
+use crate::process;
 use crate::sys;
 
 /// The folder in which `ip netns` looks for namespaces.
@@ -43,10 +44,28 @@ impl Namespace {
         }
         let context = || format!("creating namespace {name}");
         sys::unshare_network().attempt(context)?;
-        let path = format!("{NAMED}/{name}");
-        rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR)
-            .attempt(context)?;
-        mount_bind(OWN, &path).attempt(context)?;
+        if !process::is_ordinary() {
+            let path = format!("{NAMED}/{name}");
+            rustix::fs::open(&path, OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC, Mode::RUSR)
+                .attempt(context)?;
+            mount_bind(OWN, &path).attempt(context)?;
+        }
+        Self::of_thread(planned)
+    }
+
+    /// Use the namespace of the process as `node`, which must be the only one of the plan.
+    pub fn adopt(planned: &'static plan::Namespace, node: &str) -> Result<Self> {
+        if planned.name != node {
+            let why = format!("this agent is {node} (--node), so it cannot create {}", planned.name);
+            return Err(Error::new(why));
+        }
+        Self::of_thread(planned)
+    }
+
+    /// Set the sysctls of the calling thread's namespace, and open its sockets.
+    fn of_thread(planned: &'static plan::Namespace) -> Result<Self> {
+        let name = planned.name.as_str();
+        let context = || format!("preparing namespace {name}");
         let fd = current().attempt(context)?;
         for (path, value) in &planned.sysctls {
             write_sysctl(path, value).attempt(|| format!("namespace {name}"))?;
@@ -62,7 +81,8 @@ impl Namespace {
     /// Return the number of interface `ifname`.
     pub fn ifindex(&self, ifname: &str) -> Result<i32> {
         let missing = || Error::new(format!("the plan has no interface {ifname} in {}", self.name));
-        self.links.get(ifname).copied().ok_or_else(missing)
+        let real = || process::node().and_then(|_| sys::interface_number(ifname).ok());
+        self.links.get(ifname).copied().or_else(real).ok_or_else(missing)
     }
 
     /// Choose the number of a new interface, counting up in the order of the plan.
@@ -81,8 +101,12 @@ pub fn current() -> Result<OwnedFd> {
         .attempt(|| "opening the current namespace")
 }
 
-/// Move the calling thread into the namespace of `fd`.
+/// Move the calling thread into the namespace of `fd`. An agent with `--node` has only one, and may
+/// lack the privilege for the call.
 pub fn enter(fd: &impl AsFd) -> Result<()> {
+    if process::node().is_some() {
+        return Ok(());
+    }
     move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Network))
         .attempt(|| "entering a network namespace")
 }

@@ -42,6 +42,9 @@ type Trace = (Vec<(&'static str, usize)>, Option<&'static str>);
 
 /// Turn segmentation off on every veth end of a host.
 pub fn turn_off(build: &mut Build, veths: &'static [Veth]) -> Result<()> {
+    if veths.is_empty() {
+        return Ok(());
+    }
     let Some(socket) = build.namespaces.iter_mut().find_map(|namespace| namespace.generic.as_mut()) else {
         return Ok(());
     };

@@ -8,11 +8,12 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, getsockname, recv, send, socket_with,
 };
 
 use super::message::{Answer, HEADER_BYTES, answers, push_message};
 use crate::error::{Attempt, Error, Result};
+use crate::process;
 use crate::sys;
 
 /// The largest piece in which the kernel returns a dump.
@@ -45,6 +46,11 @@ pub struct Socket {
     pub(super) buffer: Vec<u8>,
 }
 
+/// Return the number that the kernel assigned to a socket.
+fn assigned(fd: &OwnedFd) -> rustix::io::Result<u32> {
+    Ok(SocketAddrNetlink::try_from(getsockname(fd)?)?.pid())
+}
+
 impl Socket {
     /// Open a socket in the namespace of the calling thread.
     pub fn open(family: Family) -> Result<Self> {
@@ -60,8 +66,12 @@ impl Socket {
         sys::enable_extended_acks(&fd).attempt(context)?;
         // Without a number the kernel draws a random one for each socket but the first, and the
         // number of monitors would change the ports and keys that it draws later for flows.
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // A namespace that the agent shares with others is different: another process may have the
+        // number.
+        let shared = process::node().is_some();
+        let number = if shared { 0 } else { NUMBER.fetch_add(1, Ordering::Relaxed) };
         bind(&fd, &SocketAddrNetlink::new(number, 0)).attempt(context)?;
+        let number = if shared { assigned(&fd).attempt(context)? } else { number };
         Ok(Self { fd, number, seq: 0, buffer: Vec::with_capacity(RECEIVE_BYTES) })
     }
 

@@ -8,7 +8,7 @@ use rustix::mount::mount_bind;
 
 use super::root::ROOT;
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::plan::{HostName, Program, ProgramFile};
 
 /// Limit on the size of a collected file.
@@ -27,7 +27,7 @@ pub fn write(plan: &Program) -> Result<()> {
         match (text, input) {
             (Some(text), None) => std::fs::write(&target, text).attempt(context)?,
             (None, Some(name)) => {
-                std::fs::copy(format!("{JOB}/input/{name}"), &target).attempt(context)?;
+                std::fs::copy(job::path(&format!("input/{name}")), &target).attempt(context)?;
             }
             _ => return Err(Error::because(context(), "the plan must give either a text or an input")),
         }
@@ -40,7 +40,7 @@ pub fn collect(plan: &Program) -> Result<()> {
     if plan.collect.is_empty() {
         return Ok(());
     }
-    let folder = format!("{JOB}/programs/{}", plan.name);
+    let folder = job::path(&format!("programs/{}", plan.name));
     std::fs::create_dir_all(&folder).attempt(|| format!("creating {folder}"))?;
     for path in &plan.collect {
         let context = || format!("collecting {path}");
@@ -61,7 +61,7 @@ pub fn collect(plan: &Program) -> Result<()> {
 
 /// Mount the npm packages in the user's cache, if there are any, on /mnt/npm.
 pub fn mount_packages() -> Result<()> {
-    let Ok(packages) = std::fs::read_link(format!("{JOB}/npm")) else { return Ok(()) };
+    let Ok(packages) = std::fs::read_link(job::path("npm")) else { return Ok(()) };
     let context = || format!("mounting {} on /mnt/npm", packages.display());
     let target = format!("{ROOT}/mnt/npm");
     std::fs::create_dir(&target).attempt(context)?;

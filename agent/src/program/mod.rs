@@ -21,7 +21,7 @@ use std::thread;
 use crate::apply::{Applied, enter, write_sysctl};
 use crate::clock::{self, Latch};
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::plan::{HostName, Program, Transport};
 use crate::tables::{self, ProgramFigure, Table};
 use crate::traffic::Traffic;
@@ -71,7 +71,7 @@ impl Programs {
         files::name_hosts(names)?;
         files::mount_packages()?;
         root::seal()?;
-        let folder = format!("{JOB}/programs");
+        let folder = job::path("programs");
         std::fs::create_dir_all(&folder).attempt(|| format!("creating {folder}"))?;
         let mut programs = Self::default();
         for plan in planned {

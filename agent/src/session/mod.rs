@@ -14,12 +14,11 @@ mod streams;
 mod terminal;
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::plan::Plan;
 use crate::status::{self, Progress};
 use crate::sys;
@@ -37,13 +36,13 @@ const ROUND_US: i64 = 100_000;
 
 /// Whether the host booted this guest for a session.
 pub fn is_requested() -> bool {
-    Path::new(JOB).join(REQUEST).exists()
+    job::folder().join(REQUEST).exists()
 }
 
 /// Carry out `session.json`; return when the session is over.
 pub fn hold(plan: &'static Plan) -> Result<()> {
     let because = |error: &dyn std::fmt::Display| Error::because(format!("reading {REQUEST}"), error);
-    let json = std::fs::read(format!("{JOB}/{REQUEST}")).map_err(|error| because(&error))?;
+    let json = std::fs::read(job::path(REQUEST)).map_err(|error| because(&error))?;
     let mut first: SessionRequest = serde_json::from_slice(&json).map_err(|error| because(&error))?;
     status::enter_phase("preparing the guest");
     let network = if first.network { Some(crate::apply::apply(plan)?) } else { None };

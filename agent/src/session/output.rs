@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::error::{Attempt, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::sys;
 
 /// The content of a frame.
@@ -58,7 +58,7 @@ pub struct Output(Arc<Mutex<File>>);
 impl Output {
     /// Create the file, or truncate it.
     pub fn create() -> Result<Self> {
-        let file = File::create(format!("{JOB}/output")).attempt(|| "creating output")?;
+        let file = File::create(job::path("output")).attempt(|| "creating output")?;
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 

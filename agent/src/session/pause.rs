@@ -16,7 +16,7 @@ use super::output::Output;
 use super::run::Runs;
 use crate::apply::Applied;
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::plan::{PauseAt, Plan};
 use crate::{program, status, sys};
 
@@ -80,7 +80,7 @@ impl Pauses {
     }
 
     fn next(&mut self) -> Result<Step> {
-        let path = format!("{JOB}/input/order-{}", self.orders);
+        let path = job::path(&format!("input/order-{}", self.orders));
         let context = || format!("reading {path}");
         // A call that succeeds takes no virtual time; looking for a missing file would take some.
         while std::fs::metadata(COUNT).attempt(context)?.len() <= self.orders {}

@@ -23,7 +23,7 @@ use super::terminal;
 use crate::apply::{Applied, enter};
 use crate::clock;
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::program::devices;
 use crate::sys;
 
@@ -140,7 +140,7 @@ impl Runs {
                     (Some(text), _) => {
                         Piece::Bytes(text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect())
                     }
-                    (None, Some(name)) => Piece::File(format!("{JOB}/input/{name}")),
+                    (None, Some(name)) => Piece::File(job::path(&format!("input/{name}"))),
                     (None, None) => {
                         live.input = None;
                         return;
@@ -285,7 +285,7 @@ impl Runs {
 
     /// Run a service, and fail unless it succeeds.
     pub fn complete(&self, service: &Service) -> Result<()> {
-        let path = format!("{JOB}/{}.log", service.name);
+        let path = job::path(&format!("{}.log", service.name));
         let context = || format!("starting {} ({})", service.name, service.argv.join(" "));
         let log = File::options().append(true).create(true).open(&path).attempt(context)?;
         let (program, arguments) =

@@ -11,7 +11,7 @@ use super::orders::{Input, Start};
 use super::output::{Kind, Output};
 use super::terminal;
 use crate::error::{Attempt, Error, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::program::root::ROOT;
 
 /// A piece of a program's input.
@@ -58,7 +58,7 @@ pub fn prepare(start: &Start) -> Result<Prepared> {
     let mut feeding = None;
     command.stdin(match start.input {
         Input::Nothing => nothing().attempt(context)?,
-        Input::File => Stdio::from(File::open(format!("{JOB}/input/stdin")).attempt(context)?),
+        Input::File => Stdio::from(File::open(job::path("input/stdin")).attempt(context)?),
         Input::Orders => {
             let (from, to) = pipe(context)?;
             feeding = Some(to);

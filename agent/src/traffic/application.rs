@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, connect as connect_to, shutdown};
 
 use super::flow::FlowState;
-use super::sockets::{Client, address};
+use super::sockets::{Client, address, is_here};
 use super::state::Traffic;
 use super::threads::spawn;
 use super::{bytes, file, paced, request, udp};
@@ -213,10 +213,28 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
         Err(why) => fail(traffic, flow, format!("sending: {why}")),
         // The end of the stream shows the receiver that it has all data.
         Ok(()) => match shutdown(socket, Shutdown::Write) {
-            Ok(()) | Err(Errno::NOTCONN) => {}
+            Ok(()) | Err(Errno::NOTCONN) => wait_for_distant_receiver(flow, socket),
             Err(errno) => fail(traffic, flow, format!("ending the stream: {}", describe(errno))),
         },
     }
+}
+
+/// If the receiver is on another machine, wait until it closes the connection. The flow has then
+/// ended.
+fn wait_for_distant_receiver(flow: &FlowState, socket: &OwnedFd) {
+    let side = match flow.receiver() {
+        SideName::Client => &flow.plan.client,
+        SideName::Server => &flow.plan.server,
+    };
+    if is_here(side) {
+        return;
+    }
+    // A failure ends the connection as well.
+    while bytes::receive(socket, 1).is_ok_and(|count| count > 0) {}
+    let now_us = clock::trial_us();
+    let mut progress = flow.progress();
+    progress.stream_ended = true;
+    progress.last_byte_us = Some(now_us);
 }
 
 /// Send the bytes of a transfer, with a pause after the first ones if the plan has one.

@@ -50,14 +50,24 @@ pub fn start(prepared: Vec<Prepared>, programs: &'static [Program]) -> Result<Ar
         let (server_side, client_side) = (Arc::clone(&traffic), Arc::clone(&traffic));
         match sockets {
             Sockets::Connection { listener, client } => {
-                spawn(move || application::serve(&server_side, &server_side.flows[index], &listener))?;
-                spawn(move || application::connect(&client_side, &client_side.flows[index], client))?;
+                if let Some(listener) = listener {
+                    spawn(move || application::serve(&server_side, &server_side.flows[index], &listener))?;
+                }
+                if let Some(client) = client {
+                    spawn(move || application::connect(&client_side, &client_side.flows[index], client))?;
+                }
             }
             Sockets::Datagrams { receiver, sender } => {
-                spawn(move || {
-                    application::receive_datagrams(&server_side, &server_side.flows[index], receiver);
-                })?;
-                spawn(move || application::send_datagrams(&client_side, &client_side.flows[index], sender))?;
+                if let Some(receiver) = receiver {
+                    spawn(move || {
+                        application::receive_datagrams(&server_side, &server_side.flows[index], receiver);
+                    })?;
+                }
+                if let Some(sender) = sender {
+                    spawn(move || {
+                        application::send_datagrams(&client_side, &client_side.flows[index], sender);
+                    })?;
+                }
             }
             Sockets::Shared => {}
         }

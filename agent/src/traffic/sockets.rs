@@ -12,8 +12,9 @@ use rustix::net::{
 
 use super::file;
 use crate::apply::{Applied, enter, write_sysctl};
-use crate::error::{Attempt, Result};
+use crate::error::{Attempt, Error, Result};
 use crate::plan::{Action, Application, Flow, Plan, Side, Transfer, Transport};
+use crate::process;
 use crate::sys;
 
 /// A flow with its sockets.
@@ -24,10 +25,10 @@ pub struct Prepared {
 
 /// The sockets of a flow.
 pub enum Sockets {
-    /// A listening server, and a client ready to connect.
-    Connection { listener: OwnedFd, client: Client },
-    /// Two bound sockets; that of the sender is connected.
-    Datagrams { receiver: OwnedFd, sender: OwnedFd },
+    /// A listening server, and a client ready to connect. A side that is elsewhere has none.
+    Connection { listener: Option<OwnedFd>, client: Option<Client> },
+    /// Two bound sockets; that of the sender is connected. A side that is elsewhere has none.
+    Datagrams { receiver: Option<OwnedFd>, sender: Option<OwnedFd> },
     /// The flow shares the sockets of another flow.
     Shared,
 }
@@ -77,8 +78,14 @@ pub fn prepare(plan: &'static Plan, network: &Applied) -> Result<Vec<Prepared>> 
                 datagrams(flow, network, answered).attempt(context)?
             }
             _ => Sockets::Connection {
-                listener: server(flow, network).attempt(context)?,
-                client: client(flow, network, &changing).attempt(context)?,
+                listener: is_here(&flow.server)
+                    .then(|| server(flow, network))
+                    .transpose()
+                    .attempt(context)?,
+                client: is_here(&flow.client)
+                    .then(|| client(flow, network, &changing))
+                    .transpose()
+                    .attempt(context)?,
             },
         };
         prepared.push(Prepared { flow, sockets });
@@ -122,24 +129,43 @@ fn server(flow: &Flow, network: &Applied) -> Result<OwnedFd> {
 
 /// Create the sockets of a UDP flow. If the flow is `answered`, both of them receive.
 fn datagrams(flow: &Flow, network: &Applied, answered: bool) -> Result<Sockets> {
-    enter(&network.namespace(&flow.server.netns)?.fd)?;
-    let receiver = bound(flow, &flow.server)?;
-    receiving(&receiver, flow, &flow.server)?;
-    enter(&network.namespace(&flow.client.netns)?.fd)?;
-    let sender = bound(flow, &flow.client)?;
-    if answered {
-        receiving(&sender, flow, &flow.client)?;
-    }
-    let to = address(&flow.server);
-    connect(&sender, &to).attempt(|| format!("connecting to {to} in {}", flow.client.netns))?;
-    Ok(Sockets::Datagrams { receiver, sender })
+    let receiver = || {
+        enter(&network.namespace(&flow.server.netns)?.fd)?;
+        let socket = bound(flow, &flow.server)?;
+        receiving(&socket, flow, &flow.server)?;
+        Ok(socket)
+    };
+    let sender = || {
+        enter(&network.namespace(&flow.client.netns)?.fd)?;
+        let socket = bound(flow, &flow.client)?;
+        if answered {
+            receiving(&socket, flow, &flow.client)?;
+        }
+        let to = address(&flow.server);
+        connect(&socket, &to).attempt(|| format!("connecting to {to} in {}", flow.client.netns))?;
+        Ok(socket)
+    };
+    Ok(Sockets::Datagrams {
+        receiver: is_here(&flow.server).then(receiver).transpose()?,
+        sender: is_here(&flow.client).then(sender).transpose()?,
+    })
+}
+
+/// Whether a side of a flow is on this machine.
+pub fn is_here(side: &Side) -> bool {
+    process::node().is_none_or(|node| node == side.netns)
 }
 
 /// Set the receive buffer, and let the kernel time-stamp packets.
 fn receiving(socket: &OwnedFd, flow: &Flow, side: &Side) -> Result<()> {
-    let bytes = flow.socket.receive_buffer.unwrap_or(DATAGRAM_BUFFER_BYTES);
-    sockopt::set_socket_recv_buffer_size_force(socket, bytes)
-        .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))?;
+    let bytes = DATAGRAM_BUFFER_BYTES;
+    match flow.socket.receive_buffer {
+        Some(bytes) => set_receive_buffer(socket, bytes, side)?,
+        // An ordinary user gets as much as the machine allows.
+        None => sockopt::set_socket_recv_buffer_size_force(socket, bytes)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
+            .attempt(|| format!("setting SO_RCVBUF in {}", side.netns))?,
+    }
     sys::stamp_arrivals(socket).attempt(|| format!("enabling time stamps in {}", side.netns))
 }
 
@@ -171,14 +197,36 @@ fn socket(flow: &Flow, side: &Side) -> Result<OwnedFd> {
     // fails.
     if let Some(bytes) = flow.socket.send_buffer {
         sockopt::set_socket_send_buffer_size_force(&socket, bytes)
-            .attempt(|| format!("setting SO_SNDBUF to {bytes} in {}", side.netns))?;
+            .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, bytes))
+            .and_then(|()| sockopt::socket_send_buffer_size(&socket))
+            .attempt(|| format!("setting SO_SNDBUF to {bytes} in {}", side.netns))
+            .and_then(|set| refuse_smaller(set, bytes, "SO_SNDBUF", side))?;
     }
     if let Some(bytes) = flow.socket.receive_buffer {
-        sockopt::set_socket_recv_buffer_size_force(&socket, bytes)
-            .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))?;
+        set_receive_buffer(&socket, bytes, side)?;
     }
     set_options(&socket, flow, side)?;
     Ok(socket)
+}
+
+fn set_receive_buffer(socket: &OwnedFd, bytes: usize, side: &Side) -> Result<()> {
+    sockopt::set_socket_recv_buffer_size_force(socket, bytes)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
+        .and_then(|()| sockopt::socket_recv_buffer_size(socket))
+        .attempt(|| format!("setting SO_RCVBUF to {bytes} in {}", side.netns))
+        .and_then(|set| refuse_smaller(set, bytes, "SO_RCVBUF", side))
+}
+
+/// Fail if the kernel has reduced a buffer, as it does for ordinary users. It doubles what it sets.
+fn refuse_smaller(set: usize, bytes: usize, option: &str, side: &Side) -> Result<()> {
+    if set / 2 >= bytes {
+        return Ok(());
+    }
+    let limit = if option == "SO_SNDBUF" { "net.core.wmem_max" } else { "net.core.rmem_max" };
+    Err(Error::because(
+        format!("setting {option} to {bytes} in {}", side.netns),
+        format!("the kernel allows {} bytes without root; raise {limit}, or run as root", set / 2),
+    ))
 }
 
 /// Call `make` with `name` as the namespace's scheduler.

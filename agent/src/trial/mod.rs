@@ -17,6 +17,7 @@ use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
 use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport};
+use crate::process;
 use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::datapath_flows;
@@ -64,7 +65,9 @@ pub fn run(
     if let Some(program_tables) = &mut tables.programs {
         program_tables.attach(plan, network)?;
     }
+    process::wait_for_start();
     let zero_ns = clock::set_zero();
+    process::announce_zero();
     status::booted(zero_ns);
     status::enter_phase("run");
     if !plan.monitors.captures.is_empty() || !plan.monitors.probes.is_empty() {
@@ -121,10 +124,13 @@ impl Trial<'_> {
             if !self.traffic.bell.wait_until_ns(next_us * 1000 + after_ns, rings) {
                 continue;
             }
+            let next_us = clock::reached(next_us);
             self.carry_out_events(next_us)?;
             if next_us >= next_sample_us {
                 self.sample(next_us)?;
-                next_sample_us += self.plan.sample_interval_us;
+                // A sample that is later than an interval replaces those that it missed.
+                let missed = (next_us - next_sample_us) / self.plan.sample_interval_us;
+                next_sample_us += (missed + 1) * self.plan.sample_interval_us;
             }
             self.tables.monitors.read(next_us, &self.counters)?;
             self.end_timed_flows(next_us)?;
@@ -141,7 +147,7 @@ impl Trial<'_> {
         while let Some(event) = self.events.carry_out(t_us)? {
             let endpoint = event.actions.iter().find_map(Action::endpoint);
             self.traffic.push_event(tables::Event {
-                t_us: Some(event.t_us),
+                t_us: Some(clock::reached(event.t_us)),
                 node: Some(event.subject.as_str().into()),
                 event: Some(event.name.as_str().into()),
                 local_address: endpoint.map(|(address, _)| address.to_string().into()),

@@ -1,9 +1,8 @@
 //! The output files of a trial.
 
-use std::path::Path;
 
 use crate::error::{Attempt, Result};
-use crate::job::JOB;
+use crate::job;
 use crate::monitor::Monitors;
 use crate::plan::Plan;
 use crate::sample::programs::ProgramTables;
@@ -26,7 +25,7 @@ pub struct Tables {
 impl Tables {
     /// Create the files below /job/data.
     pub fn create(plan: &'static Plan) -> Result<Self> {
-        let folder = Path::new(JOB).join("data");
+        let folder = job::folder().join("data");
         std::fs::create_dir_all(&folder).attempt(|| "creating the folder for the tables")?;
         Ok(Self {
             flows: Table::create(&folder)?,
@@ -40,7 +39,7 @@ impl Tables {
             counters: Table::create(&folder)?,
             samples: flows::Sampler::create(&folder, plan.flows.len())?,
             links: links::Sampler::create(&folder, plan)?,
-            monitors: Monitors::create(Path::new(JOB), plan)?,
+            monitors: Monitors::create(job::folder(), plan)?,
             programs: ProgramTables::create(&folder, plan)?,
         })
     }

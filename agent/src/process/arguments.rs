@@ -1,0 +1,96 @@
+//! The command line of the agent as an ordinary process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// The trial's folder.
+    pub job: PathBuf,
+    /// The longest time between two heartbeats; None: the agent expects none.
+    pub heartbeat: Option<Duration>,
+    /// Wait for the order to start.
+    pub on_order: bool,
+    pub write_machine_settings: bool,
+    pub node: Option<String>,
+    /// The PID of the process that started this one in its namespaces.
+    pub parent: Option<i32>,
+}
+
+/// Parse the command line; None: it does not begin with `--job`, so this is PID 1 of a guest.
+pub fn arguments(line: impl IntoIterator<Item = String>) -> Result<Option<Arguments>> {
+    let mut line = line.into_iter().skip(1).peekable();
+    if line.peek().is_none_or(|first| first != "--job") {
+        return Ok(None); // a kernel passes words of its command line to PID 1
+    }
+    let mut arguments = Arguments::default();
+    while let Some(option) = line.next() {
+        let mut value = || line.next().ok_or_else(|| Error::new(format!("{option} needs a value")));
+        match option.as_str() {
+            "--job" => arguments.job = value()?.into(),
+            "--heartbeat" => arguments.heartbeat = Some(seconds(&value()?)?),
+            "--node" => arguments.node = Some(value()?),
+            "--parent" => arguments.parent = Some(number(&value()?)?),
+            "--on-order" => arguments.on_order = true,
+            "--write-machine-settings" => arguments.write_machine_settings = true,
+            _ => return Err(Error::new(format!("{option}: unknown option"))),
+        }
+    }
+    if !arguments.job.is_absolute() {
+        return Err(Error::new("--job needs an absolute path"));
+    }
+    Ok(Some(arguments))
+}
+
+fn seconds(text: &str) -> Result<Duration> {
+    let seconds: u64 = text
+        .parse()
+        .ok()
+        .filter(|seconds| (1..=86_400).contains(seconds))
+        .ok_or_else(|| Error::new(format!("--heartbeat {text}: not a number of seconds from 1 to 86400")))?;
+    Ok(Duration::from_secs(seconds))
+}
+
+fn number(text: &str) -> Result<i32> {
+    text.parse().map_err(|error| Error::because(format!("--parent {text}"), error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Option<Arguments>> {
+        arguments(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn words_of_a_kernels_command_line_are_no_arguments() {
+        assert_eq!(parse("/init"), Ok(None));
+        assert_eq!(parse("/init single --job /tmp"), Ok(None));
+    }
+
+    #[test]
+    fn options_are_read_in_any_order() {
+        let expected = Arguments {
+            job: "/tmp/job".into(),
+            heartbeat: Some(Duration::from_secs(3)),
+            on_order: true,
+            node: Some("h1".to_owned()),
+            ..Default::default()
+        };
+        assert_eq!(
+            parse("plait-agent --job /tmp/job --on-order --node h1 --heartbeat 3"),
+            Ok(Some(expected))
+        );
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        for line in ["--job", "--job here", "--job /x --heartbeat 0", "--job /x --heartbeat 1s", "--job /x --y"] {
+            assert!(parse(&format!("plait-agent {line}")).is_err(), "{line}");
+        }
+    }
+}

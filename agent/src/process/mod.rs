@@ -1,0 +1,117 @@
+//! The agent as an ordinary process of a machine that also does other things. Its clock is real.
+//!
+//! ```text
+//! plait-agent --job DIR [--heartbeat SECONDS] [--on-order] [--write-machine-settings] [--node NAME]
+//! ```
+//!
+//! The agent reads `plan.json` and `input/` in DIR and writes `data/`, `progress` and
+//! `status.json` there, as in a guest. It exits with 0 if the trial succeeded, with 1 if it
+//! failed (`status.json` has the reason), and with 2 if its arguments are wrong.
+//!
+//! **Namespaces.** Without `--node` the agent moves into namespaces of its own (mount, network,
+//! IPC, PID), in which a second process carries out the plan as PID 1. An ordinary user gets a user
+//! namespace first. The network namespaces of the plan have no names; descriptors keep them. All
+//! of it ends with the second process, however that ends.
+//!
+//! **`--node NAME`.** The agent stays where it is, and builds no network: its present network
+//! namespace is the node NAME of the plan. It needs no privileges, unless the plan changes
+//! something. It opens only the sockets of NAME. A flow whose other side is elsewhere has only the
+//! values of this side; all others are null:
+//!
+//! - A receiver ends the flow when the stream ends; a sender ends it when the receiver has closed.
+//! - `network.namespaces` of the plan must list NAME and nothing else, without sysctls unless the
+//!   agent may write them. `veths`, `links` and everything else that the agent would build stay
+//!   empty. `network.mptcp` may have an entry for NAME if the agent may configure endpoints; without
+//!   it, the agent reads path-manager events only if it is privileged.
+//! - Interfaces keep their names and numbers.
+//!
+//! **Standard input** must be a pipe. When it closes, the agent ends. With `--heartbeat` it also
+//! ends when no byte arrives for SECONDS. Lines may hold orders; empty lines are heartbeats:
+//!
+//! | order | answer on standard output |
+//! |---|---|
+//! | `start` | `zero REALTIME_NS`: the trial's zero on this machine's clock. Only with `--on-order`: the agent prints `ready`, and waits for this order |
+//! | `time` | `time REALTIME_NS`, at once, to estimate the offset between two clocks |
+//!
+//! SIGTERM, SIGINT and SIGHUP end the agent as well. Each of these ends leaves a failed
+//! `status.json` with the reason.
+//!
+//! **Settings of the machine** (`machine.sysctls` of the plan) hold for all namespaces. The agent
+//! leaves them as they are, unless `--write-machine-settings` asks it to write them; then its
+//! caller restores them.
+
+mod arguments;
+mod isolate;
+mod lineage;
+mod orders;
+
+use std::num::NonZeroU64;
+use std::sync::OnceLock;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+pub use arguments::{Arguments, arguments};
+pub use orders::{announce_zero, wait_for_start};
+
+use crate::error::{Attempt, Result};
+use crate::{clock, job, status};
+
+static ARGUMENTS: OnceLock<Arguments> = OnceLock::new();
+/// The signals that end the agent.
+const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Whether the agent is an ordinary process, not PID 1 of a guest.
+pub fn is_ordinary() -> bool {
+    ARGUMENTS.get().is_some()
+}
+
+/// Return the node as which the agent acts in its present network namespace, if it does.
+pub fn node() -> Option<&'static str> {
+    ARGUMENTS.get()?.node.as_deref()
+}
+
+/// Whether the agent writes the settings that all namespaces share.
+pub fn writes_machine_settings() -> bool {
+    ARGUMENTS.get().is_none_or(|arguments| arguments.write_machine_settings)
+}
+
+/// Carry out the plan with `carry_out`, and end the process.
+pub fn run(arguments: Arguments, carry_out: impl FnOnce() -> Result<()>) -> ! {
+    job::use_folder(arguments.job.clone());
+    clock::use_real_time();
+    let arguments = ARGUMENTS.get_or_init(|| arguments);
+    if arguments.node.is_none() && arguments.parent.is_none() {
+        let code = lineage::supervise().unwrap_or_else(|error| {
+            status::write(Some(&error.to_string()));
+            1
+        });
+        std::process::exit(code);
+    }
+    let outcome = prepare(arguments).and_then(|()| carry_out());
+    end(outcome.err().map(|error| error.to_string()).as_deref())
+}
+
+/// Report the outcome and end the process. None: success.
+pub fn end(error: Option<&str>) -> ! {
+    status::write(error);
+    std::process::exit(i32::from(error.is_some()))
+}
+
+/// Prepare the process that carries out the plan.
+fn prepare(arguments: &'static Arguments) -> Result<()> {
+    if let Some(parent) = arguments.parent {
+        lineage::end_with(parent)?;
+        isolate::mount_own_processes()?;
+    }
+    raise_descriptors()?;
+    // Timers of ordinary threads may fire 50 us late; the threads of the trial inherit this value.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).attempt(|| "setting the timer slack")?;
+    orders::watch(arguments)
+}
+
+/// A namespace takes four descriptors, so raise the limit as far as the machine allows.
+fn raise_descriptors() -> Result<()> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .attempt(|| "raising the limit on open files")
+}

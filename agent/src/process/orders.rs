@@ -1,0 +1,120 @@
+//! Standard input: heartbeats, orders, and its end. A thread waits for them, and for signals.
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::stdio::stdin;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{ARGUMENTS, Arguments, ENDING, end};
+use crate::clock::{self, Latch};
+use crate::error::{Attempt, Result};
+use crate::sys;
+
+/// The longest line that the agent reads.
+const LINE_BYTES: usize = 256;
+
+static STARTED: Latch = Latch::new();
+
+/// Start the thread that ends the agent at the end of its input, after a missed heartbeat, and on a
+/// signal.
+pub fn watch(arguments: &'static Arguments) -> Result<()> {
+    let signals = sys::block_signals(&ENDING).attempt(|| "blocking signals")?;
+    let body = move || {
+        let why = listen(&signals, arguments.heartbeat);
+        end(Some(&why));
+    };
+    thread::Builder::new().spawn(body).attempt(|| "starting the thread that reads orders")?;
+    Ok(())
+}
+
+/// Wait for the order to start, if the command line asks for that.
+pub fn wait_for_start() {
+    if ARGUMENTS.get().is_some_and(|arguments| arguments.on_order) {
+        answer("ready");
+        STARTED.wait();
+    }
+}
+
+/// Report the trial's zero, for which an order asked.
+pub fn announce_zero() {
+    if ARGUMENTS.get().is_some_and(|arguments| arguments.on_order) {
+        answer(&format!("zero {}", clock::realtime_zero_ns()));
+    }
+}
+
+/// Read orders until the agent must end, and return the reason.
+fn listen(signals: &OwnedFd, heartbeat: Option<Duration>) -> String {
+    let mut line = Vec::new();
+    let mut heard = Instant::now();
+    loop {
+        let left = heartbeat.map(|beat| (heard + beat).saturating_duration_since(Instant::now()));
+        if let (Some(left), Some(beat)) = (left, heartbeat)
+            && left.is_zero()
+        {
+            return format!("no heartbeat arrived for {} s, so the agent ended", beat.as_secs());
+        }
+        let left = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        let input = stdin();
+        let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+        if let Err(errno) = poll(&mut ready, left.as_ref())
+            && errno != Errno::INTR
+        {
+            return format!("waiting for orders: {}", crate::error::describe(errno));
+        }
+        let readable = !ready[1].revents().is_empty();
+        if let Some(number) = sys::read_signal(signals) {
+            return format!("signal {number} ended the agent");
+        }
+        if readable {
+            let mut bytes = [0; LINE_BYTES];
+            match rustix::io::read(input, &mut bytes) {
+                Ok(0) => return "the input of the agent ended: its caller has gone".to_owned(),
+                Ok(length) => {
+                    heard = Instant::now();
+                    obey(&mut line, &bytes[..length]);
+                }
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return format!("reading orders: {}", crate::error::describe(errno)),
+            }
+        }
+    }
+}
+
+/// Add `bytes` to the pending line, and carry out each line that is complete.
+fn obey(line: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        if *byte != b'\n' {
+            if line.len() < LINE_BYTES {
+                line.push(*byte);
+            }
+            continue;
+        }
+        match line.as_slice() {
+            b"start" => {
+                STARTED.set(0);
+            }
+            b"time" => answer(&format!("time {}", realtime_ns())),
+            _ => {} // a heartbeat
+        }
+        line.clear();
+    }
+}
+
+fn answer(text: &str) {
+    let mut output = std::io::stdout().lock();
+    // If nobody reads the answers, the end of the input follows.
+    let _ = writeln!(output, "{text}").and_then(|()| output.flush());
+}
+
+fn realtime_ns() -> i128 {
+    let now = clock_gettime(ClockId::Realtime);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
+}

@@ -1,0 +1,57 @@
+//! Signals as a descriptor, and the end of a process with its parent.
+
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use rustix::io::Result;
+
+use super::calls::{check, last_errno};
+
+/// Block `signals` in this thread and in all threads and processes that it starts later. Return a
+/// descriptor from which [`read_signal`] reads them.
+pub fn block_signals(signals: &[i32]) -> Result<OwnedFd> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the set, and the other calls only read or change it.
+    unsafe {
+        check(libc::sigemptyset(set.as_mut_ptr()))?;
+        for signal in signals {
+            check(libc::sigaddset(set.as_mut_ptr(), *signal))?;
+        }
+        check(libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()))?;
+        let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        check(fd)?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Return the number of the next pending signal of a descriptor of [`block_signals`]; None: there
+/// is none.
+pub fn read_signal(fd: &OwnedFd) -> Option<i32> {
+    let mut bytes = [0; size_of::<libc::signalfd_siginfo>()];
+    let length = rustix::io::read(fd, &mut bytes).ok()?;
+    let number = bytes.get(..length)?.first_chunk()?; // ssi_signo comes first
+    i32::try_from(u32::from_ne_bytes(*number)).ok()
+}
+
+/// Let the kernel kill this process when its parent ends.
+pub fn end_with_parent() -> Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+}
+
+/// Return the number of the interface `name` in the namespace of the calling thread.
+pub fn interface_number(name: &str) -> Result<i32> {
+    let name = std::ffi::CString::new(name).map_err(|_| rustix::io::Errno::INVAL)?;
+    // SAFETY: the kernel reads the terminated string.
+    let number = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if number == 0 { Err(last_errno()) } else { i32::try_from(number).map_err(|_| rustix::io::Errno::RANGE) }
+}
+
+/// Move this process into new namespaces: user (if `user`), mount, network, IPC, and PID for its
+/// children. The process must have one thread.
+pub fn unshare_everything(user: bool) -> Result<()> {
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWPID;
+    let flags = if user { own | UnshareFlags::NEWUSER } else { own };
+    // SAFETY: none of these shares memory or descriptors with another thread; there is no other.
+    unsafe { unshare_unsafe(flags) }
+}

@@ -31,8 +31,12 @@ def veth_plan(*, transport: str = "mptcp", duration_us: int = 400_000, paths: in
     numbers = range(paths)
     veths = tuple(
         Veth(
-            a=VethEnd(netns="h1", ifname=f"e{n}", mac=f"02:00:00:00:00:0{2 * n}", addresses=(f"10.0.{n}.1/24",)),
-            b=VethEnd(netns="h2", ifname=f"e{n}", mac=f"02:00:00:00:00:0{2 * n + 1}", addresses=(f"10.0.{n}.2/24",)),
+            a=VethEnd(
+                netns="h1", ifname=f"e{n}", mac=f"02:00:00:00:00:0{2 * n}", addresses=(f"10.0.{n}.1/24",)
+            ),
+            b=VethEnd(
+                netns="h2", ifname=f"e{n}", mac=f"02:00:00:00:00:0{2 * n + 1}", addresses=(f"10.0.{n}.2/24",)
+            ),
         )
         for n in numbers
     )
@@ -153,7 +157,9 @@ class AgentProcess:
 
     def until_running(self) -> None:
         """Wait until the trial's zero has passed."""
-        wait_for(lambda: (self.folder / "progress").exists() and (self.folder / "progress").stat().st_size > 0)
+        wait_for(
+            lambda: (self.folder / "progress").exists() and (self.folder / "progress").stat().st_size > 0
+        )
 
     def descendants(self) -> list[int]:
         """Return the PIDs of the processes below it."""

@@ -46,11 +46,10 @@ pub fn arguments(line: impl IntoIterator<Item = String>) -> Result<Option<Argume
 }
 
 fn seconds(text: &str) -> Result<Duration> {
-    let seconds: u64 = text
-        .parse()
-        .ok()
-        .filter(|seconds| (1..=86_400).contains(seconds))
-        .ok_or_else(|| Error::new(format!("--heartbeat {text}: not a number of seconds from 1 to 86400")))?;
+    let seconds: u64 =
+        text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or_else(|| {
+            Error::new(format!("--heartbeat {text}: not a number of seconds from 1 to 86400"))
+        })?;
     Ok(Duration::from_secs(seconds))
 }
 
@@ -89,7 +88,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        for line in ["--job", "--job here", "--job /x --heartbeat 0", "--job /x --heartbeat 1s", "--job /x --y"] {
+        for line in
+            ["--job", "--job here", "--job /x --heartbeat 0", "--job /x --heartbeat 1s", "--job /x --y"]
+        {
             assert!(parse(&format!("plait-agent {line}")).is_err(), "{line}");
         }
     }

@@ -62,9 +62,5 @@ pub fn end_with(parent: i32) -> Result<()> {
     let path = "/proc/self/status";
     let status = std::fs::read_to_string(path).attempt(|| format!("reading {path}"))?;
     let is_child = |line: &str| line.strip_prefix("PPid:").map(str::trim) == Some(&parent.to_string());
-    if status.lines().any(is_child) {
-        Ok(())
-    } else {
-        Err(Error::new("the agent's supervisor has ended"))
-    }
+    if status.lines().any(is_child) { Ok(()) } else { Err(Error::new("the agent's supervisor has ended")) }
 }

@@ -1,6 +1,5 @@
 //! The output files of a trial.
 
-
 use crate::error::{Attempt, Result};
 use crate::job;
 use crate::monitor::Monitors;

@@ -16,6 +16,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
 
 static REAL: AtomicBool = AtomicBool::new(false);
+/// Set together with the zero, for threads in real time.
+static ZERO_SET: Latch = Latch::new();
 static ZERO_NS: OnceLock<i64> = OnceLock::new();
 static REALTIME_ZERO_NS: OnceLock<i64> = OnceLock::new();
 
@@ -57,7 +59,11 @@ pub fn leave_first_second() -> Result<()> {
 ///
 /// At least one whole millisecond lies before it, so every thread can be asleep by then.
 pub fn set_zero() -> i64 {
-    *ZERO_NS.get_or_init(|| (monotonic_ns() / NS_PER_MS + 2) * NS_PER_MS)
+    let zero_ns = *ZERO_NS.get_or_init(|| (monotonic_ns() / NS_PER_MS + 2) * NS_PER_MS);
+    if is_real() {
+        ZERO_SET.set(0);
+    }
+    zero_ns
 }
 
 /// Return the trial's zero in ns of `CLOCK_REALTIME`, with which the kernel time-stamps packets. No
@@ -103,7 +109,13 @@ pub fn sleep_until(t_us: i64) {
 }
 
 /// Sleep until `t_ns` of the trial.
+///
+/// A thread that starts before the zero is set first waits for that. In virtual time it cannot run
+/// before: the main thread sets the zero before it sleeps.
 pub fn sleep_until_ns(t_ns: i64) {
+    if is_real() {
+        ZERO_SET.wait();
+    }
     let until = deadline(t_ns);
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(rustix::io::Errno::INTR)
     {

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from plait import kernel as kernels
 from plait.binaries import AGENT
-from plait.cli.exec import plan_of
+from plait.cli.laboratory.exec import plan_of
 from plait.dataset.convert import convert
 from plait.engine.engine import Job
 from plait.engine.interactive import ProgramStart

@@ -11,23 +11,11 @@ import sys
 import typer
 
 from plait import limits
-from plait.cli import (
-    compare,
-    doctor,
-    explain,
-    export,
-    import_,
-    kernel,
-    lint,
-    merge,
-    plan,
-    report,
-    run,
-    shell,
-    view,
-)
-from plait.cli import exec as exec_verb
+from plait.cli import import_, lint, plan, run
 from plait.cli import list as list_verb
+from plait.cli.laboratory import doctor, kernel, shell
+from plait.cli.laboratory import exec as exec_verb
+from plait.cli.results import compare, explain, export, merge, report, view
 from plait.cli.shared import ending
 from plait.errors import Ended, PlaitError
 from plait.version import __version__

@@ -93,7 +93,7 @@ def _record(file: Path, topo: str | None) -> dict[str, Any]:
     import json
 
     from plait.cache import cache_root
-    from plait.cli.exec import plan_of
+    from plait.cli.laboratory.exec import plan_of
     from plait.cli.shared.environment import environment_of
     from plait.engine.interactive import END, STDERR, STDOUT, ProgramStart
     from plait.engine.uml.session import Session, SessionRequest

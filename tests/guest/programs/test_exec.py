@@ -16,7 +16,7 @@ import pytest
 from executing import descendants, run, started
 from plait import kernel as kernels
 from plait.binaries import AGENT
-from plait.cli.exec import plan_of
+from plait.cli.laboratory.exec import plan_of
 from plait.engine.engine import Job
 from plait.engine.interactive import END, ProgramStart
 from plait.engine.uml.guest import Guest

@@ -1,0 +1,1 @@
+"""Verbs for the laboratory itself: its kernels, its guests, and what this machine can run."""

@@ -1,0 +1,1 @@
+"""Verbs for result folders: report, look, compare, put together, explain, convert."""

@@ -15,7 +15,7 @@ from plait.cli import import_, lint, plan, run
 from plait.cli import list as list_verb
 from plait.cli.laboratory import doctor, kernel, shell
 from plait.cli.laboratory import exec as exec_verb
-from plait.cli.results import compare, explain, export, merge, report, view
+from plait.cli.results import bundle, compare, explain, export, merge, report, view
 from plait.cli.shared import ending
 from plait.errors import Ended, PlaitError
 from plait.version import __version__
@@ -40,6 +40,7 @@ app.command("report")(report.command)
 app.command("view")(view.command)
 app.command("compare")(compare.command)
 app.command("merge")(merge.command)
+app.command("bundle")(bundle.command)
 app.command("explain")(explain.command)
 app.command("export")(export.command)
 app.command("doctor")(doctor.command)

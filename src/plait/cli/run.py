@@ -67,6 +67,10 @@ CalibrationOption = Annotated[
         help="Measure every link setting first; refuse to run if one is out of tolerance",
     ),
 ]
+VerifyOption = Annotated[
+    bool,
+    typer.Option("--verify", help="Run a bundle's trials again and compare their digests with the bundle's"),
+]
 
 
 def command(
@@ -86,13 +90,15 @@ def command(
     unconfined: UnconfinedOption = False,
     confirmed: ConfirmedOption = False,
     calibration: CalibrationOption = True,
+    verify: VerifyOption = False,
     json_output: SummaryJson = False,
 ) -> int:
     """Run a study and report its results.
 
-    plait reuses the trials that are in the store. Exit code 1: a trial failed, or part of the report is missing.
+    plait reuses the trials that are in the store. Exit code 1: a trial failed, part of the report is missing, or a
+    trial differs from the bundle.
     """
-    from plait import scenario as scenarios
+    from plait.cli.shared.bundles import requested_study, show_repeat
     from plait.engine.factory import make_engine
     from plait.engine.request import EngineRequest
     from plait.errors import RequestError
@@ -101,28 +107,28 @@ def command(
 
     limits = policy(disk, unconfined=unconfined)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
-    loaded = scenarios.load(scenario, tuple(overrides))
-    if loaded.pause and json_output:
-        raise RequestError(_NO_JSON)
-    folder, outcome = perform(
-        loaded,
-        Path(scenario).stem,
-        partial(
-            make_engine, request=EngineRequest(kernel, trial_timeout, limits, notify, build_with_progress)
-        ),
-        Options(
-            seed, repeat, jobs, fresh, confirmed, calibration, _reproduce(scenario, seed, repeat, overrides)
-        ),
-        folder=out,
-        watch=partial(on_standard_error, bar=not loaded.pause),
-        notify=notify,
-        ask=_ask,
-    )
-    _report_outcome(outcome, folder, halted=bool(loaded.pause))
+    with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
+        if asked.scenario.pause and json_output:
+            raise RequestError(_NO_JSON)
+        command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
+        folder, outcome = perform(
+            asked.scenario,
+            asked.name,
+            partial(
+                make_engine, request=EngineRequest(kernel, trial_timeout, limits, notify, build_with_progress)
+            ),
+            Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, command),
+            folder=out,
+            watch=partial(on_standard_error, bar=not asked.scenario.pause),
+            notify=notify,
+            ask=_ask,
+        )
+    _report_outcome(outcome, folder, halted=bool(asked.scenario.pause))
     if outcome.interrupted:
         return 128 + outcome.signal
     measured = _show(folder, as_json=json_output)
-    return 1 if outcome.failed or (loaded.traffic and not measured) else 0
+    same = asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
+    return 1 if outcome.failed or (asked.scenario.traffic and not measured) or not same else 0
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:
@@ -150,12 +156,15 @@ def _with_engines(scenario: str, overrides: list[str], engines: list[str]) -> li
     from plait import scenario as scenarios
     from plait.engine.factory import ENGINES
     from plait.errors import RequestError
+    from plait.study.bundle.repeat import is_bundle
 
     for name in engines:
         if name not in ENGINES:
             raise RequestError(f"--engine {name}: unknown engine; write one of: {', '.join(ENGINES)}")
     if not engines:
         return overrides
+    if is_bundle(scenario):
+        raise RequestError(f"--engine with {scenario}: a bundle repeats its study on the same engine")
     if len(engines) == 1 and "engine" not in scenarios.load(scenario, tuple(overrides)).vary:
         return [*overrides, f"engine={engines[0]}"]
     return [*overrides, f"vary.engine=[{', '.join(dict.fromkeys(engines))}]"]

@@ -256,6 +256,20 @@ def modules_by_name() -> dict[str, Module]:
     }
 
 
+def source_of(sha256: str) -> AlgorithmSource:
+    """Return the added source with this hash.
+
+    Raises RequestError if there is none, KernelBuildError if its file has changed.
+    """
+    record = next((record for record in _records() if record.sha256 == sha256), None)
+    if record is None:
+        raise RequestError(
+            f"looking for the algorithm with SHA-256 {sha256}: it is not among the added ones; "
+            "add its source again (`plait kernel add FILE.c`)"
+        )
+    return _source(_root() / sha256, record)
+
+
 def _root() -> Path:
     return cache_root() / "additions"
 

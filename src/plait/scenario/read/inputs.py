@@ -12,7 +12,7 @@ from plait.scenario.read.traces import MAX_TRACE_BYTES, TraceSpec, read_trace
 from plait.scenario.vary.text import varied_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from plait.scenario.mistakes import FieldMistake, Where
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 2**40
 
 
-def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
+def input_files(
+    scenario: Scenario, folder: Path, places: Mapping[str, Path] | None = None
+) -> dict[str, InputFile]:
     """Return the facts of each input file, by its path in the scenario, which is relative to `folder`.
 
-    Raises ScenarioError for unreadable files and invalid traces.
+    With `places`, plait reads only the files that it lists by their path in the scenario. Raises ScenarioError for
+    unreadable files and invalid traces.
     """
     files: dict[str, InputFile] = {}
     mistakes: list[FieldMistake] = []
@@ -34,7 +37,8 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
         if earlier is not None and (trace is None or earlier.trace is not None):
             continue
         try:
-            files[reference] = _read(folder / reference, trace, {file.name for file in files.values()})
+            path = folder / reference if places is None else _listed(reference, places)
+            files[reference] = _read(path, trace, {file.name for file in files.values()})
         except OSError as error:
             mistakes.append((where, f"'{reference}' cannot be read: {error.strerror}; check the path"))
         except ValueError as error:
@@ -42,6 +46,13 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, InputFile]:
     if mistakes:
         raise error_at(scenario, mistakes)
     return files
+
+
+def _listed(reference: str, places: Mapping[str, Path]) -> Path:
+    """Return the file for a path in the scenario. Raise ValueError if there is none."""
+    if reference not in places:
+        raise ValueError("the bundle lacks this file; get a new copy of it")
+    return places[reference]
 
 
 def _named(scenario: Scenario) -> Iterator[tuple[Where, str, TraceSpec | None]]:

@@ -1,0 +1,199 @@
+"""Writes a study as a bundle, after checking that its scenario still gives the plan of every trial."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import zipfile
+from importlib import metadata
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ruamel.yaml import YAML
+
+from plait.dataset.digest import trial_digest
+from plait.dataset.study_file import read_study_file
+from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_numbers
+from plait.errors import DataError, MachineError, RequestError
+from plait.files import Folder
+from plait.kernel import additions
+from plait.plan.case_plan import resolve_case
+from plait.plan.identity import plan_bytes
+from plait.results.explain import RecordedScenario
+from plait.scenario import library, parse
+from plait.scenario.read.inputs import input_files
+from plait.scenario.vary.cases import expand
+from plait.study.bundle.record import (
+    ALGORITHMS,
+    INPUTS,
+    PACKAGES,
+    RECORD,
+    SCENARIO,
+    STUDY,
+    SUFFIX,
+    BundledFile,
+    BundledTrial,
+    BundleRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.dataset.study_file import StudyFile
+    from plait.scenario import Scenario
+
+_DATE = (1980, 1, 1, 0, 0, 0)
+"""The date of each file in an archive, so that equal content gives equal bytes."""
+_CHUNK = 1 << 20
+_MOST_FILE_BYTES = 1 << 32
+"""The size limit for one file of a result folder (a capture may be long)."""
+
+
+def write_bundle(folder: Path, target: Path | None = None, *, scenario_folder: Path | None = None) -> Path:
+    """Write the study in `folder` as a bundle and return its path (default: beside the folder, by its name).
+
+    Relative file names in the scenario start at `scenario_folder` (default: the folder of the scenario that the
+    study's command names). Raises RequestError if plait cannot repeat the study from a bundle or `target` exists,
+    DataError if the study is damaged, MachineError if plait cannot write.
+    """
+    about = read_study_file(folder)
+    if about.merged is not None:
+        raise RequestError(
+            f"bundling {folder}: it merges several studies, and one command cannot repeat it; bundle each of them"
+        )
+    path = target or folder.resolve().parent / f"{folder.resolve().name}{SUFFIX}"
+    if path.exists():
+        raise RequestError(
+            f"writing the bundle {path}: it exists; remove it or choose another name with --out"
+        )
+    base = scenario_folder or _scenario_folder(about)
+    text = scenario_text(RecordedScenario(about).scenario)
+    scenario = parse(text, "the scenario in study.json")
+    scenario = scenario.attached(files=input_files(scenario, base))
+    trials, modules = _checked(folder, about, scenario)
+    algorithms = [additions.source_of(sha256) for sha256 in modules]
+    record = BundleRecord(
+        name=about.name or folder.resolve().name,
+        plait_version=about.plait_version,
+        engine=about.engine,
+        kernel=about.kernel,
+        agent_sha256=about.agent_sha256,
+        seed=about.seed,
+        repeat=max(trial.number for trial in trials) + 1,
+        inputs=tuple(
+            BundledFile(reference=reference, name=file.path.name, bytes=file.bytes, sha256=file.sha256)
+            for reference, file in scenario.files.items()
+        ),
+        algorithms=tuple(source.path for source in algorithms),
+        trials=tuple(trials),
+    )
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".bundle-") as work:
+            archive = Path(work) / path.name
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
+                _add(bundle, RECORD, record.model_dump_json(by_alias=True, indent=1).encode() + b"\n")
+                _add(bundle, SCENARIO, text.encode())
+                _add(bundle, PACKAGES, _packages().encode())
+                for number, file in enumerate(scenario.files.values()):
+                    _add_file(bundle, f"{INPUTS}/{number}/{file.path.name}", file.path)
+                for source in algorithms:
+                    _add(bundle, f"{ALGORITHMS}/{source.path}", source.content)
+                _add_study(bundle, Folder(folder))
+            os.link(archive, path)
+    except OSError as error:
+        raise MachineError(
+            f"writing the bundle {path}: {error.strerror}: {error.filename or path}; check space and permissions"
+        ) from error
+    return path
+
+
+def _scenario_folder(about: StudyFile) -> Path:
+    """Return the folder of the scenario's file, where relative file names start."""
+    words = about.command.split()
+    file = Path(words[2]) if len(words) > 2 else Path()
+    return file.parent if file.is_file() else library.folder() or Path()
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """Return the scenario as YAML, with only the fields that its author set."""
+    text = StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    # The order of hosts, links and factors has a meaning. ruamel declares this option without its type.
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(
+        scenario.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"pause"}),
+        text,
+    )
+    return text.getvalue()
+
+
+def _checked(folder: Path, about: StudyFile, scenario: Scenario) -> tuple[list[BundledTrial], Sequence[str]]:
+    """Return all trials, and the hashes of added algorithms.
+
+    Raises RequestError if the scenario no longer gives the plan of a trial, DataError if its data have changed.
+    """
+    known = additions.modules_by_name()
+    cases = {case.name: resolve_case(case, known) for case in expand(scenario)}
+    trials: list[BundledTrial] = []
+    modules: set[str] = set()
+    for entry in about.cases:
+        for number in trial_numbers(folder, entry.name):
+            place = trial_folder(folder, entry.name, number)
+            trial = read_trial(place)
+            seed = trial.provenance.seed
+            if entry.name not in cases or plan_bytes(cases[entry.name].plan(seed)) != plan_bytes(trial.plan):
+                raise RequestError(
+                    f"bundling {place}: the scenario does not give the plan that this trial ran; plait "
+                    f"{about.plait_version} ran it, or a file that the scenario names has changed since. "
+                    "Run the study again, then bundle it"
+                )
+            modules.update(module.sha256 for module in trial.plan.machine.modules)
+            trials.append(BundledTrial(case=entry.name, number=number, seed=seed, digest=_digest(place)))
+    if not trials:
+        raise RequestError(f"bundling {folder}: it has no trial; run the study first")
+    return trials, sorted(modules)
+
+
+def _digest(place: Folder) -> str | None:
+    trial = read_trial(place)
+    if trial.provenance.status == "failed":
+        return None
+    with making_sense(place):
+        digest = trial_digest(trial.tables)
+    if trial.provenance.digest not in (None, digest):
+        raise DataError(
+            f"{place}: the data have changed since the trial (another digest); run the trial again"
+        )
+    return digest
+
+
+def _add_study(archive: zipfile.ZipFile, folder: Folder) -> None:
+    for place in folder.files():
+        if not any(part.startswith(".") for part in place):
+            content = Folder(folder.root, place[:-1]).read(place[-1], _MOST_FILE_BYTES)
+            _add(archive, "/".join((STUDY, *place)), content)
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    archive.writestr(_entry(name), content)
+
+
+def _add_file(archive: zipfile.ZipFile, name: str, source: Path) -> None:
+    with source.open("rb") as file, archive.open(_entry(name), "w", force_zip64=True) as member:
+        shutil.copyfileobj(file, member, _CHUNK)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o100644 << 16
+    return entry
+
+
+def _packages() -> str:
+    """Return a line for each installed Python package, in the format that pip reads."""
+    versions = {found.name.lower(): found.version for found in metadata.distributions()}
+    return "".join(f"{name}=={version}\n" for name, version in sorted(versions.items()))

@@ -1,0 +1,169 @@
+"""Reads a bundle to run its study again, and compares the digests of the repeat with those of the bundle.
+
+A bundle may come from a stranger. plait takes from it only the record, the scenario, and the files that the record
+lists, each with its size and hash. It never takes the study's own folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from plait.dataset.provenance import explain
+from plait.dataset.trial import read_trial, trial_folder
+from plait.errors import DataError, MachineError, RequestError
+from plait.kernel import additions
+from plait.scenario import parse
+from plait.scenario.read.document import MAX_CHARACTERS
+from plait.scenario.read.inputs import input_files
+from plait.study.bundle.record import ALGORITHMS, INPUTS, RECORD, SCENARIO, SUFFIX, BundleRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plait.scenario import Scenario
+    from plait.study.bundle.record import BundledTrial
+
+MOST_INPUT_BYTES = 16 << 30
+"""The size limit for all files that a scenario in a bundle names."""
+_MOST_RECORD_BYTES = 64 << 20
+_MOST_SOURCE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle whose inputs are in a folder of this machine."""
+
+    record: BundleRecord
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class RepeatedTrial:
+    """How the data of a trial compare with those in the bundle."""
+
+    trial: BundledTrial
+    digest: str | None
+    """The digest of the repeat; None if it failed or did not run."""
+
+    @property
+    def result(self) -> Literal["same", "different", "failed in both"]:
+        """Whether both have the same digest."""
+        if self.digest == self.trial.digest:
+            return "same" if self.digest is not None else "failed in both"
+        return "different"
+
+
+def is_bundle(reference: str) -> bool:
+    """Return whether a reference to a scenario names a bundle."""
+    return reference.endswith(SUFFIX)
+
+
+def open_bundle(path: Path, folder: Path) -> Bundle:
+    """Return the bundle at `path`, with the files of its scenario in the empty folder `folder`.
+
+    Raises RequestError if plait cannot read the bundle or needs an algorithm that it lacks, ScenarioError if this
+    version of plait does not accept the scenario, DataError if the bundle is damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            record = _record(path, archive)
+            text = _member(archive, SCENARIO, 4 * MAX_CHARACTERS).decode("utf-8")
+            _require_algorithms(path, archive, record)
+            scenario = parse(text, f"{path.name}/{SCENARIO}")
+            places = _extract(archive, record, folder)
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        EOFError,
+        NotImplementedError,
+        UnicodeDecodeError,
+        RuntimeError,
+    ) as error:
+        raise DataError(f"{path}: not a bundle, or a damaged one ({error}); get a new copy of it") from error
+    except OSError as error:
+        raise RequestError(f"reading the bundle {path}: {error.strerror or error}; check the path") from error
+    return Bundle(record, scenario.attached(files=input_files(scenario, folder, places)))
+
+
+def compare_with(record: BundleRecord, folder: Path) -> list[RepeatedTrial]:
+    """Return the comparison of each trial of the bundle with its repeat in the result folder `folder`."""
+    return [RepeatedTrial(trial, _digest(folder, trial)) for trial in record.trials]
+
+
+def _digest(folder: Path, trial: BundledTrial) -> str | None:
+    try:
+        provenance = read_trial(trial_folder(folder, trial.case, trial.number)).provenance
+    except DataError:
+        return None  # it was interrupted
+    return provenance.digest if provenance.status == "ok" and provenance.seed == trial.seed else None
+
+
+def _record(path: Path, archive: zipfile.ZipFile) -> BundleRecord:
+    try:
+        return BundleRecord.model_validate_json(_member(archive, RECORD, _MOST_RECORD_BYTES))
+    except ValidationError as error:
+        raise DataError(f"{path}/{RECORD}: not the record of a bundle: {explain(error)}") from error
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """Return the content of a member of at most `most` bytes. Raise DataError if it is longer."""
+    with archive.open(name) as member:
+        content = member.read(most + 1)
+    if len(content) > most:
+        raise DataError(f"{archive.filename}/{name}: it has more than {most} bytes; plait refuses it")
+    return content
+
+
+def _require_algorithms(path: Path, archive: zipfile.ZipFile, record: BundleRecord) -> None:
+    """Raise RequestError if an algorithm of the bundle has not been added here: building it is the user's decision."""
+    known = {module.sha256 for module in additions.modules_by_name().values()}
+    missing = []
+    for name in record.algorithms:
+        content = _member(archive, f"{ALGORITHMS}/{name}", _MOST_SOURCE_BYTES)
+        if hashlib.sha256(content).hexdigest() not in known:
+            missing.append(name)
+    if missing:
+        commands = " and ".join(f"`plait kernel add {ALGORITHMS}/{name}`" for name in missing)
+        raise RequestError(
+            f"running {path}: it needs algorithms that this machine has not added; read their source, then run "
+            f"`unzip {path} '{ALGORITHMS}/*'` and {commands}"
+        )
+
+
+def _extract(archive: zipfile.ZipFile, record: BundleRecord, folder: Path) -> dict[str, Path]:
+    """Write the files of the scenario to `folder` and return them by reference."""
+    total = sum(file.bytes for file in record.inputs)
+    if total > MOST_INPUT_BYTES:
+        raise DataError(
+            f"{archive.filename}: its files have {total} bytes, and plait takes at most {MOST_INPUT_BYTES}"
+        )
+    free = shutil.disk_usage(folder).free
+    if total > free:
+        raise MachineError(
+            f"unpacking {archive.filename}: its files have {total} bytes, and {folder} has {free} free; make space"
+        )
+    places = {}
+    for number, file in enumerate(record.inputs):
+        member = f"{INPUTS}/{number}/{file.name}"
+        target = folder / str(number) / file.name
+        target.parent.mkdir()
+        digest, rest = hashlib.sha256(), file.bytes
+        with archive.open(member) as source, target.open("xb") as copy:
+            while content := source.read(min(1 << 20, rest + 1)):
+                rest -= len(content)
+                if rest < 0:
+                    break
+                digest.update(content)
+                copy.write(content)
+        if rest or digest.hexdigest() != file.sha256:
+            raise DataError(
+                f"{archive.filename}/{member}: it is not the file that {RECORD} describes; get a new copy"
+            )
+        places[file.reference] = target
+    return places

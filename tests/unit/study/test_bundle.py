@@ -1,0 +1,238 @@
+"""A bundle repeats its study to the same digests, names every difference, and takes nothing else from a stranger."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import plait
+from fake_engine import FakeEngine
+from plait.cli.shared.bundles import requested_study, show_repeat
+from plait.errors import DataError, RequestError, ScenarioError
+from plait.plan.case_plan import resolve_case
+from plait.plan.identity import plan_bytes
+from plait.scenario import library, load, parse
+from plait.scenario.vary.cases import expand
+from plait.study.bundle.pack import scenario_text, write_bundle
+from plait.study.bundle.repeat import compare_with, open_bundle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCENARIO = """
+title: A file over one link
+network: {hosts: [a, b], links: {a-b: {trace: {file: data/rate.csv}}}}
+traffic: [{transfer: {from: a, to: b, file: data/input.bin}}]
+vary: {transport: [tcp, mptcp]}
+repeat: 2
+seed: 5
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a scenario, its files, and the study `results`."""
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/input.bin").write_bytes(b"abc" * 1000)
+    (tmp_path / "data/rate.csv").write_text("time [s],rate [mbit]\n0,5\n1,10\n")
+    (tmp_path / "file.yaml").write_text(SCENARIO)
+    plait.run("file.yaml", out="results", engine=FakeEngine(), progress=False, calibrate=False)
+    about = json.loads(Path("results/study.json").read_text())
+    Path("results/study.json").write_text(json.dumps(about | {"command": "plait run file.yaml"}))
+    return tmp_path
+
+
+def repeat(bundle: Path, folder: Path, engine: FakeEngine | None = None) -> list[str]:
+    files = folder.with_name(f"{folder.name}-files")
+    files.mkdir()
+    opened = open_bundle(bundle, files)
+    record = opened.record
+    plait.run(
+        opened.scenario,
+        out=folder,
+        seed=record.seed,
+        repeat=record.repeat,
+        engine=engine or FakeEngine(),
+        progress=False,
+        fresh=True,
+    )
+    return [trial.result for trial in compare_with(record, folder)]
+
+
+def changed(bundle: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
+    """Return a copy of a bundle whose members are what `change` returns; None leaves a member out."""
+    copy = bundle.with_name("changed.plait.zip")
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(copy, "w") as new:
+        for name in old.namelist():
+            content = change(name, old.read(name))
+            if content is not None:
+                new.writestr(name, content)
+    return copy
+
+
+def test_a_bundle_repeats_elsewhere_without_the_folders_it_came_from(place: Path) -> None:
+    bundle = write_bundle(Path("results"))
+    assert bundle.name == "results.plait.zip"
+    shutil.rmtree("results")
+    shutil.rmtree("data")
+    Path("file.yaml").unlink()
+    assert repeat(bundle, place / "again") == ["same"] * 4
+
+
+def test_equal_folders_give_equal_bytes(place: Path) -> None:
+    first = write_bundle(Path("results"), place / "first.plait.zip").read_bytes()
+    assert write_bundle(Path("results"), place / "second.plait.zip").read_bytes() == first
+
+
+def test_the_archive_holds_the_tables_and_the_packages(place: Path) -> None:
+    with zipfile.ZipFile(write_bundle(Path("results"))) as archive:
+        names = archive.namelist()
+        assert "study/trials/transport=tcp/001/flows.parquet" in names
+        assert "polars==" in archive.read("packages.txt").decode()
+        assert archive.read("inputs/0/input.bin") == b"abc" * 1000
+
+
+def test_each_trial_with_other_data_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def other(name: str, content: bytes) -> bytes:
+        if name != "bundle.json":
+            return content
+        record = json.loads(content)
+        record["trials"][3]["digest"] = "sha256:" + "0" * 64
+        return json.dumps(record).encode()
+
+    bundle = changed(write_bundle(Path("results")), other)
+    assert repeat(bundle, place / "again") == ["same", "same", "same", "different"]
+    with requested_study(str(bundle), (), None, None, verify=True) as requested:
+        assert requested.bundle is not None
+        assert not show_repeat(str(bundle), requested.bundle, place / "again")
+    error = capsys.readouterr().err
+    assert "transport=mptcp #1 differs: sha256:0000" in error
+    assert "1 of 4 trials differ" in error
+
+
+def test_a_changed_input_file_is_refused_when_the_bundle_is_written(place: Path) -> None:
+    Path("data/input.bin").write_bytes(b"abd" * 1000)
+    with pytest.raises(RequestError, match="does not give the plan that this trial ran"):
+        write_bundle(Path("results"))
+    assert not list(place.glob("*.zip"))
+    assert not list(place.glob(".bundle-*"))
+
+
+def test_changed_data_are_refused_when_the_bundle_is_written(place: Path) -> None:
+    source = Path("results/trials/transport=mptcp/001/flows.parquet")
+    shutil.copy(source, "results/trials/transport=tcp/001/flows.parquet")
+    with pytest.raises(DataError, match="data have changed"):
+        write_bundle(Path("results"))
+
+
+def test_nothing_is_overwritten(place: Path) -> None:
+    write_bundle(Path("results"))
+    with pytest.raises(RequestError, match="it exists"):
+        write_bundle(Path("results"))
+
+
+@pytest.mark.parametrize(
+    ("member", "content", "message"),
+    [
+        ("inputs/0/input.bin", b"abd" * 1000, "not the file that bundle.json describes"),
+        ("inputs/0/input.bin", b"abc" * 1001, "not the file that bundle.json describes"),
+        ("inputs/0/input.bin", b"abc", "not the file that bundle.json describes"),
+        ("inputs/0/input.bin", None, "damaged"),
+        ("bundle.json", b"{}", "not the record of a bundle"),
+        ("bundle.json", None, "damaged"),
+        ("scenario.yaml", b"\xff", "damaged"),
+        ("scenario.yaml", b"a" * 3_000_000, "more than"),
+    ],
+)
+def test_a_damaged_bundle_is_refused(place: Path, member: str, content: bytes | None, message: str) -> None:
+    bundle = changed(write_bundle(Path("results")), lambda name, old: content if name == member else old)
+    (place / "files").mkdir()
+    with pytest.raises(DataError, match=message):
+        open_bundle(bundle, place / "files")
+
+
+def test_a_bundle_reads_no_file_of_the_machine_that_runs_it(place: Path) -> None:
+    secret = place / "secret"
+    secret.write_bytes(b"secret")
+    bundle = changed(
+        write_bundle(Path("results")),
+        lambda name, old: (
+            old.replace(b"data/input.bin", str(secret).encode()) if name == "scenario.yaml" else old
+        ),
+    )
+    (place / "files").mkdir()
+    with pytest.raises(ScenarioError, match="the bundle lacks this file"):
+        open_bundle(bundle, place / "files")
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "", "a\n"])
+def test_a_name_that_leaves_the_folder_is_refused(place: Path, name: str) -> None:
+    def hostile(member: str, content: bytes) -> bytes:
+        if member != "bundle.json":
+            return content
+        record = json.loads(content)
+        record["inputs"][0]["name"] = name
+        return json.dumps(record).encode()
+
+    bundle = changed(write_bundle(Path("results")), hostile)
+    (place / "files").mkdir()
+    with pytest.raises(DataError, match="cannot be the name of a file"):
+        open_bundle(bundle, place / "files")
+
+
+def test_a_missing_algorithm_is_named_with_the_command_that_adds_it(place: Path) -> None:
+    def needs(member: str, content: bytes) -> bytes:
+        return (
+            json.dumps(json.loads(content) | {"algorithms": ["mine.c"]}).encode()
+            if member == "bundle.json"
+            else content
+        )
+
+    bundle = changed(write_bundle(Path("results")), needs)
+    with zipfile.ZipFile(bundle, "a") as archive:
+        archive.writestr("algorithms/mine.c", "int x;")
+    (place / "files").mkdir()
+    with pytest.raises(RequestError, match=r"plait kernel add algorithms/mine\.c"):
+        open_bundle(bundle, place / "files")
+
+
+def test_what_is_no_bundle_is_refused(place: Path) -> None:
+    with (
+        pytest.raises(RequestError, match="only a bundle can be verified"),
+        requested_study("two-paths", (), None, None, verify=True),
+    ):
+        pass
+    Path("x.plait.zip").write_text("no archive")
+    with (
+        pytest.raises(DataError, match="not a bundle"),
+        requested_study("x.plait.zip", (), None, None, verify=True),
+    ):
+        pass
+    with (
+        pytest.raises(RequestError, match="check the path"),
+        requested_study("y.plait.zip", (), None, None, verify=True),
+    ):
+        pass
+    with (
+        pytest.raises(RequestError, match="repeats a study as it was"),
+        requested_study("x.plait.zip", ("repeat=2",), None, None, verify=True),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("name", [name for name, _ in library.shipped()])
+def test_the_scenario_in_a_bundle_gives_the_plans_of_the_file(name: str) -> None:
+    scenario = load(name)
+    again = parse(scenario_text(scenario), "again").attached(files=scenario.files)
+    first, second = expand(scenario), expand(again)
+    assert [case.name for case in first] == [case.name for case in second]
+    for number in {0, len(first) - 1}:
+        plans = [plan_bytes(resolve_case(cases[number]).plan(7)) for cases in (first, second)]
+        assert plans[0] == plans[1]

@@ -39,7 +39,7 @@ TrialPlace = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class ReducedTrial:
+class ViewedTrial:
     """One trial: its seed, its error or its metrics, and the digest that both hold for."""
 
     seed: int
@@ -54,7 +54,7 @@ class ReducedTrials:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._rows: dict[str, dict[int, ReducedTrial]] = {}
+        self._rows: dict[str, dict[int, ViewedTrial]] = {}
         self._waiting: dict[str, dict[int, None]] = {}
         self._first: str | None = None
         self._thread: threading.Thread | None = None
@@ -85,7 +85,7 @@ class ReducedTrials:
             self._add(place)
         self._save()
 
-    def of_case(self, case: str) -> dict[int, ReducedTrial]:
+    def of_case(self, case: str) -> dict[int, ViewedTrial]:
         """Return the rows of a case so far, by number."""
         with self._lock:
             return dict(sorted(self._rows.get(case, {}).items()))
@@ -153,24 +153,24 @@ class ReducedTrials:
             _prune()
 
 
-def reduced(folder: Path, case: str, number: int, kept: dict[str, Any]) -> ReducedTrial:
+def reduced(folder: Path, case: str, number: int, kept: dict[str, Any]) -> ViewedTrial:
     """Return the row of a trial; damaged files are its error."""
     try:
         trial = read_trial(trial_folder(folder, case, number))
         record = trial.provenance
         if record.status == "failed":
-            return ReducedTrial(record.seed, record.error or "no reason was recorded", {}, "")
+            return ViewedTrial(record.seed, record.error or "no reason was recorded", {}, "")
         key = record.digest or ""
         entry = kept.get(f"{number} {case}")
         if entry and key and entry[0] == key and entry[1] == record.seed:
-            return ReducedTrial(record.seed, None, entry[2], key)
+            return ViewedTrial(record.seed, None, entry[2], key)
         with making_sense(trial.folder), collected():
             metrics = trial_metrics(with_connections(trial.plan, trial.tables), trial.tables)
     except DataError as error:
-        return ReducedTrial(0, str(error), {}, "")
+        return ViewedTrial(0, str(error), {}, "")
     except OSError as error:
-        return ReducedTrial(0, f"{error.filename}: {error.strerror}", {}, "")
-    return ReducedTrial(record.seed, None, metrics, key)
+        return ViewedTrial(0, f"{error.filename}: {error.strerror}", {}, "")
+    return ViewedTrial(record.seed, None, metrics, key)
 
 
 def _load(folder: Path) -> dict[str, Any]:

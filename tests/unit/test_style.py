@@ -51,6 +51,8 @@ SERVES_ALL = {
 PURE = ("scenario/scenario", "plan", "analysis", "explain")
 IMPURE = {"subprocess", "socket", "threading", "time", "datetime", "random", "os", "shutil", "tempfile"}
 
+RIDDLES = {"found", "told", "own", "said", "one", "_is", "_of", "_at", "_something"}
+
 # This list may only shrink: file -> the reason.
 LONG_FILES: dict[str, str] = {}
 LONG_FUNCTIONS: dict[str, str] = {}
@@ -60,7 +62,7 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *RUST], ids=relative)
+@pytest.mark.parametrize("path", [*PYTHON, *TESTS, *RUST], ids=relative)
 def test_files_are_short(path: Path) -> None:
     length = len(path.read_text(encoding="utf-8").splitlines())
     assert length <= LONGEST_FILE or relative(path) in LONG_FILES, (
@@ -68,7 +70,7 @@ def test_files_are_short(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=relative)
+@pytest.mark.parametrize("path", [*PYTHON, *TESTS], ids=relative)
 def test_modules_say_what_they_are_for_and_functions_are_short(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree), "a module starts with a sentence that says what it is for"
@@ -77,6 +79,19 @@ def test_modules_say_what_they_are_for_and_functions_are_short(path: Path) -> No
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             name = f"{relative(path)}:{node.name}"
             assert length <= LONGEST_FUNCTION or name in LONG_FUNCTIONS, f"{name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", TESTS, ids=relative)
+def test_names_in_tests_say_what_they_name(path: Path) -> None:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+    assert not names & RIDDLES, "what does it hold or do?"
 
 
 def imported_stages(path: Path) -> set[str]:

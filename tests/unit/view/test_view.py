@@ -59,9 +59,9 @@ def running(roots: list[Path]) -> Iterator[ViewServer]:
 def ask(
     server: ViewServer, path: str, *, token: str | None = None, method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    host, own = re.fullmatch(r"http://([^/]+)/([0-9a-f]{32})/", server.address).groups()  # type: ignore[union-attr]
+    host, server_token = re.fullmatch(r"http://([^/]+)/([0-9a-f]{32})/", server.address).groups()  # type: ignore[union-attr]
     connection = http.client.HTTPConnection(host, timeout=WAIT_S)
-    connection.request(method, f"/{own if token is None else token}/{path}", headers=headers)
+    connection.request(method, f"/{server_token if token is None else token}/{path}", headers=headers)
     answer = connection.getresponse()
     content = answer.read()
     connection.close()

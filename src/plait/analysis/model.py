@@ -98,6 +98,8 @@ class Summary(ClosedRecord):
     digest: str
     cases: tuple[CaseSummary, ...]
     comparisons: tuple[Comparison, ...]
+    judged: tuple[str, ...] = ()
+    """The metrics that the scenario judges by, the most important first; empty: the kind of traffic decides."""
     published_source: str | None = None
     """Where published figures come from."""
 
@@ -120,6 +122,7 @@ class CaseComparison(ClosedRecord):
     """One metric of one case in the second study against the first."""
 
     case: str
+    settings: dict[str, Any] = {}
     metric: str
     before: CaseTrials
     after: CaseTrials

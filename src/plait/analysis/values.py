@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 from plait.analysis.metrics.catalogue import title_of, unit_of
+from plait.analysis.wording import MISSING, significant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plait.analysis.model import Statistics
 
 
 def show(metric: str, value: float | None) -> str:
@@ -16,11 +25,33 @@ def with_interval(metric: str, value: float | None, ci95: tuple[float, float] | 
     if value is None or not value or ci95 is None:
         return text
     number, _, unit = text.partition(" ")
-    half = (ci95[1] - ci95[0]) / 2 * abs(float(number) / value)
+    divisor = abs(value / float(number)) if float(number) else math.inf
+    return f"{_with_bound(number, divisor, ci95)} {unit}".rstrip()
+
+
+def in_one_unit(metric: str, column: Sequence[Statistics | None]) -> tuple[list[str], str]:
+    """Return the means of a column with half their intervals as numbers of one unit, and that unit."""
+    means = [stats.mean for stats in column if stats is not None and stats.mean is not None]
+    divisor, unit = scale_of(metric, max(map(abs, means), default=0.0))
+    texts = []
+    for stats in column:
+        if stats is None or stats.mean is None:
+            texts.append(MISSING)
+        elif unit:
+            texts.append(_with_bound(significant(stats.mean / divisor), divisor, stats.ci95))
+        else:
+            texts.append(with_interval(metric, stats.mean, stats.ci95))
+    return texts, unit
+
+
+def _with_bound(number: str, divisor: float, ci95: tuple[float, float] | None) -> str:
+    """Return a number, and half the width of its interval with as many decimals."""
+    if ci95 is None:
+        return number
+    half = (ci95[1] - ci95[0]) / 2 / divisor
     decimals = len(number.partition(".")[2])
     least = 10.0**-decimals
-    bound = f"{half:.{decimals}f}" if half >= least / 2 else f"<{least:.{decimals}f}"
-    return f"{number} \N{PLUS-MINUS SIGN} {bound} {unit}".rstrip()
+    return f"{number} \N{PLUS-MINUS SIGN} {f'{half:.{decimals}f}' if half >= least / 2 else f'<{least:.{decimals}f}'}"
 
 
 def span(metric: str, low: float | None, high: float | None) -> str:

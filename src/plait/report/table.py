@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.analysis.compare.factors import factor_names, level, varied
 from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
@@ -16,6 +17,7 @@ from plait.report.headline import matched
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plait.analysis.compare.factors import HasSettings
     from plait.analysis.model import CaseSummary, Comparison, Statistics, Summary
 
 SHARE = ".path_share"
@@ -32,6 +34,8 @@ class Row:
 
     name: str
     label: str
+    levels: tuple[tuple[str, str], ...]
+    """Each factor that varies and its level; the case's label where factors do not tell all cases apart."""
     trials: str
     """"10", or "9 of 10" when some failed."""
     goodput: str
@@ -73,13 +77,26 @@ def rows(summary: Summary) -> list[Row]:
         comparison.case: comparison for comparison in matched(summary) if comparison.metric == "goodput_bps"
     }
     groups = group_names(name for case in summary.cases for name in case.metrics)
+    told_apart = levels(summary.cases)
     first = primary_metric(summary)
     ordered, leading = columns(first), len(COMPARED[first].columns)
     more = [*ordered[:leading], *_reported_by_programs(summary), STEADY, *ordered[leading:]]
     return [
-        _row(case, names, compared.get(case.name), groups, more=more, leading=leading)
-        for case in summary.cases
+        _row(case, names, compared.get(case.name), groups, more=more, leading=leading, at=at)
+        for case, at in zip(
+            summary.cases, told_apart or [(("Case", names[c.name]),) for c in summary.cases], strict=True
+        )
     ]
+
+
+def levels(cases: Sequence[HasSettings]) -> list[tuple[tuple[str, str], ...]]:
+    """Return each factor that varies and its level, for each case; nothing where these do not tell all cases apart."""
+    factors = varied(cases)
+    names = factor_names(factors)
+    found = [
+        tuple((names[factor].replace("_", " "), level(case, factor)) for factor in factors) for case in cases
+    ]
+    return found if len(set(found)) == len(found) and factors else []
 
 
 def _reported_by_programs(summary: Summary) -> list[str]:
@@ -97,6 +114,7 @@ def _row(
     *,
     more: Sequence[str],
     leading: int,
+    at: tuple[tuple[str, str], ...],
 ) -> Row:
     def mean(metric: str) -> float | None:
         stats = case.metrics.get(metric)
@@ -110,6 +128,7 @@ def _row(
     return Row(
         name=case.name,
         label=names[case.name],
+        levels=at,
         trials=str(case.trials) if case.failed == 0 else f"{done} of {case.trials}",
         goodput=_interval(case, "goodput_bps"),
         goodput_range="" if goodput is None else _range(goodput),
@@ -131,7 +150,7 @@ def _row(
             published.goodput_bps,
             mean("steady_goodput_bps") or mean("goodput_bps") or _reported_goodput(case),
         ),
-        more=tuple((column_title(metric), show(metric, mean(metric))) for metric in more),
+        more=tuple((column_title(metric), _interval(case, metric)) for metric in more),
         leading=leading,
     )
 

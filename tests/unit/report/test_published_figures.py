@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -125,8 +126,12 @@ def test_the_data_of_the_figure_are_those_of_the_summary(study: Path) -> None:
 def test_the_terminal_has_a_column_for_each_group(study: Path) -> None:
     file = io.StringIO()
     show(study, file=file)
-    head = file.getvalue().splitlines()[0].split()
-    assert head[:4] == ["case", "a", "b", "goodput"]
+    lines = file.getvalue().splitlines()
+    rule = next(
+        number for number, line in enumerate(lines) if line.startswith("\N{BOX DRAWINGS LIGHT HORIZONTAL}")
+    )
+    head = " ".join(lines[:rule]).replace(",", "").replace("Mbit/s", "").split()
+    assert head[:4] == ["n", "a", "b", "goodput"]
     assert max(map(len, file.getvalue().splitlines()[:6])) <= 80
 
 
@@ -140,8 +145,8 @@ def test_the_terminal_and_the_summary_have_what_was_published(study: Path) -> No
         None,
         {"goodput_bps": 9e6, "each_bps": {"b": 2e6}},
     ]
-    assert "n 2: published 9.00 Mbit/s, " in text, "there is no room for it beside both groups"
-    assert "n 2: b published 2.00 Mbit/s, " in text
+    assert re.search(r"^2 .* 9\.00 Mbit/s, ", text, re.MULTILINE)
+    assert "n 2: b published 2.00 Mbit/s, " in text, "there is no room for it beside both groups"
     assert "Published: A. Body <1999>." in text
 
 
@@ -156,8 +161,9 @@ def test_the_terminal_has_a_column_of_what_was_published(tmp_path: Path) -> None
     build(tmp_path)
     file = io.StringIO()
     show(tmp_path, file=file)
-    head, *lines = file.getvalue().splitlines()
-    assert head.split()[:3] == ["case", "goodput", "published"]
+    lines = file.getvalue().splitlines()
+    heading = next(line for line in lines if "transport" in line)
+    assert re.search(r"transport +goodput.* +published", heading)
     assert "9.15 Mbit/s, " in next(line for line in lines if line.startswith("MPTCP"))
 
 

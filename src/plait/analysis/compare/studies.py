@@ -74,6 +74,7 @@ def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
     difference, ratio, tested = numbers
     return CaseComparison(
         case=before.name,
+        settings=before.settings,
         metric=metric,
         before=_side(before, xs),
         after=_side(after, ys),

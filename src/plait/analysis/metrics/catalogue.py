@@ -303,11 +303,47 @@ def columns(first: str) -> list[str]:
 
 
 def primary_metric(summary: Summary) -> str:
-    """Return what the study is about: the first compared metric that it measured."""
-    measured = [name for name in COMPARED if any(mean(case, name) is not None for case in summary.cases)]
-    if not any(mean(case, "retransmits") is not None for case in summary.cases):
+    """Return what the study is about: the first metric that it judges by, else the first compared one; measured."""
+    return judged_metrics(summary)[0]
+
+
+def judged_metrics(summary: Summary) -> tuple[str, ...]:
+    """Return the measured metrics that the study is judged by, the most important first; at least one name.
+
+    Without `judge` in the scenario that is the first compared metric that the study measured.
+    """
+    asked = tuple(name for name in summary.judged if _is_measured(summary, name))
+    if asked:
+        return asked
+    measured = [name for name in COMPARED if _is_measured(summary, name)]
+    if not _is_measured(summary, "retransmits"):
         measured.sort(key=lambda name: name not in _DATAGRAMS)
-    return measured[0] if measured else "goodput_bps"
+    return (measured[0],) if measured else ("goodput_bps",)
+
+
+def _is_measured(summary: Summary, metric: str) -> bool:
+    return any(mean(case, metric) is not None for case in summary.cases)
+
+
+def compared_metric(name: str) -> ComparedMetric:
+    """Return the record of a metric by which cases are compared: of the catalogue, or made from it.
+
+    Raises:
+        KeyError: the metric has no better direction, or does not exist.
+    """
+    owner = name.rpartition(".")[0]
+    metric = metric_of(name)
+    if metric is None or metric.better is None:
+        raise KeyError(name)
+    if name in COMPARED:
+        return COMPARED[name]
+    fields = {field: getattr(metric, field) for field in Metric.__dataclass_fields__}
+    fields |= {"prose": f"{metric.noun} of {owner}" if owner else metric.prose, "title": title_of(name)}
+    most = "highest" if metric.better == "more" else "lowest"
+    verb, superlative = (
+        (metric.verb, metric.superlative) if isinstance(metric, ComparedMetric) else ("has", most)
+    )
+    return ComparedMetric(**fields, verb=verb, superlative=superlative, figure=name.replace("_", "-").lower())
 
 
 def mean(case: CaseSummary, metric: str) -> float | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from plait.analysis.metrics.catalogue import COMPARED
+from plait.cli.shared.options import ColumnsOption, column_names
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -27,6 +28,7 @@ def command(
     tolerance: Annotated[
         str, typer.Option(metavar="RATIO", help="Tolerated change for the worse, such as 2%")
     ] = "0%",
+    columns: ColumnsOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON")] = False,
 ) -> int:
     """Compare the results of a study with earlier ones.
@@ -46,5 +48,5 @@ def command(
     if json_output:
         typer.echo(comparison.model_dump_json(indent=1))
     else:
-        show_comparison(comparison, lines)
+        show_comparison(comparison, lines, wanted=column_names(columns))
     return 1 if comparison.verdict == "worse" else 0

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from plait.cli.shared.options import ResultFolder, SummaryJson
+from plait.cli.shared.options import ColumnsOption, ResultFolder, SummaryJson, column_names
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
@@ -18,6 +18,7 @@ def command(
         float,
         typer.Option(min=40, max=400, metavar="MM", help="Width of the figures: 175 (page), 85 (column)"),
     ] = 175.0,
+    columns: ColumnsOption = None,
     json_output: SummaryJson = False,
 ) -> int:
     """Rebuild the report of a result folder from its data.
@@ -33,5 +34,5 @@ def command(
     if json_output:
         typer.echo(Folder(folder).read("summary.json").decode(), nl=False)
     else:
-        show(folder, cautions)
+        show(folder, cautions, wanted=column_names(columns))
     return 0 if is_complete(cautions) else 1

@@ -33,3 +33,17 @@ KernelOption = Annotated[
     typer.Option("--kernel", metavar="NAME", help="Kernel to use (`plait kernel list`)"),
 ]
 SummaryJson = Annotated[bool, typer.Option("--json", help="Print summary.json instead of the table")]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME,..",
+        help="Columns of the table: factors and metrics",
+        show_default="factors, then what has room",
+    ),
+]
+
+
+def column_names(text: str | None) -> tuple[str, ...]:
+    """Return the names that `--columns` lists."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())

@@ -44,12 +44,20 @@ def cases(rows: Sequence[Row]) -> Markup:
 
 
 def flows(goodputs: Sequence[tuple[str, list[str]]], rows: Sequence[Row]) -> Markup | str:
-    """Return the section with the goodput of each flow, a column per case; nothing when there is one flow."""
+    """Return the section with the goodput of each flow: a row per case, or per flow if these are more; or nothing."""
     if not goodputs:
         return ""
-    columns = (Column("Flow", "case"), *(Column(row.label) for row in rows))
-    body = tuple((Cell(name), *map(Cell, cells)) for name, cells in goodputs)
     note = "Goodput of each flow in each case."
+    if len(rows) > len(goodputs):
+        heads = level_columns(rows)
+        columns = (*(column for column, _ in heads), *(Column(name) for name, _ in goodputs))
+        body = tuple(
+            (*(cell(row) for _, cell in heads), *(Cell(cells[number]) for _, cells in goodputs))
+            for number, row in enumerate(rows)
+        )
+    else:
+        columns = (Column("Flow", "case"), *(Column(row.label) for row in rows))
+        body = tuple((Cell(name), *map(Cell, cells)) for name, cells in goodputs)
     return fill("table", TableSection("flows", "Flows", note, (("", Table(columns, body)),)))
 
 
@@ -69,7 +77,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
         (Column(f"{name}, each"), _group(i)) for i, (name, *_) in enumerate(first.groups if first else ())
     ]
     return [
-        (Column("Case", "case"), lambda row: Cell(row.label)),
+        *level_columns(rows),
         (Column("Trials"), lambda row: Cell(row.trials)),
         *further[:leading],
         (metric_column("completion_s"), lambda row: Cell(row.completion)),
@@ -84,6 +92,16 @@ def _columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
         (metric_column("retransmits"), lambda row: Cell(row.retransmits)),
         (metric_column("rtt_median_us"), lambda row: Cell(row.rtt)),
     ]
+
+
+def level_columns(rows: Sequence[Row]) -> list[tuple[Column, Callable[[Row], Cell]]]:
+    """Return a column for each factor that varies, or that of the cases."""
+    first = rows[0].levels if rows else (("Case", ""),)
+    return [(Column(capital(name), "case"), _level(number)) for number, (name, _) in enumerate(first)]
+
+
+def _level(number: int) -> Callable[[Row], Cell]:
+    return lambda row: Cell(row.levels[number][1])
 
 
 def _further(number: int) -> Callable[[Row], Cell]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.metrics.catalogue import mean
 from plait.analysis.values import show
-from plait.report.page.case_tables import TableSection, metric_column
-from plait.report.page.tables import Cell, Column, Table
+from plait.report.page.case_tables import TableSection, level_columns, metric_column
+from plait.report.page.tables import Cell, Table
 from plait.report.page.template import fill
 
 if TYPE_CHECKING:
@@ -55,9 +55,10 @@ def section(cases: Sequence[CaseSummary], rows: Sequence[Row]) -> Markup | str:
     metrics = [name for name in _METRICS if any(mean(case, name) is not None for case in cases)]
     if not any(name.startswith("path_share") for name in metrics):
         return ""
-    columns = (Column("Case", "case"), *map(metric_column, metrics))
+    heads = level_columns(rows)
+    columns = (*(column for column, _ in heads), *map(metric_column, metrics))
     body = tuple(
-        (Cell(row.label), *(Cell(show(name, mean(case, name))) for name in metrics))
+        (*(cell(row) for _, cell in heads), *(Cell(show(name, mean(case, name))) for name in metrics))
         for case, row in zip(cases, rows, strict=True)
     )
     return fill("table", TableSection("split", "How it was split", _NOTE, (("", Table(columns, body)),)))

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 from plait.analysis.compare.studies import compare_studies
 from plait.analysis.metrics.catalogue import JUDGEABLE
 from plait.analysis.statistics.tests import ASSUMES
@@ -15,17 +11,20 @@ from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
-from plait.report.terminal.summary import Screen
+from plait.report.columns import TextColumn, factor_columns, picked
+from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from plait.analysis.model import StudiesComparison
+    from plait.analysis.model import CaseComparison, StudiesComparison
     from plait.dataset.study_file import StudyFile
 
 MOST_SENTENCES = 12
+ON_REQUEST = ("pairs", "p_holm")
+"""Columns that only `--columns` shows."""
 _MANY_FIELDS = 6
 _COLOURS = {"worse": "red", "not measured": "red", "better": "green"}
 
@@ -105,28 +104,24 @@ def _kernel(about: StudyFile) -> str:
     return f"{about.kernel.version or MISSING} ({identity})"
 
 
-def show_comparison(comparison: StudiesComparison, lines: Sequence[str], file: IO[str] | None = None) -> None:
+def show_comparison(
+    comparison: StudiesComparison,
+    lines: Sequence[str],
+    file: IO[str] | None = None,
+    *,
+    wanted: Sequence[str] = (),
+) -> None:
     """Print the comparison, then `lines`, then its conclusion to `file` [default: standard output].
 
-    Only a terminal shows colours.
+    Only a terminal shows colours. `wanted` names the columns of the table [default: factors, then what has room].
+
+    Raises:
+        RequestError: there is no such column.
     """
     screen = Screen(file)
-    table = Table(box=box.ASCII2 if screen.plain else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("case", overflow="fold")
-    for name in ("metric", "before", "after", "change", "verdict"):
-        table.add_column(name, justify="left" if name in {"metric", "verdict"} else "right")
-    for row in comparison.cases:
-        changed = MISSING if row.ratio is None else change(row.ratio.value)
-        cells = [
-            row.case,
-            row.metric,
-            show(row.metric, row.before.mean),
-            show(row.metric, row.after.mean),
-            changed,
-        ]
-        verdict = Text(row.verdict, style=_COLOURS.get(row.verdict, ""))
-        table.add_row(*(Text(screen.text(cell)) for cell in cells), verdict)
-    screen.console.print(table)
+    known = _columns(comparison.cases)
+    columns = picked(known, wanted) if wanted else [c for c in known if c.name not in ON_REQUEST]
+    show_table(screen, columns, "`--columns NAME,..` chooses")
     screen.console.print()
     notable = [row for row in comparison.cases if row.verdict != "same"]
     for row in sorted(notable, key=lambda row: row.verdict not in {"worse", "not measured"})[:MOST_SENTENCES]:
@@ -139,3 +134,27 @@ def show_comparison(comparison: StudiesComparison, lines: Sequence[str], file: I
     for line in lines:
         screen.line(line)
     screen.line(comparison.sentence, style="bold")
+
+
+def _columns(rows: Sequence[CaseComparison]) -> list[TextColumn]:
+    """Return every column that the table can have: factors, then what changed."""
+    several = len({row.metric for row in rows}) > 1
+    cells: dict[str, list[str]] = {
+        **({"metric": [row.metric for row in rows]} if several else {}),
+        "verdict": [row.verdict for row in rows],
+        "before": [show(row.metric, row.before.mean) for row in rows],
+        "after": [show(row.metric, row.after.mean) for row in rows],
+        "change": [MISSING if row.ratio is None else change(row.ratio.value) for row in rows],
+        "pairs": [MISSING if row.pairs is None else str(row.pairs) for row in rows],
+        "p_holm": [MISSING if row.p_holm is None else f"{row.p_holm:.2g}" for row in rows],
+    }
+    words = {"metric", "verdict"}
+    return [
+        *factor_columns(rows, [row.case for row in rows]),
+        *(
+            TextColumn(
+                name, name, tuple(texts), folds=name == "verdict", is_words=name in words, styles=_COLOURS
+            )
+            for name, texts in cells.items()
+        ),
+    ]

@@ -6,35 +6,28 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from pydantic import ValidationError
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from plait.analysis.metrics.catalogue import short_heading_of
 from plait.analysis.model import Summary
-from plait.analysis.wording import MISSING
+from plait.analysis.wording import MISSING, labels
 from plait.cautions import LOUD
 from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError, printable
 from plait.files import Folder
+from plait.report.columns import PUBLISHED, chosen, factors_of, value_columns
 from plait.report.headline import headline, path_counts, sentences
-from plait.report.table import Row, rows
+from plait.report.terminal.fitting import fit, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from plait.cautions import Caution
+    from plait.report.columns import TextColumn
 
 WIDTH = 80
-LEAST_LABEL = 16
-"""Characters that a case's name may take before it is folded to make room for a column."""
-COLUMN_GAP = 3
-PUBLISHED = "published"
-FOLDED = "paths %"
-"""The column whose cells may take several lines."""
 MOST_CAUTIONS = 5
 PLAIN = str.maketrans({"\N{EN DASH}": "-", "\N{MINUS SIGN}": "-", "\N{MULTIPLICATION SIGN}": "x"})
 """For terminals without Unicode; the plus-minus sign takes two letters and is replaced apart."""
@@ -61,20 +54,26 @@ class Screen:
         self.console.print(Text(self.text(words), style=style), soft_wrap=soft_wrap)
 
 
-def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None = None) -> None:
+def show(
+    study_dir: Path,
+    cautions: Sequence[Caution] = (),
+    file: IO[str] | None = None,
+    *,
+    wanted: Sequence[str] = (),
+) -> None:
     """Print the summary of a result folder, and `cautions`, to `file` [default: standard output].
 
-    Only a terminal shows colours.
+    Only a terminal shows colours. `wanted` names the columns of the table [default: factors, then what has room].
 
     Raises:
+        RequestError: there is no such column.
         DataError: there is no summary.json in the folder, or it is damaged.
     """
     summary = read_summary(study_dir)
     with making_sense(study_dir):
         screen = Screen(file)
-        cases = rows(summary)
-        columns = _columns(cases)
-        screen.console.print(_table(cases, columns, screen.text, ascii_only=screen.plain))
+        columns = factors_of(summary) + value_columns(summary) if not wanted else chosen(summary, wanted)
+        no_room = show_table(screen, columns, "`plait report DIR --columns NAME,..` chooses")
         screen.console.print()
         line = Text()
         for words, strong in headline(summary, path_counts(summary)):
@@ -83,7 +82,7 @@ def show(study_dir: Path, cautions: Sequence[Caution] = (), file: IO[str] | None
         for sentence in sentences(summary):
             screen.line(sentence)
         if summary.published_source is not None:
-            for left_out in _left_out(cases, columns):
+            for left_out in _left_out(summary, no_room):
                 screen.line(left_out)
             screen.line(f"Published: {summary.published_source}.", style="dim")
         for caution in cautions[:MOST_CAUTIONS]:
@@ -104,83 +103,22 @@ def read_summary(study_dir: Path) -> Summary:
         raise DataError(f"{path}: not a summary: {explain(error)}; make it with `plait report`") from error
 
 
-def _fitting(
-    columns: list[tuple[str, Callable[[Row], str]]], cases: list[Row]
-) -> list[tuple[str, Callable[[Row], str]]]:
-    """Return the columns that fit side by side; the report has all."""
-    left = WIDTH - min(max(len(row.label) for row in cases), LEAST_LABEL)
-    kept = []
-    for name, cell in columns:
-        widest = 0 if name == FOLDED else max(len(cell(row)) for row in cases)
-        left -= COLUMN_GAP + max(len(name), widest)
-        if left < 0:
-            break
-        kept.append((name, cell))
-    return kept
-
-
-def _further(number: int) -> Callable[[Row], str]:
-    """Return what reads one of the columns that only some kinds of traffic have."""
-    return lambda row: row.more[number][1]
-
-
-def _group(number: int) -> Callable[[Row], str]:
-    """Return what reads the goodput of each flow of a group."""
-    return lambda row: row.groups[number][1]
-
-
-def _published(number: int) -> Callable[[Row], str]:
-    """Return what reads the published goodput of each flow of a group."""
-    return lambda row: row.groups[number][2] or MISSING
-
-
-def _columns(cases: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
-    """Return the columns in which anything was measured."""
-    further = [(title, _further(number)) for number, (title, _) in enumerate(cases[0].more)]
-    leading = cases[0].leading
-    columns: list[tuple[str, Callable[[Row], str]]] = [
-        ("trials", lambda row: row.trials if " of " in row.trials else MISSING),
-        *further[:leading],
-        (short_heading_of("completion_s"), lambda row: row.completion),
-        *((group, _group(number)) for number, (group, _, _) in enumerate(cases[0].groups)),
-        (short_heading_of("goodput_bps"), lambda row: row.goodput),
-        (PUBLISHED, lambda row: row.published or MISSING),
-        *((f"{name} {PUBLISHED}", _published(number)) for number, (name, _, _) in enumerate(cases[0].groups)),
-        ("ratio", lambda row: MISSING if row.ratio == MISSING else f"\N{MULTIPLICATION SIGN}{row.ratio}"),
-        (short_heading_of("efficiency"), lambda row: row.efficiency),
-        *further[leading:],
-        (FOLDED, lambda row: row.share_text),
-        (short_heading_of("jain_index"), lambda row: row.jain),
-    ]
-    return [(name, cell) for name, cell in columns if any(cell(row) != MISSING for row in cases)]
-
-
-def _left_out(cases: list[Row], columns: list[tuple[str, Callable[[Row], str]]]) -> list[str]:
+def _left_out(summary: Summary, columns: Sequence[TextColumn]) -> list[str]:
     """Return what was published and has no room in the table, a line for each case and column."""
-    kept = [name for name, _ in _fitting(columns, cases)]
+    words = labels(summary.cases)
     return [
-        f"{row.label}: {name} {cell(row)}"
-        for name, cell in columns
-        if name.endswith(PUBLISHED) and name not in kept
-        for row in cases
-        if cell(row) != MISSING
+        f"{words[case.name] or case.name}: {column.name} {cell}"
+        for column in columns
+        if column.name.endswith(PUBLISHED)
+        for case, cell in zip(summary.cases, column.cells, strict=True)
+        if cell != MISSING
     ]
 
 
-def _table(
-    cases: list[Row],
-    columns: list[tuple[str, Callable[[Row], str]]],
-    text: Callable[[str], str],
-    *,
-    ascii_only: bool,
-) -> Table:
-    """Return the table, without the last columns where there is no room."""
-    table = Table(box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    kept = _fitting(columns, cases)
-    table.add_column("case", overflow="fold", ratio=None)
-    for name, _ in kept:
-        table.add_column(name, justify="right", no_wrap=name != FOLDED)
-    for row in cases:
-        cells = [row.trials if name == "trials" else cell(row) for name, cell in kept]
-        table.add_row(Text(text(row.label)), *(Text(text(cell)) for cell in cells))
-    return table
+def show_table(screen: Screen, columns: Sequence[TextColumn], remedy: str) -> list[TextColumn]:
+    """Print the columns that fit, name the others with the remedy, and return these."""
+    kept, no_room = fit(columns, screen.console.width)
+    screen.console.print(table(kept, screen.console.width, screen.text, ascii_only=screen.plain))
+    if no_room:
+        screen.line(f"No room for: {', '.join(column.name for column in no_room)}; {remedy}.", style="dim")
+    return no_room

@@ -1,0 +1,101 @@
+"""Lays columns of text out side by side: no word is broken, no value cut, and what has no room is left out whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from plait.report.columns import TextColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+GAP = 2
+NUMBER = "#"
+"""The column of the numbers of cases, which count from 1."""
+LEAST_VALUES = 12
+"""Room that factors leave for the first value."""
+
+
+def fit(columns: Sequence[TextColumn], width: int) -> tuple[list[TextColumn], list[TextColumn]]:
+    """Return the columns that fit into `width` characters in their order, and those that do not.
+
+    Units move to the headings if that gives room to more columns. Where not even all factors fit, each row has the
+    number of its case.
+    """
+    if _width(columns) <= width:
+        return list(columns), []
+    factors = [column for column in columns if column.is_factor]
+    wanted = [column.compact for column in columns]
+    reserve = LEAST_VALUES if len(factors) < len(columns) else 0
+    if sum(_least(column) + GAP for column in factors) > width - reserve:
+        count = len(columns[0].cells)
+        wanted.insert(0, TextColumn(NUMBER, NUMBER, tuple(map(str, range(1, count + 1))), is_factor=True))
+    kept: list[TextColumn] = []
+    left_out: list[TextColumn] = []
+    for column in wanted:
+        room = width - (reserve if column.is_factor else 0)
+        full = any(not other.is_factor for other in left_out)
+        fits = _width([*kept, column]) <= room and (column.is_factor or not full)
+        (kept if fits else left_out).append(column)
+    return kept, left_out
+
+
+def table(
+    columns: Sequence[TextColumn], width: int, text: Callable[[str], str], *, ascii_only: bool
+) -> Table:
+    """Return the table, whose columns fit into `width`."""
+    drawn = Table(
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for column, wide in zip(columns, _widths(columns, width), strict=True):
+        left = column.is_factor or column.is_words
+        drawn.add_column(Text(text(column.heading)), justify="left" if left else "right", width=wide)
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        drawn.add_row(
+            *(
+                Text(text(cell), style=column.styles.get(cell, ""))
+                for column, cell in zip(columns, cells, strict=True)
+            )
+        )
+    return drawn
+
+
+def _least(column: TextColumn) -> int:
+    """Return the characters that a column takes at least: of its longest word, or value that must not be folded."""
+    words = max(map(len, column.heading.split()), default=1)
+    cells = (max(map(len, cell.split()), default=0) if column.folds else len(cell) for cell in column.cells)
+    return max(words, *cells) if column.cells else words
+
+
+def _width(columns: Sequence[TextColumn]) -> int:
+    return sum(map(_least, columns)) + GAP * (len(columns) - 1)
+
+
+def _widths(columns: Sequence[TextColumn], width: int) -> list[int]:
+    """Return the width of each column: its least, then room for cells, headings of two lines, and of one."""
+    left = width - _width(columns)
+    widths = [_least(column) for column in columns]
+    for wish in (_widest_cell, _two_lines, lambda column: len(column.heading)):
+        for number, column in enumerate(columns):
+            more = max(0, min(left, wish(column) - widths[number]))
+            widths[number] += more
+            left -= more
+    return widths
+
+
+def _widest_cell(column: TextColumn) -> int:
+    return max(map(len, column.cells), default=0)
+
+
+def _two_lines(column: TextColumn) -> int:
+    """Return the characters in which the heading takes two lines."""
+    words = column.heading.split()
+    splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
+    return min((max(map(len, split)) for split in splits), default=0)

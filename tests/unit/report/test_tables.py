@@ -1,0 +1,141 @@
+"""Tables of a terminal have a column for each factor, fit 80 columns, and name what does not fit."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plait.analysis.compare.studies import compare_studies
+from plait.analysis.compare.summary import summarise
+from plait.analysis.rows import CaseRows, TrialRow
+from plait.errors import RequestError
+from plait.report.terminal.comparison import show_comparison
+from plait.report.terminal.summary import show
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEDULERS = ("default", "minrtt", "roundrobin", "redundant", "blest", "capped")
+CONTROLS = ("cubic", "reno", "bbr", "lia", "olia")
+
+
+def crossed(
+    factors: dict[str, tuple[str, ...]], trials: int = 4, slower: float = 1.0
+) -> tuple[CaseRows, ...]:
+    """Return a case of page loads for every combination of the factors' levels."""
+    cases = []
+    for values in product(*factors.values()):
+        settings = dict(zip(factors, values, strict=True))
+        name = ",".join(f"{key}={value}" for key, value in settings.items())
+        chance = random.Random(name)
+        rows = []
+        for index in range(trials):
+            load_s = slower * (1.2 + 0.1 * len(values[0]) + chance.gauss(0, 0.05))
+            metrics = {
+                "page_load_s": load_s,
+                "goodput_bps": 4e6 / load_s,
+                "retransmits": float(chance.randrange(40)),
+                "lte.path_share": 0.4,
+                "wifi.path_share": 0.6,
+            }
+            rows.append(TrialRow(index, 1000 + index, str(index), metrics))
+        cases.append(CaseRows(name, settings, tuple(rows)))
+    return tuple(cases)
+
+
+def printed(folder: Path, cases: tuple[CaseRows, ...], *wanted: str) -> str:
+    summary = summarise(cases, scenario="phone", digest="sha256:00", baseline=cases[0].name)
+    (folder / "summary.json").write_text(summary.model_dump_json())
+    file = io.StringIO()
+    show(folder, file=file, wanted=wanted)
+    return file.getvalue()
+
+
+def table_lines(text: str) -> list[str]:
+    """Return the lines of the table below its heading."""
+    lines = text.splitlines()
+    rule = next(
+        number for number, line in enumerate(lines) if line.startswith("\N{BOX DRAWINGS LIGHT HORIZONTAL}")
+    )
+    return lines[rule + 1 : lines.index("", rule)]
+
+
+def test_each_factor_has_a_column_and_no_level_is_cut_or_broken(tmp_path: Path) -> None:
+    text = printed(tmp_path, crossed({"scheduler": SCHEDULERS, "congestion_control": CONTROLS}))
+    lines = table_lines(text)
+    assert [tuple(line.split()[:2]) for line in lines[:30]] == list(product(SCHEDULERS, CONTROLS))
+    assert max(map(len, text.splitlines()[:-1])) <= 80
+    heading = text[: text.index("\N{BOX DRAWINGS LIGHT HORIZONTAL}")].split()
+    assert {"scheduler", "congestion", "control", "page", "load"} <= set(heading)
+
+
+def test_the_ratio_says_of_what(tmp_path: Path) -> None:
+    text = printed(tmp_path, crossed({"scheduler": SCHEDULERS, "congestion_control": CONTROLS}))
+    heading = text[: text.index("\N{BOX DRAWINGS LIGHT HORIZONTAL}")]
+    assert {"load,", "\N{MULTIPLICATION SIGN}", "of", "default"} <= set(heading.split())
+
+
+def test_every_judged_value_has_its_interval(tmp_path: Path) -> None:
+    text = printed(tmp_path, crossed({"scheduler": SCHEDULERS, "congestion_control": CONTROLS}))
+    assert all("\N{PLUS-MINUS SIGN}" in line for line in table_lines(text)[:30])
+
+
+def test_what_has_no_room_is_named(tmp_path: Path) -> None:
+    factors = {
+        "network.links.wifi.rate": ("5mbit", "10mbit"),
+        "network.links.lte.rate": ("7mbit", "20mbit"),
+        "scheduler": ("default", "roundrobin"),
+        "congestion_control": ("cubic", "reno"),
+    }
+    text = printed(tmp_path, crossed(factors))
+    assert "No room for: " in text
+    missing = text.split("No room for: ")[1]
+    assert missing.startswith("paths;")
+    assert {"wifi.rate", "lte.rate"} <= set(text.split("\N{BOX DRAWINGS LIGHT HORIZONTAL}")[0].split())
+    assert all(line.split()[0] in {"5mbit", "10mbit"} for line in table_lines(text)[:16])
+
+
+def test_a_level_that_is_wider_than_the_screen_leaves_numbered_rows(tmp_path: Path) -> None:
+    long = tuple(f"{letter * 90}" for letter in "ab")
+    text = printed(tmp_path, crossed({"program": long, "scheduler": ("default", "minrtt")}))
+    lines = table_lines(text)
+    assert [line.split()[:2] for line in lines[:4]] == [
+        [str(number), scheduler] for number, scheduler in enumerate(("default", "minrtt") * 2, 1)
+    ]
+    assert "No room for: program" in text
+
+
+def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
+    cases = crossed({"scheduler": SCHEDULERS, "congestion_control": CONTROLS})
+    text = printed(tmp_path, cases, "congestion_control", "retransmits", "lte.path_share")
+    assert table_lines(text)[0].split()[0] == "cubic"
+    assert "retransmitted" in text
+    assert "goodput" not in text.split("\N{BOX DRAWINGS LIGHT HORIZONTAL}")[0]
+
+
+def test_an_unknown_column_is_refused_with_those_that_exist(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"--columns speed: .* choose from scheduler, page_load_s"):
+        printed(tmp_path, crossed({"scheduler": SCHEDULERS}), "speed")
+
+
+def test_a_comparison_of_studies_has_a_column_for_each_factor() -> None:
+    factors = {"scheduler": SCHEDULERS, "congestion_control": CONTROLS}
+    comparison = compare_studies(
+        crossed(factors), crossed(factors, slower=1.5), metrics=("page_load_s", "goodput_bps"), tolerance=0.0
+    )
+    file = io.StringIO()
+    show_comparison(comparison, [], file)
+    lines = table_lines(file.getvalue())
+    assert [tuple(line.split()[:3]) for line in lines[:60]] == [
+        (*case, metric) for metric in ("page_load_s", "goodput_bps") for case in product(SCHEDULERS, CONTROLS)
+    ]
+    assert all("worse" in line and "+50.0 %" in line for line in lines[:30])
+    assert json.loads(comparison.model_dump_json())["cases"][0]["settings"] == {
+        "scheduler": "default",
+        "congestion_control": "cubic",
+    }

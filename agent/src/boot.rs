@@ -9,8 +9,9 @@ use rustix::system::{RebootCommand, reboot};
 
 use crate::error::{Attempt, Error, Result};
 use crate::job;
+use crate::machine;
 use crate::plan::{self, Plan};
-use crate::sys;
+use crate::{status, sys};
 
 /// The folder with the names of the network namespaces.
 const NETNS: &str = "/run/netns";
@@ -25,6 +26,9 @@ pub fn prepare() -> Result<()> {
     sys::share_one_heap();
     mount_at("proc", "proc", "/proc", c"")?;
     mount_at("sysfs", "sysfs", "/sys", c"")?;
+    if machine::is_this_one() {
+        machine::prepare()?;
+    }
     mount_at("tmpfs", "tmpfs", "/run", c"mode=0755")?;
     mount_at("tmpfs", "tmpfs", "/tmp", c"mode=1777")?;
     rustix::fs::mkdir(NETNS, Mode::from_raw_mode(0o755)).attempt(|| format!("creating {NETNS}"))?;
@@ -43,6 +47,9 @@ pub fn prepare() -> Result<()> {
 
 /// Mount the trial's folder. Without it the agent has no plan and cannot report.
 pub fn mount_job() -> Result<()> {
+    if machine::is_this_one() {
+        return Ok(()); // the initramfs has brought it
+    }
     mount_at("none", "hostfs", job::MOUNTED, c"")
 }
 
@@ -60,6 +67,11 @@ pub fn read_plan() -> Result<&'static Plan> {
 
 /// Power the machine off. PID 1 must never return, because the kernel would panic.
 pub fn power_off() -> ! {
+    if machine::is_this_one()
+        && let Err(error) = machine::send_results()
+    {
+        status::console(&error.to_string());
+    }
     loop {
         let _ = reboot(RebootCommand::PowerOff);
         std::thread::park();

@@ -11,6 +11,7 @@ use rustix::thread::futex;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::error::{Attempt, Result};
+use crate::machine;
 
 const NS_PER_S: i64 = 1_000_000_000;
 const NS_PER_MS: i64 = 1_000_000;
@@ -48,7 +49,7 @@ pub fn monotonic_ns() -> i64 {
 /// the user.
 pub fn leave_first_second() -> Result<()> {
     let parameters = std::fs::read_to_string("/proc/cmdline").attempt(|| "reading /proc/cmdline")?;
-    if parameters.contains("time-travel=") {
+    if parameters.contains("time-travel=") || machine::is_this_one() {
         let left = u64::try_from(NS_PER_S - monotonic_ns()).unwrap_or(0); // negative after the first second
         std::thread::sleep(Duration::from_nanos(left));
     }

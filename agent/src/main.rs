@@ -11,6 +11,7 @@ mod error;
 mod inventory;
 mod job;
 mod join;
+mod machine;
 mod modules;
 mod monitor;
 mod netlink;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::clock;
 use crate::error::{Attempt, Result};
 use crate::job;
+use crate::machine;
 use crate::modules::ModuleOffers;
 
 const US_PER_S: i64 = 1_000_000;
@@ -110,7 +111,11 @@ pub struct Progress {
 impl Progress {
     /// Create the file, or truncate it.
     pub fn create() -> Result<Self> {
-        let file = File::create(job::path("progress")).attempt(|| "creating progress")?;
+        let file = if machine::is_this_one() {
+            machine::progress()?
+        } else {
+            File::create(job::path("progress")).attempt(|| "creating progress")?
+        };
         Ok(Self { file, next_us: 0 })
     }
 

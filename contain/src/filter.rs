@@ -1,4 +1,5 @@
-//! The system calls that User-Mode Linux needs of its host. Every other call fails with `EPERM`.
+//! The system calls that User-Mode Linux, or an emulator, needs of its host. Every other call fails
+//! with `EPERM`.
 //!
 //! The list comes from the kernel's binary, which is static and contains every call that the kernel
 //! can make. It omits `socket`, `connect`, `bind`, `accept` and `sendto` (for the management
@@ -125,6 +126,27 @@ const FILES: [c_long; 29] = [
     libc::SYS_sync_file_range,
     libc::SYS_flock,
 ];
+/// Further calls of an emulator (QEMU), which has threads, and none of them for networks or devices.
+const EMULATOR: [c_long; 18] = [
+    libc::SYS_clone3,
+    libc::SYS_ppoll,
+    libc::SYS_signalfd4,
+    libc::SYS_dup3,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_getrlimit,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_membarrier,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_readlinkat,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime,
+];
 /// Calls that set the mode of a file, and the argument with the mode. It must not contain the
 /// set-user-ID or set-group-ID bit.
 const MODES: [(c_long, u8); 5] = [
@@ -147,15 +169,31 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
 const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
 const TIOCLINUX: u64 = 0x541c;
 
-/// Install the filter on this process and all its descendants.
-pub fn install() -> Result<(), Failure> {
+/// Install the filter on this process and all its descendants. `emulator`: it becomes an emulator.
+pub fn install(emulator: bool) -> Result<(), Failure> {
     let context = "filtering system calls";
-    let program = compile().map_err(|error| Failure::new(context, error))?;
-    seccompiler::apply_filter(&program).map_err(|error| Failure::new(context, error))
+    let mut programs = vec![compile(emulator)];
+    if emulator {
+        programs.push(without_clone3());
+    }
+    for program in programs {
+        let program = program.map_err(|error| Failure::new(context, error))?;
+        seccompiler::apply_filter(&program).map_err(|error| Failure::new(context, error))?;
+    }
+    Ok(())
 }
 
-fn compile() -> Result<BpfProgram, seccompiler::BackendError> {
-    let whole = [&PROCESSES[..], &MEMORY, &TIME, &DESCRIPTORS, &FILES].concat();
+/// Return a filter that claims that `clone3` does not exist: its flags are in memory, where no
+/// filter can read them. The C library then calls `clone`.
+fn without_clone3() -> Result<BpfProgram, seccompiler::BackendError> {
+    let missing = SeccompAction::Errno(libc::ENOSYS as u32);
+    let rules = [(libc::SYS_clone3, Vec::new())].into_iter().collect();
+    SeccompFilter::new(rules, SeccompAction::Allow, missing, TargetArch::x86_64)?.try_into()
+}
+
+fn compile(emulator: bool) -> Result<BpfProgram, seccompiler::BackendError> {
+    let more: &[c_long] = if emulator { &EMULATOR } else { &[] };
+    let whole = [&PROCESSES[..], &MEMORY, &TIME, &DESCRIPTORS, &FILES, more].concat();
     let mut rules: Vec<(c_long, Vec<SeccompRule>)> =
         whole.into_iter().map(|call| (call, Vec::new())).collect();
     for (call, argument) in MODES {

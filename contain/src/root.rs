@@ -31,6 +31,8 @@ use crate::sys;
 /// The path of the guest's kernel in the sandbox.
 pub const KERNEL: &str = "/plait/linux";
 const HOST: &str = "plait/host";
+/// The input with an emulator's files.
+pub const EMULATOR: &str = "emulator";
 /// Folders that expose the host's kernel, its devices, and the sockets of its services.
 const HIDDEN: [&str; 4] = ["proc", "sys", "run", "dev"];
 /// File systems that expose the host's kernel or its devices, wherever they are mounted.
@@ -87,7 +89,14 @@ fn build(spec: &Spec) -> Result<(), Failure> {
     let root = memory("1m")?;
     let job = subtree(&spec.job, false, ATTRIBUTES)?;
     let inputs: Vec<(OwnedFd, String)> = (spec.inputs.iter())
-        .map(|input| Ok((subtree(&input.source, false, READ_ONLY)?, format!("job/{}", input.name))))
+        .map(|input| {
+            // The loader maps the emulator's program and libraries executable; Landlock still forbids
+            // the execution of every file but the loader.
+            let executable = spec.emulator && input.name == EMULATOR;
+            let attributes =
+                if executable { NO_DEVICES | MountAttrFlags::MOUNT_ATTR_RDONLY } else { READ_ONLY };
+            Ok((subtree(&input.source, false, attributes)?, format!("job/{}", input.name)))
+        })
         .collect::<Result<_, Failure>>()?;
     let executable = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID

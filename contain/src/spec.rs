@@ -20,6 +20,10 @@ pub struct Spec {
     pub job: String,
     /// Files and folders that the guest sees below /job, read-only.
     pub inputs: Vec<Input>,
+    /// Whether the guest's kernel runs in an emulator: the executed file is its loader, and the input
+    /// `emulator` holds its program, libraries and modules.
+    #[serde(default)]
+    pub emulator: bool,
     /// Whether the guest sees this machine's files, read-only.
     pub host_files: bool,
     /// Folders of this machine that the guest can write to. They require `host_files`.

@@ -12,7 +12,7 @@ use crate::failure::{Attempt, Failure};
 use crate::layer::Layer;
 use crate::layers::Layers;
 use crate::report;
-use crate::root::KERNEL;
+use crate::root::{EMULATOR, KERNEL};
 use crate::spec::Spec;
 use crate::sys::{self, Signals};
 
@@ -73,18 +73,21 @@ fn be_process_one(supervisor: &OwnedFd, life: &OwnedFd) {
 fn become_guest(spec: &Spec, confined: bool, signals: &Signals, result: &OwnedFd) {
     let kernel = if confined { KERNEL } else { &spec.kernel };
     let home = if confined { "/job" } else { &spec.job };
-    let failure = start(kernel, home, &spec.arguments, signals);
+    let failure = start(kernel, home, spec, signals);
     let _ = rustix::io::write(result, failure.reason.as_bytes());
 }
 
-fn start(kernel: &str, home: &str, arguments: &[String], signals: &Signals) -> Failure {
-    let prepare = || -> Result<(CString, Vec<CString>, [CString; 3]), Failure> {
+fn start(kernel: &str, home: &str, spec: &Spec, signals: &Signals) -> Failure {
+    let prepare = || -> Result<(CString, Vec<CString>, Vec<CString>), Failure> {
         let text = |value: String| {
             CString::new(value).map_err(|error| Failure::new("reading the command line", error))
         };
-        let line = std::iter::once("linux".to_owned()).chain(arguments.iter().cloned());
-        let environment =
-            [text("PATH=/".into())?, text(format!("HOME={home}"))?, text(format!("TMPDIR={home}"))?];
+        let line = std::iter::once("linux".to_owned()).chain(spec.arguments.iter().cloned());
+        let mut environment =
+            vec![text("PATH=/".into())?, text(format!("HOME={home}"))?, text(format!("TMPDIR={home}"))?];
+        if spec.emulator {
+            environment.push(text(format!("QEMU_MODULE_DIR={home}/{EMULATOR}/modules"))?);
+        }
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .attempt(|| "asking for a signal when plait ends")?;
         signals.restore().attempt(|| "unblocking signals")?;

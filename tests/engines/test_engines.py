@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ENGINES: dict[str, Callable[[], Engine]] = {
     "fake": FakeEngine,
     "virtual": lambda: make_engine("virtual"),
+    "machine": lambda: make_engine("machine"),
 }
 ON_A_KERNEL = [pytest.param(name, marks=pytest.mark.guest) for name in ENGINES if name != "fake"]
 
@@ -120,7 +121,7 @@ def test_a_repeatable_engine_gives_the_same_bytes_for_one_seed_only(engine: Engi
 
 def test_a_line_carries_its_rate_and_not_more(real_engine: Engine, tmp_path: Path) -> None:
     flows = run(real_engine, plan_of(LINE.replace(", loss: 0.2%", "")), tmp_path / "job")["flows"]
-    goodput_bps = flows["bytes_acked"][0] * 8 / 2
+    goodput_bps = flows["received_bytes"][0] * 8 / 2
     assert 0.85 * RATE_BPS < goodput_bps < RATE_BPS
 
 

@@ -86,7 +86,9 @@ pub fn apply(plan: &'static Plan) -> Result<Applied> {
     let mut build = Build::new(network, namespaces)?;
 
     links::add_veths(&mut build, &network.veths, &home)?;
-    offloads::turn_off(&mut build, &network.veths)?;
+    if !plan.machine.offloads {
+        offloads::turn_off(&mut build, &network.veths)?;
+    }
     if process::node().is_none() {
         links::add_loopbacks(&mut build);
     }

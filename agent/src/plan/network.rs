@@ -43,6 +43,12 @@ records! {
         sysctls: Vec<(String, String)>,
         #[serde(default)]
         modules: Vec<Module>,
+        #[serde(default = "one")]
+        processors: u32,
+        #[serde(default = "one")]
+        instruction_ns: u32,
+        #[serde(default)]
+        offloads: bool,
     }
 
     /// A network namespace.
@@ -122,6 +128,10 @@ records! {
         #[serde(default)]
         mptcp: Vec<Mptcp>,
     }
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn default_memory() -> u32 {

@@ -13,8 +13,8 @@ import typer
 
 from plait.cli.shared.ending import notify
 from plait.cli.shared.environment import environment_of
-from plait.cli.shared.kernel import build_with_progress
-from plait.cli.shared.options import KernelOption, ScenarioArgument, SetOption, StudySeed, SummaryJson
+from plait.cli.shared.kernel import build_with_progress, show_step
+from plait.cli.shared.options import ScenarioArgument, SetOption, StudySeed, SummaryJson
 from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
@@ -55,6 +55,19 @@ EngineOption = Annotated[
         show_default="that of the scenario",
     ),
 ]
+StudyKernelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="Built kernel (`plait kernel list`); for the engine machine debian:6.12, or an image",
+        show_default="that of the engine",
+    ),
+]
+ModulesOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Modules of a kernel image (lib/modules/VERSION)", show_default="none"),
+]
 FreshOption = Annotated[bool, typer.Option("--fresh", help="Run every trial again, even those in the store")]
 ConfirmedOption = Annotated[
     bool,
@@ -84,7 +97,8 @@ def command(
     pause: PauseOption = None,
     fresh: FreshOption = False,
     engine: EngineOption = None,
-    kernel: KernelOption = None,
+    kernel: StudyKernelOption = None,
+    modules: ModulesOption = None,
     trial_timeout: TrialTimeout = 3600,
     disk: DiskOption = DISK,
     unconfined: UnconfinedOption = False,
@@ -107,6 +121,9 @@ def command(
 
     limits = policy(disk, unconfined=unconfined)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
+    request = EngineRequest(
+        kernel, modules, trial_timeout, limits, warn=notify, progress=show_step, build=build_with_progress
+    )
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         if asked.scenario.pause and json_output:
             raise RequestError(_NO_JSON)
@@ -114,9 +131,7 @@ def command(
         folder, outcome = perform(
             asked.scenario,
             asked.name,
-            partial(
-                make_engine, request=EngineRequest(kernel, trial_timeout, limits, notify, build_with_progress)
-            ),
+            partial(make_engine, request=request),
             Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, command),
             folder=out,
             watch=partial(on_standard_error, bar=not asked.scenario.pause),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plait.engine.machine import trial as machine
 from plait.engine.request import EngineRequest
 from plait.engine.uml import trial as uml
 from plait.errors import RequestError
@@ -27,6 +28,7 @@ class EngineKind:
 
 ENGINES: Mapping[str, EngineKind] = {
     "virtual": EngineKind(uml.make, uml.LACKS),
+    "machine": EngineKind(machine.make, machine.LACKS),
 }
 
 

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
 from plait.engine.uml.containment import DEFAULT_POLICY
+from plait.kernel.model import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from plait.engine.uml.containment import Policy
-    from plait.kernel import Kernel
+    from plait.kernel import Kernel, Progress
 
 
 @dataclass(frozen=True)
@@ -20,11 +22,15 @@ class EngineRequest:
     """The options of all engines; each uses those that concern it."""
 
     kernel: str | None = None
-    """The kernel to use; None: the engine's default."""
+    """The kernel to use: the name of a built one, a distribution's (`debian:6.12`) or an image; None: the default."""
+    modules: Path | None = None
+    """The modules of a kernel image; None: all are built in."""
     trial_timeout_s: float = 3600.0
     """Wall time after which the engine ends a trial."""
     policy: Policy = DEFAULT_POLICY
     warn: Callable[[str], None] = lambda _: None
     """The engine calls it with what the user should know, each message once."""
+    progress: Progress = silent
+    """The engine calls it with the steps of a download."""
     build: Callable[[], Kernel] = kernels.ensure
     """Returns the default laboratory kernel, built if necessary."""

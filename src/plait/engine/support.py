@@ -32,11 +32,14 @@ Feature = Literal[
     "node events",
     "shared sysctls",
     "system call time",
-    "memory",
+    "processors",
+    "instruction time",
+    "offloads",
 ]
 """What a plan may use. `links`: links with conditions that the engine applies. `shared sysctls`: settings that the
-kernel has once for all hosts. `system call time`: virtual time that each system call takes."""
-Part = Literal["links", "nodes", "traffic", "programs", "monitors", "events", "pause", "settings"]
+kernel has once for all hosts. `system call time`, `instruction time`: virtual time that each of them takes.
+`processors`: more than one."""
+Part = Literal["links", "nodes", "traffic", "programs", "monitors", "events", "pause", "settings", "machine"]
 
 
 @dataclass(frozen=True)
@@ -120,3 +123,9 @@ def _machine(plan: Plan) -> Iterator[Use]:
         yield Use("shared sysctls", "settings", "tcp")
     if plan.machine.syscall_ns:
         yield Use("system call time", "settings", "system_call")
+    if plan.machine.processors > 1:
+        yield Use("processors", "machine", "processors")
+    if plan.machine.instruction_ns > 1:
+        yield Use("instruction time", "machine", "nanoseconds_per_instruction")
+    if plan.machine.offloads:
+        yield Use("offloads", "machine", "offloads")

@@ -106,10 +106,10 @@ def without_seed(scenario: Scenario) -> tuple[Plan, list[list[MissingSubflow]]]:
     )
     plan = Plan(
         seed=0,
-        machine=Machine(
-            memory_mib=memory,
-            syscall_ns=system_call_ns(scenario),
-            sysctls=sysctls.of_kernel(
+        machine=_machine(
+            scenario,
+            memory,
+            sysctls.of_kernel(
                 memory, namespaces, planned_flows, manager.settings(), tcp_mem=_tcp_mem(scenario)
             ),
         ),
@@ -276,6 +276,17 @@ def _rtts(entries: list[Entry], program_pairs: ProgramPairs, routing: Routing) -
     return rtts
 
 
+def _machine(scenario: Scenario, memory_mib: int, settings: tuple[tuple[str, str], ...]) -> Machine:
+    return Machine(
+        memory_mib=memory_mib,
+        syscall_ns=system_call_ns(scenario),
+        sysctls=settings,
+        processors=scenario.machine.processors,
+        instruction_ns=scenario.machine.nanoseconds_per_instruction,
+        offloads=scenario.machine.offloads,
+    )
+
+
 def _tcp_mem(scenario: Scenario) -> str | None:
     given = scenario.tcp.machine_memory
     return None if given is None else sysctls.tcp_memory(int(given))
@@ -297,7 +308,9 @@ def _memory_mib(scenario: Scenario, planned: tuple[Flow, ...], rings: int) -> in
     recorded = _MESSAGE_BYTES * sum(messages(flow) for flow in planned)
     needed = 128 + rings + (2 * sockets + recorded) // 2**20 + nodes + len(network.links) // 4
     needed += memory_mib(scenario)
-    if scenario.memory is not None:
+    if scenario.machine.memory is not None:
+        needed = -(-int(scenario.machine.memory) // 2**20)
+    elif scenario.memory is not None:
         needed = -(-int(scenario.memory) // 2**20)
     return max(MEMORY_MIB, min(MAX_MEMORY_MIB, -(-needed // 64) * 64))
 

@@ -28,7 +28,7 @@ from plait.scenario.fields.parts import (
     Whole,
     listed,
 )
-from plait.scenario.fields.programs import Memory, ProgramSpec
+from plait.scenario.fields.programs import MachineSpec, Memory, ProgramSpec
 from plait.scenario.fields.published import PublishedSpec
 from plait.scenario.fields.settings import MptcpSettings, TcpSettings
 from plait.scenario.fields.traffic import MeasureSpec, Traffic
@@ -81,6 +81,8 @@ class ScenarioModel(Part):
     """Programs of this machine that run in nodes of the network."""
     system_call: Start | None = None
     """Virtual time that a system call takes. Default: 1us with programs, else 0."""
+    machine: MachineSpec = MachineSpec()
+    """The machine of the engine `machine`."""
     memory: Memory | None = None
     """Guest memory. Default: ample for the sockets, and for programs of the usual size."""
     until: Length | None = None

@@ -42,6 +42,12 @@ def build_with_progress(source: Path | None = None, *, debug: bool = False) -> K
         return ensure(source=source, progress=show, debug=debug)
 
 
+def show_step(step: str, _fraction: float | None) -> None:
+    """Write a step of a download to standard error."""
+    sys.stderr.write(f"plait: {step}\n")
+    sys.stderr.flush()
+
+
 class _BuildLines:
     """Progress without a terminal: a line for each step, and for each tenth of a long step."""
 

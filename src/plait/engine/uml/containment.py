@@ -77,6 +77,8 @@ class Sandbox:
     untrusted_code: bool = False
     """Whether the guest runs code that is part of neither plait nor its kernel."""
     policy: Policy = DEFAULT_POLICY
+    emulator: bool = False
+    """Whether `kernel` is the loader of an emulator, whose files are the input `emulator`."""
     memory_mib: int = 0
     """The guest's memory: a file of its process (memfd_create(2)), not of its folder."""
 
@@ -90,6 +92,7 @@ class Sandbox:
             "arguments": list(self.arguments),
             "job": str(self.folder.resolve() / GUEST),
             "inputs": [{"source": str(self.folder.resolve() / name), "name": name} for name in self.inputs],
+            "emulator": self.emulator,
             "host_files": self.host_files,
             "writable": [str(path.resolve()) for path in self.writable],
             "limits": {

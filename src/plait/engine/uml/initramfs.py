@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from plait.files import Folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 DIRECTORIES = ("dev", "job", "proc", "run", "sys", "tmp")
 
 
-class _Entry(NamedTuple):
+class ArchiveEntry(NamedTuple):
+    """A file, folder or device of an archive."""
+
     name: str
     mode: int
     content: bytes = b""
     device: tuple[int, int] = (0, 0)
 
 
-def _record(number: int, entry: _Entry) -> bytes:
+def _record(number: int, entry: ArchiveEntry) -> bytes:
     name = entry.name.encode() + b"\0"
     fields = (
         number,
@@ -50,11 +53,16 @@ def _padded(data: bytes) -> bytes:
 
 def archive(agent: bytes) -> bytes:
     """Return a newc cpio archive with `agent` as /init, the mount points, and /dev/console."""
-    entries = [_Entry(name, stat.S_IFDIR | 0o755) for name in DIRECTORIES]
-    entries.append(_Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))
-    entries.append(_Entry("init", stat.S_IFREG | 0o755, agent))
-    entries.append(_Entry("TRAILER!!!", 0))
-    return b"".join(_record(number, entry) for number, entry in enumerate(entries, start=1))
+    entries = [ArchiveEntry(name, stat.S_IFDIR | 0o755) for name in DIRECTORIES]
+    entries.append(ArchiveEntry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))
+    entries.append(ArchiveEntry("init", stat.S_IFREG | 0o755, agent))
+    return pack(entries)
+
+
+def pack(entries: Iterable[ArchiveEntry]) -> bytes:
+    """Return a newc cpio archive with these entries."""
+    whole = [*entries, ArchiveEntry("TRAILER!!!", 0)]
+    return b"".join(_record(number, entry) for number, entry in enumerate(whole, start=1))
 
 
 def ensure(agent: bytes, agent_sha256: str, cache: Path) -> Path:

@@ -50,7 +50,11 @@ RESULT_NAMES = ("data", "pcap", "programs", "status.json", inventory.ANSWER)
 """The results of a trial in the guest's folder."""
 
 
-LACKS: Mapping[Feature, str] = {}
+LACKS: Mapping[Feature, str] = {
+    "processors": "has one processor, because User-Mode Linux has no more in virtual time",
+    "instruction time": "computes in no time at all",
+    "offloads": "computes in no time at all, so offloads cannot save any",
+}
 
 
 class VirtualEngine:

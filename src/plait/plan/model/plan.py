@@ -58,6 +58,11 @@ class Machine(Record):
     shares its kernel with others compares them instead."""
     modules: tuple[Module, ...] = ()
     """The agent loads them in this order, before anything else."""
+    processors: int = Field(default=1, ge=1, le=4, exclude_if=lambda value: value == 1)
+    instruction_ns: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)
+    """Virtual time that each instruction of a processor takes, in ns, if processing takes time at all: a power of 2."""
+    offloads: bool = Field(default=False, exclude_if=lambda value: not value)
+    """The interfaces of hosts keep their segmentation offloads: one skb may be many frames until a link splits it."""
 
 
 class Namespace(Record):

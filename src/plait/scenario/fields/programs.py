@@ -31,6 +31,19 @@ class Memory(Size):
     most = 64 * 2**30
 
 
+class MachineSpec(Part):
+    """The machine on which the engine `machine` runs a trial's kernel."""
+
+    processors: Annotated[Whole, Field(ge=1, le=4)] = 1
+    """Processors of the machine, which all hosts of the network share."""
+    nanoseconds_per_instruction: Literal[1, 2, 4, 8, 16, 32, 64, 128] = 1
+    """Virtual time that each instruction takes, in ns."""
+    offloads: bool = False
+    """Whether interfaces of hosts keep their segmentation offloads."""
+    memory: Memory | None = None
+    """Memory beyond that of the kernel itself. Default: as `memory` of the scenario."""
+
+
 SHELL = ["/bin/sh", "-c"]
 """The shell that runs a command line."""
 

@@ -75,6 +75,8 @@ def place(scenario: Scenario, use: Use) -> Where:
         case "programs":
             numbers = [i for i, program in enumerate(scenario.programs) if program.name == use.name]
             return ("programs", *numbers[:1])
+        case "machine":
+            return ("machine", use.name)
         case "settings":
             return (use.name,) if use.name.partition(".")[0] in type(scenario).model_fields else ()
         case part:

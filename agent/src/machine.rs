@@ -1,0 +1,113 @@
+//! A machine whose kernel is a stock one: it shares no folder with the host.
+//!
+//! The initramfs carries the trial's folder and the kernel's modules. Results leave through a
+//! virtio port when the trial has ended, and the lines of `progress` through another one meanwhile.
+//!
+//! A frame on the port of results: the length of a path below the trial's folder and that of a part
+//! of the file (u32, little-endian), the path, the part. Parts of a file follow each other. A frame
+//! without a path ends the results.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, mount};
+
+use crate::error::{Attempt, Error, Result};
+use crate::job::MOUNTED;
+
+/// The modules to load, one `NAME PARAMETERS` a line.
+const MODULES: &str = "/modules/order";
+const PROGRESS_PORT: &str = "/dev/vport0p1";
+const RESULTS_PORT: &str = "/dev/vport0p2";
+/// What the host put into the trial's folder, and need not get back.
+const INPUTS: [&str; 4] = ["plan.json", "input", "modules", "inventory-request.json"];
+const PART_BYTES: usize = 1 << 20;
+
+/// Return whether the initramfs carries the trial's folder.
+pub fn is_this_one() -> bool {
+    rustix::process::getpid() == rustix::process::Pid::INIT && Path::new(MODULES).exists()
+}
+
+/// Make the devices visible, and load the kernel's modules.
+pub fn prepare() -> Result<()> {
+    mount("devtmpfs", "/dev", "devtmpfs", MountFlags::empty(), c"")
+        .attempt(|| "mounting devtmpfs on /dev")?;
+    let order = std::fs::read_to_string(MODULES).attempt(|| format!("reading {MODULES}"))?;
+    for line in order.lines() {
+        let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
+        let path = format!("/modules/{name}.ko");
+        let file = File::open(&path).attempt(|| format!("opening {path}"))?;
+        let parameters = std::ffi::CString::new(parameters)
+            .map_err(|error| Error::because(format!("parameters of {name}"), error))?;
+        match rustix::system::finit_module(file, &parameters, 0) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            other => other.attempt(|| format!("loading the kernel's module {name}"))?,
+        }
+    }
+    Ok(())
+}
+
+/// Open the port for the lines of `progress`.
+pub fn progress() -> Result<File> {
+    OpenOptions::new().write(true).open(PROGRESS_PORT).attempt(|| format!("opening {PROGRESS_PORT}"))
+}
+
+/// Send every result to the host.
+pub fn send_results() -> Result<()> {
+    let mut port =
+        OpenOptions::new().write(true).open(RESULTS_PORT).attempt(|| format!("opening {RESULTS_PORT}"))?;
+    let mut folders = vec![PathBuf::from(MOUNTED)];
+    while let Some(folder) = folders.pop() {
+        let context = || format!("listing {}", folder.display());
+        let mut entries: Vec<_> =
+            std::fs::read_dir(&folder).attempt(context)?.collect::<std::io::Result<_>>().attempt(context)?;
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let path = entry.path();
+            let Ok(name) = path.strip_prefix(MOUNTED) else { continue };
+            let metadata = entry.metadata().attempt(|| format!("reading {}", path.display()))?;
+            if INPUTS.iter().any(|input| name == Path::new(input)) {
+                continue;
+            }
+            if metadata.is_dir() {
+                folders.push(path);
+            } else if metadata.is_file() && metadata.nlink() == 1 {
+                send_file(&mut port, &path, name)?;
+            }
+        }
+    }
+    send_frame(&mut port, Path::new(""), &[])
+}
+
+fn send_file(port: &mut File, path: &Path, name: &Path) -> Result<()> {
+    let context = || format!("reading {}", path.display());
+    let mut file = File::open(path).attempt(context)?;
+    let mut part = vec![0; PART_BYTES];
+    let mut sent = false;
+    loop {
+        let length = file.read(&mut part).attempt(context)?;
+        if length > 0 || !sent {
+            send_frame(port, name, &part[..length])?;
+            sent = true;
+        }
+        if length == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn send_frame(port: &mut File, name: &Path, part: &[u8]) -> Result<()> {
+    let context = || format!("sending {}", name.display());
+    let name = name.as_os_str().as_encoded_bytes();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes);
+    let (Ok(name_length), Ok(part_length)) = (length(name), length(part)) else {
+        return Err(Error::new("a frame is longer than 4 GiB"));
+    };
+    let header = [name_length, part_length].concat();
+    for bytes in [&header, name, part] {
+        port.write_all(bytes).attempt(context)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+"""The modules of a stock kernel that a plan needs, in the order in which they load.
+
+A distribution's package has no `modules.dep` before its installation, so plait reads the dependencies where depmod
+reads them: in the `.modinfo` of each module (`depends=a,b`).
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+import subprocess
+from typing import TYPE_CHECKING, NamedTuple
+
+from plait.errors import MachineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from plait.plan.model.plan import Plan
+
+_EVERY_PLAN = (
+    *("veth", "sch_netem", "sch_tbf", "sch_ingress", "cls_matchall", "act_mirred"),
+    *("inet_diag", "tcp_diag", "mptcp_diag"),
+)
+_BY_QDISC = {"codel": "sch_codel", "fq_codel": "sch_fq_codel", "red": "sch_red"}
+_NAT = ("nf_tables", "nft_chain_nat", "nft_masq")
+_MIDDLEBOX = ("nf_tables", "nft_fwd_netdev", "nft_exthdr_tcp")
+_CONGESTION_CONTROL = re.compile(r"^kernel/net/ipv4/tcp_(?!diag)\w+\.ko")
+_DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+_MAX_BYTES = 64 << 20
+
+
+class ModuleFile(NamedTuple):
+    """A module to load: its name, its parameters, and its content."""
+
+    name: str
+    parameters: str
+    content: bytes
+
+
+class ModuleTree:
+    """The modules of one kernel, by name (with underscores)."""
+
+    def __init__(self, root: Path | None) -> None:
+        """`root`: the folder with the kernel's modules (`lib/modules/VERSION`); None: a kernel without modules."""
+        self._root = root
+        self._files: dict[str, Path] = {}
+        self._built_in: set[str] = set()
+        if root is None:
+            return
+        for path in sorted(root.rglob("*.ko*")):
+            if path.is_file() and not path.is_symlink():
+                self._files[_name(path)] = path
+        listed = root / "modules.builtin"
+        if listed.is_file():
+            self._built_in = {_name(root / line) for line in listed.read_text(encoding="utf-8").splitlines()}
+
+    @property
+    def congestion_controls(self) -> list[str]:
+        """The modules with congestion controls."""
+        found = self._files.items()
+        return [name for name, path in found if _CONGESTION_CONTROL.match(self._inside(path))]
+
+    def load_order(self, wanted: Iterable[str], parameters: Mapping[str, str]) -> list[ModuleFile]:
+        """Return the modules `wanted` with those that they need first; those in the kernel itself are left out.
+
+        A module that the kernel does not have is left out too: the kernel then refuses what needs it, by name.
+        Raises MachineError for a damaged module.
+        """
+        ordered: dict[str, ModuleFile] = {}
+        for name in wanted:
+            self._add(name, parameters, ordered, ())
+        return list(ordered.values())
+
+    def _add(
+        self,
+        name: str,
+        parameters: Mapping[str, str],
+        ordered: dict[str, ModuleFile],
+        above: tuple[str, ...],
+    ) -> None:
+        path = self._files.get(name)
+        if name in ordered or path is None or name in above:
+            return
+        content = _unpacked(path)
+        for needed in _dependencies(content):
+            self._add(needed, parameters, ordered, (*above, name))
+        ordered[name] = ModuleFile(name, parameters.get(name, ""), content)
+
+    def _inside(self, path: Path) -> str:
+        assert self._root is not None
+        return path.relative_to(self._root).as_posix()
+
+
+def wanted_modules(plan: Plan, tree: ModuleTree) -> Iterator[str]:
+    """Yield the names of the modules that `plan` needs, on kernels that do not have them built in."""
+    yield from _EVERY_PLAN
+    for kind in sorted({qdisc.options.kind for qdisc in plan.network.qdiscs}):
+        if kind in _BY_QDISC:
+            yield _BY_QDISC[kind]
+    if plan.network.bridges:
+        yield "bridge"
+    if plan.network.ifbs:
+        yield "ifb"
+    if plan.network.datapaths:
+        yield "openvswitch"
+    if plan.network.nats:
+        yield from _NAT
+    if plan.network.middleboxes:
+        yield from _MIDDLEBOX
+    yield from tree.congestion_controls
+
+
+def _name(path: Path) -> str:
+    return path.name.partition(".ko")[0].replace("-", "_")
+
+
+def _dependencies(content: bytes) -> list[str]:
+    found = _DEPENDS.search(content)
+    return [name.replace("-", "_") for name in found[1].decode().split(",") if name] if found else []
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the content of a module, which distributions compress with xz or zstd."""
+    try:
+        if path.suffix == ".xz":
+            with lzma.open(path) as file:
+                content = file.read(_MAX_BYTES)
+        elif path.suffix == ".zst":
+            done = subprocess.run(
+                ["zstd", "-dcq", "--", str(path)], capture_output=True, check=True, timeout=60
+            )
+            content = done.stdout
+        else:
+            content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise MachineError(f"unpacking {path}: {error.filename}: {error.strerror}; install zstd") from error
+    except (OSError, lzma.LZMAError, subprocess.SubprocessError) as error:
+        raise MachineError(f"unpacking the kernel's module {path}: {error}") from error
+    if not content.startswith(b"\x7fELF"):
+        raise MachineError(f"reading the kernel's module {path}: it is not an ELF file")
+    return content

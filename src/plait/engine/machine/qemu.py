@@ -1,0 +1,165 @@
+"""QEMU: its files, gathered for the sandbox, and its command line.
+
+The sandbox holds no file of this machine but the guest's inputs, so plait copies QEMU's program, the libraries that it
+needs, its accelerator and its firmware to the cache, once for each version. The dynamic loader is the one file that the
+sandbox may execute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.cache import cache_root
+from plait.errors import MachineError
+from plait.kernel.unpack import file_sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROGRAM, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
+FOLDER = "emulator"
+"""The name of the input with QEMU's files (contain/src/root.rs)."""
+PROGRESS, RESULTS = "progress", "results.frames"
+"""What the guest sends, in the folder that it may write to."""
+IMAGE, ROOT = "vmlinuz", "root.cpio"
+"""What it boots from, beside its other inputs."""
+_DATE = "2023-11-14T22:13:20"
+"""The date of every guest at boot, as `plait.engine.uml.boot_inputs.EPOCH_NS`."""
+_FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin")
+_DATA = ("/usr/share/qemu", "/usr/share/seabios", "/usr/local/share/qemu", "/usr/lib/ipxe/qemu")
+_MODULE_FOLDERS = ("/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu")
+_ACCELERATOR = "accel-tcg-x86_64.so"
+_LIBRARY = re.compile(r"^\s*(\S+) => (/\S+) \(0x", re.MULTILINE)
+_LOADER = re.compile(r"^\s*(/\S*ld-linux\S*) \(0x", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """QEMU's files in the cache."""
+
+    folder: Path
+    loader: Path
+    version: str
+    identity: str
+    """A hash of the program, its accelerator and its firmware."""
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """What QEMU's machine is like."""
+
+    seed: int
+    memory_mib: int
+    processors: int
+    instruction_ns: int
+
+
+def find_emulator() -> Emulator:
+    """Return this machine's QEMU, gathered in the cache (MachineError if it is missing or incomplete)."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise MachineError(
+            f"starting a machine: {PROGRAM} is not installed; install it (`apt-get install {PACKAGE}`)"
+        )
+    files = dict(_files(Path(program).resolve()))
+    stamp = "\n".join(
+        f"{name} {path} {path.stat().st_size} {path.stat().st_mtime_ns}" for name, path in files.items()
+    )
+    folder = cache_root() / "emulator" / hashlib.sha256(stamp.encode()).hexdigest()[:32]
+    if not (folder / "complete").is_file():
+        _gather(files, folder)
+    identity, _, version = (folder / "complete").read_text(encoding="utf-8").strip().partition(" ")
+    return Emulator(folder / FOLDER, folder / "loader", version, identity)
+
+
+def _files(program: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files that QEMU needs, by their names in the sandbox."""
+    yield f"{FOLDER}/qemu", program
+    accelerators = [Path(folder, _ACCELERATOR) for folder in _MODULE_FOLDERS]
+    modules = [path for path in accelerators if path.is_file()][:1]
+    for path in modules:  # without one, TCG is in the program itself
+        yield f"{FOLDER}/modules/{path.name}", path
+    for listing in [_linked(path) for path in (program, *modules)]:
+        for name, path in _LIBRARY.findall(listing):
+            yield f"{FOLDER}/lib/{name}", Path(path).resolve()
+        for path in _LOADER.findall(listing):
+            yield "loader", Path(path).resolve()
+    for name in _FIRMWARE:
+        found = [Path(folder, name) for folder in _DATA if Path(folder, name).is_file()]
+        if not found:
+            raise MachineError(
+                f"starting a machine: QEMU's firmware {name} is missing; reinstall {PACKAGE} and seabios"
+            )
+        yield f"{FOLDER}/firmware/{name}", found[0].resolve()
+
+
+def _linked(path: Path) -> str:
+    done = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False, timeout=60)
+    missing = re.findall(r"(\S+) => not found", done.stdout)
+    if done.returncode != 0 or missing:
+        reason = f"{missing[0]} is missing" if missing else done.stderr.strip()
+        raise MachineError(f"looking for the libraries of {path}: {reason}; reinstall {PACKAGE}")
+    return done.stdout
+
+
+def _gather(files: dict[str, Path], folder: Path) -> None:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".gathering-") as name:
+            new = Path(name) / "new"
+            for inside, path in files.items():
+                (new / inside).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, new / inside)
+            (new / FOLDER / "modules").mkdir(exist_ok=True)
+            (new / "loader").chmod(0o755)
+            parts = [file_sha256(new / inside) for inside in sorted(files) if "/lib/" not in inside]
+            identity = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+            (new / "complete").write_text(
+                f"{identity} {_version(files[f'{FOLDER}/qemu'])}\n", encoding="utf-8"
+            )
+            if folder.exists():
+                shutil.rmtree(folder)
+            new.rename(folder)
+    except OSError as error:
+        raise MachineError(f"copying QEMU to {folder}: {error.strerror}; set PLAIT_CACHE") from error
+
+
+def _version(program: Path) -> str:
+    done = subprocess.run(
+        [str(program), "--version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    found = re.search(r"version (\S+)", done.stdout)
+    return found[1] if found else "unknown"
+
+
+def command_line(options: MachineOptions) -> list[str]:
+    """Return the arguments of the loader that starts QEMU, the same on every machine.
+
+    With `icount` a clock in QEMU counts instructions, and jumps ahead while all processors wait. Without
+    `ioeventfd=off`, another thread of QEMU would handle what the guest sends, after a number of instructions that
+    differs each time.
+    """
+    shift = options.instruction_ns.bit_length() - 1
+    kernel = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=on rdinit=/init"
+    return [
+        *("--library-path", f"{FOLDER}/lib", f"{FOLDER}/qemu"),
+        *("-L", f"{FOLDER}/firmware", "-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-accel", "tcg,thread=single", "-icount", f"shift={shift},sleep=off,align=off"),
+        *("-seed", str(options.seed), "-rtc", f"base={_DATE},clock=vm"),
+        *("-cpu", "max", "-smp", str(options.processors), "-m", str(options.memory_mib)),
+        *("-display", "none", "-monitor", "none"),
+        *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
+        *("-device", "virtio-serial-pci,ioeventfd=off"),
+        *("-chardev", f"file,id=progress,path={PROGRESS}"),
+        *("-device", "virtserialport,chardev=progress,nr=1"),
+        *("-chardev", f"file,id=results,path={RESULTS}"),
+        *("-device", "virtserialport,chardev=results,nr=2"),
+        *("-kernel", IMAGE, "-initrd", ROOT, "-append", kernel),
+    ]

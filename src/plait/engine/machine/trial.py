@@ -1,0 +1,190 @@
+"""The machine engine: one stock kernel in QEMU per trial, in virtual time that counts instructions.
+
+    job folder                                 QEMU, in its sandbox (`plait.engine.uml.containment`)
+      vmlinuz, root.cpio, emulator/     -->   boots; the initramfs has the agent (PID 1), modules and inputs
+      guest/progress, results.frames    <--   two virtio ports: progress meanwhile, results after the trial
+      console.log                       <--   what its kernel says
+
+A stock kernel has no folder in common with its host: file systems that QEMU offers answer asynchronously, which is not
+repeatable. Results stay in the machine's memory until the trial has ended.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.binaries import AGENT
+from plait.engine import inventory
+from plait.engine.engine import EngineIdentity, Job
+from plait.engine.machine import results
+from plait.engine.machine.modules import ModuleFile, ModuleTree, wanted_modules
+from plait.engine.machine.qemu import FOLDER, IMAGE, ROOT, MachineOptions, command_line, find_emulator
+from plait.engine.machine.root import write_root
+from plait.engine.support import lacking
+from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of
+from plait.engine.uml.containment import DEFAULT_POLICY, GUEST, Policy, Sandbox, caution
+from plait.engine.uml.guest import start
+from plait.engine.uml.guest_folder import GuestFolder
+from plait.engine.uml.outcome import judge
+from plait.engine.uml.trial import RESULT_NAMES
+from plait.engine.uml.watch import TrialLimits, Watch
+from plait.errors import TrialError
+from plait.kernel import built_by_default, stock
+from plait.kernel.recipe import DEFAULT_SERIES
+from plait.plan.identity import plan_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from plait.engine.engine import Clock
+    from plait.engine.inventory import Inventory, Setting
+    from plait.engine.machine.qemu import Emulator
+    from plait.engine.request import EngineRequest
+    from plait.engine.support import Feature, Unsupported
+    from plait.kernel.stock import StockKernel
+    from plait.plan.model.plan import Plan
+
+LACKS: Mapping[Feature, str] = {
+    "traces": "has a stock kernel, without the queue that replays traces (plait_trace)",
+    "plait_red": "has a stock kernel, without the queue plait_red",
+    "modules": "has a stock kernel, for which plait builds no added algorithms",
+    "programs": "shares no files with this machine, so it runs no programs",
+    "pauses": "has no prompt, because nothing may enter the machine while it runs",
+    "system call time": "counts the instructions of a system call instead",
+}
+_STALL_S = 900.0
+_KERNEL_MIB = 192
+"""Memory beyond the plan's: a stock kernel is larger than the laboratory's, and unpacks an initramfs."""
+_MAX_RESULTS = 2 << 30
+
+
+class MachineEngine:
+    """The engine that runs plans on a stock kernel in QEMU."""
+
+    name = "machine"
+    repeatable = True
+    clock: Clock = "virtual"
+    max_jobs: int | None = None
+    emulates_links = True
+
+    def __init__(
+        self,
+        kernel: StockKernel,
+        emulator: Emulator,
+        agent: Path,
+        limits: TrialLimits | None = None,
+        *,
+        policy: Policy = DEFAULT_POLICY,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """The engine calls `warn` once if this machine lacks layers of the sandbox."""
+        self._kernel, self._emulator = kernel, emulator
+        self._limits = limits or TrialLimits(stall_s=_STALL_S)
+        self._policy, self._warn = policy, warn
+        self._initramfs, self._agent_sha256 = initramfs_of(agent)
+        self._modules = ModuleTree(kernel.modules)
+        self._loaded: dict[frozenset[str], list[ModuleFile]] = {}
+        self._warned = False
+
+    def identity(self) -> EngineIdentity:
+        """Return the kernel's and the agent's identities, and QEMU's."""
+        qemu = (f"qemu {self._emulator.version} {self._emulator.identity}",)
+        return EngineIdentity(
+            self.name, self._kernel.identity, self._kernel.version, self._agent_sha256, qemu
+        )
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:
+        """Return what in `plan` needs another engine."""
+        return lacking(plan, LACKS)
+
+    def inventory(self, settings: Iterable[Setting] = ()) -> Inventory:
+        """Return what the kernel has (see Engine)."""
+        identity = " ".join(self.identity().parts)
+        return inventory.take(identity, settings, self._boot_for_inventory)
+
+    def _boot_for_inventory(self, folder: Path) -> None:
+        self.execute(Job(EMPTY_PLAN, {}, folder))
+
+    def execute(self, job: Job) -> None:
+        """Run one trial (see Engine)."""
+        guest = job.folder / GUEST
+        try:
+            self._fill(job)
+            self._run(job)
+        finally:
+            GuestFolder(guest).collect(RESULT_NAMES, job.folder)
+            GuestFolder(guest).remove()
+            for name in (ROOT, IMAGE, FOLDER):
+                (job.folder / name).unlink(missing_ok=True)
+
+    def _fill(self, job: Job) -> None:
+        """Write what the machine boots from to its folder."""
+        request = job.folder / inventory.REQUEST
+        try:
+            (job.folder / GUEST).mkdir()
+            inputs = {"plan.json": plan_bytes(job.plan)}
+            (job.folder / "plan.json").write_bytes(inputs["plan.json"])
+            inputs |= {f"input/{name}": path.read_bytes() for name, path in job.inputs.items()}
+            if request.exists():
+                inputs[inventory.REQUEST] = request.read_bytes()
+            write_root(job.folder / ROOT, self._initramfs, self._modules_for(job.plan), inputs)
+            (job.folder / IMAGE).symlink_to(self._kernel.image.resolve())
+            (job.folder / FOLDER).symlink_to(self._emulator.folder.resolve())
+        except OSError as error:
+            raise TrialError(f"preparing {job.folder}: {error.strerror}: {error.filename}") from error
+
+    def _modules_for(self, plan: Plan) -> list[ModuleFile]:
+        wanted = list(wanted_modules(plan, self._modules))
+        key = frozenset(wanted)
+        if key not in self._loaded:
+            self._loaded[key] = self._modules.load_order(wanted, {"ifb": "numifbs=0"})
+        return self._loaded[key]
+
+    def _run(self, job: Job) -> None:
+        machine = job.plan.machine
+        options = MachineOptions(
+            job.plan.seed, machine.memory_mib + _KERNEL_MIB, machine.processors, machine.instruction_ns
+        )
+        sandbox = Sandbox(
+            self._emulator.loader,
+            command_line(options),
+            job.folder,
+            (IMAGE, ROOT, FOLDER),
+            emulator=True,
+            policy=self._policy,
+        )
+        started = time.monotonic()
+        with (job.folder / "console.log").open("wb") as console:
+            guest = start(sandbox, console)
+            if guest.missing and not self._warned:
+                self._warned = True
+                self._warn(caution(guest.missing))
+            try:
+                verdict = Watch(job, self._limits, started, self._policy.disk_bytes).until_exit(guest)
+            finally:
+                guest.end()
+        received = job.folder / "received"
+        results.unpack(job.folder / GUEST, received, min(self._policy.disk_bytes, _MAX_RESULTS))
+        GuestFolder(job.folder / GUEST).remove()
+        received.rename(job.folder / GUEST)
+        judge(job.folder, guest.process.returncode, verdict)
+
+
+def make(request: EngineRequest) -> MachineEngine:
+    """Return the engine with the requested kernel (RequestError, MachineError)."""
+    emulator = find_emulator()
+    limits = TrialLimits(total_s=request.trial_timeout_s, stall_s=_STALL_S)
+    return MachineEngine(_kernel(request), emulator, AGENT, limits, policy=request.policy, warn=request.warn)
+
+
+def _kernel(request: EngineRequest) -> StockKernel:
+    """Return the requested kernel; without a request, the distribution's that is nearest to the laboratory's."""
+    if request.kernel is None:
+        built = built_by_default()
+        version = DEFAULT_SERIES if built is None else built.version
+        return stock.nearest(version, request.progress)
+    if request.kernel.startswith(stock.SCHEME):
+        return stock.of_distribution(request.kernel.removeprefix(stock.SCHEME), request.progress)
+    return stock.of_files(Path(request.kernel), request.modules)

@@ -1,0 +1,234 @@
+"""Stock kernels: images of the distribution's packages in the user's cache, or files of the user.
+
+    cache/stock/<package>/   boot/vmlinuz-VERSION, lib/modules/VERSION/, image.json (last, so it marks a complete image)
+
+plait downloads a package with `apt-get download` and unpacks it with `dpkg-deb`; this needs neither root nor an
+installation. Of the flavours for virtual machines and for PCs, which share their source, it takes the smaller one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from plait.cache import cache_root
+from plait.errors import MachineError, RequestError
+from plait.files import Folder
+from plait.kernel.model import silent
+from plait.kernel.unpack import file_sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plait.kernel.model import Progress
+
+SCHEME = "debian:"
+_PACKAGE = re.compile(r"^linux-image-(\d[\w.+~]*)-(?:cloud-amd64|amd64)$")
+_SERIES = re.compile(r"^\d+\.\d+(\.\d+)?$")
+_VERSION_OFFSET, _MAGIC_OFFSET = 0x20E, 0x202
+_APT_S, _UNPACK_S = 1800, 600
+
+
+@dataclass(frozen=True)
+class StockKernel:
+    """A kernel image that plait did not build."""
+
+    image: Path
+    modules: Path | None
+    """The folder with its modules (`lib/modules/VERSION`); None: the kernel has all built in."""
+    version: str
+    """As the image says: `6.12.117+deb12-cloud-amd64`."""
+    identity: str
+    """A hash of the image and of all modules."""
+
+
+class _ImageRecord(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    package: str
+    image: str
+    modules: str
+    version: str
+    identity: str
+
+
+def of_files(image: Path, modules: Path | None) -> StockKernel:
+    """Return the kernel in a file of the user (RequestError if it is no kernel for x86-64, or the folder is none)."""
+    if modules is not None and not modules.is_dir():
+        raise RequestError(
+            f"--modules {modules}: it is not a folder; give the one with the kernel's modules, lib/modules/VERSION"
+        )
+    try:
+        return StockKernel(image, modules, _version(image), _identity(image, modules))
+    except OSError as error:
+        raise RequestError(f"--kernel {image}: {error.strerror}; give a kernel image (vmlinuz)") from error
+
+
+def of_distribution(series: str, progress: Progress = silent) -> StockKernel:
+    """Return the distribution's newest kernel of `series` (`6.12`), or exactly the version `6.12.117`.
+
+    The cache keeps it. Raises RequestError for anything else than a version, MachineError if there is no such package
+    or the download fails.
+    """
+    if not _SERIES.match(series):
+        raise RequestError(
+            f"--kernel {SCHEME}{series}: this is not a version; write for example {SCHEME}6.12"
+        )
+    cached = [kernel for kernel in _cached() if _is_of(kernel.version, series)]
+    if cached:
+        return max(cached, key=lambda kernel: numbers(kernel.version))
+    known = [package for package in _known_packages() if _is_of(_package_version(package), series)]
+    if not known:
+        raise MachineError(
+            f"looking for a kernel {series} among the distribution's packages: there is none for amd64; "
+            "`apt-cache search linux-image` lists them, and --kernel PATH takes any image"
+        )
+    return _fetch(_smallest_of_newest(known), progress)
+
+
+def nearest(version: str, progress: Progress = silent) -> StockKernel:
+    """Return the distribution's kernel whose version is nearest to `version`, from the cache if it has that series.
+
+    Raises MachineError as `of_distribution`.
+    """
+    wanted = numbers(version)
+    cached = [kernel for kernel in _cached() if numbers(kernel.version)[:2] == wanted[:2]]
+    if cached:
+        return min(cached, key=lambda kernel: _distance(numbers(kernel.version), wanted))
+    known = _known_packages()
+    if not known:
+        raise MachineError(
+            "looking for the distribution's kernels: apt knows none for amd64; run `sudo apt-get update`, or give an "
+            "image (--kernel PATH/vmlinuz --modules DIR)"
+        )
+    best = min(_distance(numbers(_package_version(package)), wanted) for package in known)
+    near = [package for package in known if _distance(numbers(_package_version(package)), wanted) == best]
+    return _fetch(_smallest_of_newest(near), progress)
+
+
+def numbers(version: str) -> tuple[int, int, int]:
+    """Return the three numbers of a version: (6, 12, 117) of `6.12.117+deb12-amd64`."""
+    first = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return (int(first[1]), int(first[2]), int(first[3] or 0)) if first else (0, 0, 0)
+
+
+def _distance(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int, int, int]:
+    return (abs(one[0] - other[0]), abs(one[1] - other[1]), abs(one[2] - other[2]))
+
+
+def _is_of(version: str, series: str) -> bool:
+    parts = tuple(map(int, series.split(".")))
+    return numbers(version)[: len(parts)] == parts
+
+
+def _package_version(package: str) -> str:
+    return package.removeprefix("linux-image-")
+
+
+def _smallest_of_newest(packages: Sequence[str]) -> str:
+    newest = max(numbers(_package_version(package)) for package in packages)
+    same = [package for package in packages if numbers(_package_version(package)) == newest]
+    return max(same, key=lambda package: ("-cloud-" in package, package))
+
+
+def _known_packages() -> list[str]:
+    done = _run(["apt-cache", "pkgnames", "linux-image-"], Path("/"), _APT_S)
+    return sorted(name for name in done.split() if _PACKAGE.match(name))
+
+
+def _cached() -> Iterator[StockKernel]:
+    for folder in sorted(_root().glob("linux-image-*")):
+        try:
+            record = _ImageRecord.model_validate_json(Folder(folder).read("image.json"))
+        except (OSError, ValidationError):
+            continue
+        image = folder / record.image
+        if image.is_file():
+            yield StockKernel(image, folder / record.modules, record.version, record.identity)
+
+
+def _fetch(package: str, progress: Progress) -> StockKernel:
+    """Download and unpack a package into the cache."""
+    root = _root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root, prefix=".fetching-") as name:
+            folder = Path(name)
+            progress(f"downloading the package {package}", None)
+            _run(["apt-get", "download", "-q", package], folder, _APT_S)
+            (deb,) = folder.glob("*.deb")
+            unpacked = folder / "unpacked"
+            _run(["dpkg-deb", "--extract", str(deb), str(unpacked)], folder, _UNPACK_S)
+            (image,) = (unpacked / "boot").glob("vmlinuz-*")
+            (modules,) = [*(unpacked / "lib/modules").glob("*")] or [
+                *(unpacked / "usr/lib/modules").glob("*")
+            ]
+            record = _ImageRecord(
+                package=package,
+                image=image.relative_to(unpacked).as_posix(),
+                modules=modules.relative_to(unpacked).as_posix(),
+                version=_version(image),
+                identity=_identity(image, modules),
+            )
+            (unpacked / "image.json").write_text(record.model_dump_json(indent=1), encoding="utf-8")
+            target = root / package
+            if target.exists():
+                shutil.rmtree(target)
+            unpacked.rename(target)
+    except (OSError, ValueError) as error:
+        raise MachineError(
+            f"unpacking the package {package} below {root}: {error}; is the disk full?"
+        ) from error
+    return StockKernel(target / record.image, target / record.modules, record.version, record.identity)
+
+
+def _run(command: list[str], folder: Path, timeout_s: float) -> str:
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=timeout_s
+        )
+    except FileNotFoundError as error:
+        raise MachineError(
+            f"running {command[0]}: this machine does not have it; give an image (--kernel PATH/vmlinuz --modules DIR)"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise MachineError(f"running {' '.join(command)}: it took longer than {timeout_s:.0f} s") from error
+    if done.returncode != 0:
+        reason = next(
+            (line for line in done.stderr.splitlines() if line.startswith("E:")), done.stderr[-300:]
+        )
+        raise MachineError(
+            f"running {' '.join(command)}: {reason.strip()}; if the package lists are old, run `sudo apt-get update`"
+        )
+    return done.stdout
+
+
+def _version(image: Path) -> str:
+    """Return the version in the header of a bzImage (Documentation/arch/x86/boot.rst)."""
+    with image.open("rb") as file:
+        header = file.read(1 << 16)
+    if header[_MAGIC_OFFSET : _MAGIC_OFFSET + 4] != b"HdrS":
+        raise RequestError(f"--kernel {image}: it is not a kernel image for x86-64 (bzImage)")
+    start = 0x200 + int.from_bytes(header[_VERSION_OFFSET : _VERSION_OFFSET + 2], "little")
+    text = header[start : start + 256].partition(b"\0")[0].decode("ascii", errors="replace")
+    return text.split(" ")[0] or "unknown"
+
+
+def _identity(image: Path, modules: Path | None) -> str:
+    parts = [file_sha256(image)]
+    if modules is not None:
+        paths = sorted(path for path in modules.rglob("*.ko*") if path.is_file() and not path.is_symlink())
+        parts += [f"{path.relative_to(modules).as_posix()} {file_sha256(path)}" for path in paths]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _root() -> Path:
+    return cache_root() / "stock"

@@ -1,4 +1,4 @@
-"""Every command of the how-to pages about programs prints what the page shows."""
+"""Every command of the tutorial and of the how-to pages prints what the page shows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ pytestmark = pytest.mark.guest
 
 ROOT = Path(__file__).parents[3]
 NEEDS = {
+    "tutorial/first-study": (),
+    "tutorial/find-out-why": (),
+    "coming-from": (),
+    "share-a-study": (),
     "exec": (),
     "mininet": ("mn", "iperf", "ping", "mptcpize", "ovs-vswitchd", "ovs-testcontroller", "iptables"),
     "shell": ("ping",),
@@ -33,7 +37,16 @@ SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def text_of(page: str) -> str:
-    return (ROOT / "docs" / "how-to" / f"{page}.md").read_text(encoding="utf-8")
+    folder = "" if "/" in page else "how-to/"
+    return (ROOT / "docs" / f"{folder}{page}.md").read_text(encoding="utf-8")
+
+
+def write_scenarios_of(page: str, folder: Path) -> None:
+    """Write each scenario that the page asks the reader to save."""
+    for name, text in re.findall(
+        r"Save this as\s+`([a-z-]+\.yaml)`:\n\n```yaml\n(.*?)^```", text_of(page), re.MULTILINE | re.DOTALL
+    ):
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def commands(page: str) -> list[tuple[str, list[str]]]:
@@ -99,6 +112,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(
 ) -> None:
     need(page)
     script_of_the_page(tmp_path)
+    write_scenarios_of(page, tmp_path)
     assert len(commands(page)) >= 1
     for command, printed in commands(page):
         done = run(command, tmp_path, environment)

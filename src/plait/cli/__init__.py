@@ -11,7 +11,7 @@ import sys
 import typer
 
 from plait import limits
-from plait.cli import import_, lint, plan, run
+from plait.cli import crosscheck, import_, lint, plan, run
 from plait.cli import list as list_verb
 from plait.cli.laboratory import doctor, kernel, shell
 from plait.cli.laboratory import exec as exec_verb
@@ -39,6 +39,7 @@ app.command("lint")(lint.command)
 app.command("report")(report.command)
 app.command("view")(view.command)
 app.command("compare")(compare.command)
+app.command("crosscheck")(crosscheck.command)
 app.command("merge")(merge.command)
 app.command("bundle")(bundle.command)
 app.command("explain")(explain.command)

@@ -1,0 +1,109 @@
+"""`plait crosscheck`: runs the same cases on several engines, and says where they differ."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plait.cli.shared.ending import notify
+from plait.cli.shared.kernel import build_with_progress, show_step
+from plait.cli.shared.options import ScenarioArgument, SetOption
+
+# Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+
+def command(
+    scenario: ScenarioArgument,
+    *,
+    engines: Annotated[
+        str, typer.Option(metavar="NAME,NAME", help="Engines to compare; the first is the reference")
+    ] = "virtual,machine",
+    repeat: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME-crosscheck")
+    ] = None,
+    bound: Annotated[
+        str, typer.Option(metavar="RATIO", help="Largest difference that counts as agreement")
+    ] = "2%",
+    overrides: SetOption = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Kernel of the engine machine", show_default="that of the engine"),
+    ] = None,
+    modules: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Modules of a kernel image", show_default="none")
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON")] = False,
+) -> int:
+    """Run the same cases on several engines, and compare goodput, completion, RTT and shares of paths.
+
+    Exit code 0: all agree within the bound; 1: some differ, or a trial failed.
+    """
+    from plait import scenario as scenarios
+    from plait.analysis.compare.engines import cross_check
+    from plait.engine.factory import make_engine
+    from plait.engine.request import EngineRequest
+    from plait.report import build
+    from plait.report.terminal.cross_check import explain_first, show_cross_check
+    from plait.results.read import read_study
+    from plait.study.perform import Options, perform
+    from plait.study.progress import on_standard_error
+
+    names = _names(engines)
+    limit = _bound(bound)
+    loaded = scenarios.load(scenario, (*(overrides or ()), f"vary.engine=[{', '.join(names)}]"))
+    own_kernel = EngineRequest(
+        kernel=kernel, modules=modules, warn=notify, progress=show_step, build=build_with_progress
+    )
+    laboratory = EngineRequest(warn=notify, build=build_with_progress)
+    name = f"{Path(scenario).stem}-crosscheck"
+    folder, outcome = perform(
+        loaded,
+        name,
+        lambda engine: make_engine(engine, laboratory if engine == "virtual" else own_kernel),
+        Options(repeat=repeat, command=f"plait crosscheck {scenario} --engines {engines}"),
+        folder=out,
+        watch=partial(on_standard_error, bar=True),
+        notify=notify,
+    )
+    if outcome.interrupted:
+        return 128 + outcome.signal
+    build(folder)
+    study = read_study(folder)
+    check = cross_check(study.cases, names, limit)
+    if json_output:
+        typer.echo(check.model_dump_json(indent=1))
+    else:
+        show_cross_check(check, explain_first(folder, study.cases, check))
+    return 1 if check.beyond or outcome.failed or not check.differences else 0
+
+
+def _names(text: str) -> list[str]:
+    from plait.engine.factory import ENGINES
+    from plait.errors import RequestError
+
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in ENGINES:
+            raise RequestError(
+                f"--engines {text}: there is no engine {name!r}; choose of: {', '.join(ENGINES)}"
+            )
+    if len(set(names)) < 2:
+        raise RequestError(f"--engines {text}: give two or more engines, for example virtual,machine")
+    return list(dict.fromkeys(names))
+
+
+def _bound(text: str) -> float:
+    from plait.errors import RequestError
+    from plait.units import Ratio
+
+    try:
+        return float(Ratio.parse(text))
+    except ValueError as error:
+        raise RequestError(f"--bound: {error}") from error

@@ -44,6 +44,7 @@ format: setup ## format Python, Rust and the documents as `make check` expects
 bench: kernel ## measure the promised figures on this machine
 	$(VENV)/bin/python bench/run.py
 	$(VENV)/bin/python bench/fuzz.py
+	$(VENV)/bin/python bench/crosscheck.py
 
 docs: setup ## build the documentation site into build/site; a warning is an error
 	$(VENV)/bin/python tools/site/build.py

@@ -1,0 +1,80 @@
+"""Compares the engines virtual and machine on ten shipped scenarios, with `plait crosscheck`.
+
+Each scenario is shortened, because a machine takes 20 to 100 times as long. The settings are those of the table below;
+docs/explanation/engines.md records the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+TIMEOUT_S = 3600
+SCENARIOS: dict[str, tuple[str, ...]] = {
+    "two-paths": ("two-paths", "traffic.0.bulk.duration=5s"),
+    "unequal paths": ("wifi-cellular", "traffic.0.bulk.duration=5s", "vary={transport: [tcp, mptcp]}"),
+    "handover": ("handover", "vary={transport: [mptcp]}"),
+    "request-response": ("request-response", "traffic.*.*.duration=5s"),
+    "simult-flows": ("simult-flows", "vary={transport: [mptcp]}"),
+    "lossy": ("lossy-paths", "traffic.*.bulk.duration=10s", "vary={transport: [mptcp]}"),
+    "aqm": ("two-paths", "traffic.0.bulk.duration=5s", "network.links.*.aqm=codel"),
+    "many paths": ("n-paths", "traffic.0.bulk.duration=5s", "vary={transport: [mptcp]}"),
+    "streams": ("video-stream", "traffic.0.stream.duration=5s"),
+    "large buffers": ("large-buffers", "traffic.0.transfer.bytes=10MB", "vary={transport: [mptcp]}"),
+}
+"""The title of a row: the shipped scenario, and the fields to set."""
+
+
+def check(title: str, repeat: int, folder: Path) -> dict[str, Any] | str:
+    """Return the comparison of one scenario as JSON, or why there is none."""
+    scenario, *fields = SCENARIOS[title]
+    command = [sys.executable, "-c", "from plait.cli import main; main()", "crosscheck", scenario, "--json"]
+    command += ["--repeat", str(repeat), "--out", str(folder / title.replace(" ", "-"))]
+    for field in fields:
+        command += ["--set", field]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if done.returncode not in (0, 1) or not done.stdout.startswith("{"):
+        return done.stderr.strip().splitlines()[-1] if done.stderr else f"exit code {done.returncode}"
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    """Compare all scenarios, or those given, and print the largest difference of each metric."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("titles", nargs="*", metavar="TITLE", help=", ".join(SCENARIOS))
+    parser.add_argument("--repeat", type=int, default=2)
+    options = parser.parse_args()
+    table = Table("scenario", "metric", "virtual", "machine", "difference", "verdict")
+    with tempfile.TemporaryDirectory() as name:
+        for title in options.titles or SCENARIOS:
+            found = check(title, options.repeat, Path(name))
+            if isinstance(found, str):
+                table.add_row(title, found)
+                continue
+            for row in found["differences"]:
+                table.add_row(
+                    f"{title} {row['case']}", row["metric"], *map(_number, _values(row)), row["verdict"]
+                )
+    Console(width=140).print(table)
+
+
+def _values(row: dict[str, Any]) -> list[float | None]:
+    parts = (row["expected"], row["measured"], row["difference"])
+    return [None if part is None else part["value"] for part in parts]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.5g}"
+
+
+if __name__ == "__main__":
+    main()

@@ -15,30 +15,35 @@ from plait.cli.shared.options import ScenarioArgument, SetOption
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 
+TrialsOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario")
+]
+CheckFolderOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME-crosscheck")
+]
+MachineKernelOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Kernel of the engine machine", show_default="that of the engine"),
+]
+ImageModulesOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Modules of a kernel image", show_default="none")
+]
+
+
 def command(
     scenario: ScenarioArgument,
     *,
     engines: Annotated[
         str, typer.Option(metavar="NAME,NAME", help="Engines to compare; the first is the reference")
     ] = "virtual,machine",
-    repeat: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Trials per case", show_default="that of the scenario"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Result folder", show_default="results/NAME-crosscheck")
-    ] = None,
+    repeat: TrialsOption = None,
+    out: CheckFolderOption = None,
     bound: Annotated[
         str, typer.Option(metavar="RATIO", help="Largest difference that counts as agreement")
     ] = "2%",
     overrides: SetOption = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Kernel of the engine machine", show_default="that of the engine"),
-    ] = None,
-    modules: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Modules of a kernel image", show_default="none")
-    ] = None,
+    kernel: MachineKernelOption = None,
+    modules: ImageModulesOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON")] = False,
 ) -> int:
     """Run the same cases on several engines, and compare goodput, completion, RTT and shares of paths.

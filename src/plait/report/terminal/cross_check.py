@@ -34,7 +34,10 @@ def show_cross_check(check: CrossCheck, explanation: str, file: IO[str] | None =
     columns = [*(["case"] if several else []), "metric", *_headings(check), "difference", "verdict"]
     for name in columns:
         table.add_column(
-            name, overflow="fold", justify="left" if name in ("case", "metric", "verdict") else "right"
+            name,
+            overflow="fold",
+            no_wrap=name != "case",
+            justify="left" if name in ("case", "metric", "verdict") else "right",
         )
     for row in check.differences:
         cells = [
@@ -70,7 +73,7 @@ def _difference_words(row: EngineDifference) -> str:
     if row.difference is None:
         return MISSING
     if row.metric.endswith(".path_share"):
-        return _interval(row.difference, lambda value: f"{100 * value:+.2f} points")
+        return _interval(row.difference, lambda value: f"{100 * value:+.2f} pp")
     return _interval(row.difference, lambda value: change(1 + value))
 
 

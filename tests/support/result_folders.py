@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fake_plans import FakeFlow, FakePath, fake_plan
 from fake_tables import fake_tables
+from plait.analysis.compare.summary import summarise
+from plait.analysis.metrics.trial import trial_metrics
+from plait.analysis.rows import CaseRows, TrialRow
 from plait.cautions import Caution
 from plait.dataset.digest import trial_digest
 from plait.dataset.files import write_table
@@ -112,3 +115,38 @@ def write_study(
         scenario={"title": title},
     )
     (folder / "study.json").write_text(study.text(), encoding="utf-8")
+
+
+def write_large_study(folder: Path, cases: int, repeat: int) -> None:
+    """Write a study of many trials quickly: every trial is a link to the files of one, and summary.json has numbers."""
+    *_, mptcp = two_paths()
+    names = [f"rate={number}mbit" for number in range(1, cases + 1)]
+    entries = tuple(FakeCase(name, {"network.rate": name[5:]}, mptcp.plan) for name in names)
+    write_study(folder, entries, repeat=0, title="Many trials")
+    plan = mptcp.plan(1000)
+    first = folder / "trials" / names[0] / "000"
+    write_trial(first, plan, fake_tables(plan))
+    files = [path for path in first.iterdir() if path.is_file()]
+    for name in names:
+        for index in range(repeat):
+            trial = folder / "trials" / name / f"{index:03d}"
+            if trial != first:
+                trial.mkdir(parents=True)
+                for path in files:
+                    (trial / path.name).hardlink_to(path)
+    metrics = trial_metrics(plan, fake_tables(plan))
+    rows = tuple(
+        CaseRows(
+            name,
+            {"network.rate": name[5:]},
+            tuple(
+                TrialRow(index, 1000, "", {**metrics, "goodput_bps": 1e6 * at + index})
+                for index in range(min(repeat, 3))
+            ),
+        )
+        for at, name in enumerate(names, 1)
+    )
+    summary = summarise(rows, scenario="many", digest="sha256:0", baseline=None)
+    (folder / "summary.json").write_text(summary.model_dump_json(indent=1), encoding="utf-8")
+    about = StudyFile.model_validate_json((folder / "study.json").read_bytes())
+    (folder / "study.json").write_text(about.model_copy(update={"repeat": repeat}).text(), encoding="utf-8")

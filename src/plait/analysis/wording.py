@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ def case_label(name: str, settings: Mapping[str, Any]) -> str:
 def labels(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, str]:
     """Return a label for each case by name: short where that is unique."""
     short = {case.name: case_label(case.name, case.settings) for case in cases}
-    taken = list(short.values())
-    return {name: label if taken.count(label) == 1 else name for name, label in short.items()}
+    taken = Counter(short.values())
+    return {name: label if taken[label] == 1 else name for name, label in short.items()}
 
 
 def short_name(setting: str, parts: int = 1) -> str:

@@ -6,13 +6,14 @@ runs, or that has no summary, are computed from the trials that exist.
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, ValidationError
 
 from plait.analysis.compare.factors import main_factor
 from plait.analysis.metrics import units
@@ -21,14 +22,15 @@ from plait.analysis.model import Summary
 from plait.analysis.statistics.intervals import describe
 from plait.analysis.wording import labels, short_name, value_words
 from plait.cautions import LOUD
+from plait.dataset.provenance import explain
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
 from plait.files import MOST_BYTES, Folder
 from plait.report.headline import headline, path_counts, sentences
-from plait.view.encode import number_of, rounded
+from plait.view.encode import rounded_column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from plait.dataset.study_file import CaseEntry, StudyFile
@@ -51,13 +53,35 @@ _USEFUL = ("goodput_bps", "efficiency", "aggregation_benefit", "retransmits", "r
 """Columns beside those of the primary metric."""
 
 
+Interval = tuple[float, float | None, float | None]
+"""A mean, and the ends of its interval if it has one."""
+
+
+class _SummarisedMetric(BaseModel):
+    mean: float | None
+    ci95: tuple[float, float] | None
+
+
+class _SummarisedCase(BaseModel):
+    name: str
+    trials: int
+    failed: int
+    metrics: dict[str, _SummarisedMetric]
+
+
+class _SummarisedCases(BaseModel):
+    """What a page needs of summary.json, which has 80 MB for 10 000 cases: no object is made of the rest."""
+
+    cases: list[_SummarisedCase]
+
+
 @dataclass(frozen=True)
 class CaseFigures:
     """One case in numbers: completed and failed trials, and of each metric its mean and the ends of its interval."""
 
     trials: int
     failed: int
-    metrics: dict[str, tuple[float | None, float | None, float | None]]
+    metrics: dict[str, Interval]
 
 
 def cases_in_summary(folder: Path, about: StudyFile) -> list[CaseFigures] | None:
@@ -68,32 +92,35 @@ def cases_in_summary(folder: Path, about: StudyFile) -> list[CaseFigures] | None
         return None
     except OSError as error:
         raise DataError(f"{error.filename}: cannot be read ({error.strerror}); run `plait report`") from error
-    with making_sense(folder / "summary.json"):
-        document = from_json(content)
-        cases = document["cases"]
-        if [case["name"] for case in cases] != [entry.name for entry in about.cases]:
-            return None
-        return [
-            CaseFigures(int(case["trials"]), int(case["failed"]), _means(case["metrics"])) for case in cases
-        ]
+    try:
+        with _without_cycle_search():
+            cases = _SummarisedCases.model_validate_json(content).cases
+    except ValidationError as error:
+        raise DataError(f"{folder / 'summary.json'}: {explain(error)}; run `plait report`") from error
+    if [case.name for case in cases] != [entry.name for entry in about.cases]:
+        return None
+    return [CaseFigures(case.trials, case.failed, _means(case.metrics)) for case in cases]
 
 
-def _means(metrics: dict[str, Any]) -> dict[str, tuple[float | None, float | None, float | None]]:
-    return {
-        name: (number_of(stats["mean"]), *_ends(stats["ci95"], number_of))
-        for name, stats in metrics.items()
-        if stats["mean"] is not None
-    }
+@contextmanager
+def _without_cycle_search() -> Iterator[None]:
+    """Stop the search for reference cycles while many small objects are made: it takes longer than making them."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
 
 
-def _ends(
-    interval: Sequence[Any] | None, short: Callable[[Any], float | None]
-) -> tuple[float | None, float | None]:
-    """Return the two ends of an interval; None for each without one."""
-    if interval is None:
-        return None, None
-    low, high = interval
-    return short(low), short(high)
+def _means(metrics: dict[str, _SummarisedMetric]) -> dict[str, Interval]:
+    means: dict[str, Interval] = {}
+    for name, stats in metrics.items():
+        mean, ends = stats.mean, stats.ci95
+        if mean is not None:
+            means[name] = (mean, None, None) if ends is None else (mean, *ends)
+    return means
 
 
 def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
@@ -106,7 +133,7 @@ def case_so_far(trials: ReducedTrials, case: str) -> CaseFigures:
         len(rows),
         len(rows) - len(completed),
         {
-            name: (rounded(stats.mean), *_ends(stats.ci95, rounded))
+            name: (stats.mean, *(stats.ci95 or (None, None)))
             for name, stats in described.items()
             if stats.mean is not None
         },
@@ -161,7 +188,8 @@ def cases_view(cases: Sequence[CaseFigures]) -> dict[str, Any]:
         "failed": [case.failed for case in cases],
         "metrics": {
             name: [
-                list(column) for column in zip(*(case.metrics.get(name, none) for case in cases), strict=True)
+                rounded_column(column)
+                for column in zip(*(case.metrics.get(name, none) for case in cases), strict=True)
             ]
             for name in names
         },

@@ -8,16 +8,27 @@ plait.cases = (() => {
   const ends = (study, metric, i) => [1, 2].map((end) => study.figures.metrics[metric]?.[end][i] ?? null);
   const viewOf = (study, metric) => study.metrics.find((view) => view.name === metric);
 
-  function range(study, metric, wanted = null) {
-    let low = Infinity, high = -Infinity;
+  // The least and the greatest mean of a metric, and the greatest end of an interval.
+  function range(study, metric) {
+    let low = Infinity, high = -Infinity, end = -Infinity;
     for (let i = 0; i < study.cases.length; i += 1) {
       const value = mean(study, metric, i);
-      if (value === null || (wanted && !wanted(i))) continue;
-      const [first, last] = ends(study, metric, i);
-      low = Math.min(low, first ?? value);
-      high = Math.max(high, last ?? value);
+      if (value === null) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+      end = Math.max(end, value, ends(study, metric, i)[1] ?? value);
     }
-    return low <= high ? [low, high] : null;
+    return low <= high ? [low, high, end] : null;
+  }
+
+  // The factors with several values, without those that only go along with an earlier one.
+  function independent(study) {
+    const kept = [];
+    for (const factor of study.factors) {
+      const along = (other) => new Set(factor.of.map((value, i) => `${value} ${other.of[i]}`)).size === factor.values.length && other.values.length === factor.values.length;
+      if (factor.values.length > 1 && !kept.some(along)) kept.push(factor);
+    }
+    return kept;
   }
 
   // A bar from zero to the mean, and its interval.
@@ -54,7 +65,7 @@ plait.cases = (() => {
     ];
     if (span && span[0] >= 0) {
       columns.splice(columns.findIndex((column) => column.csv === primary) + 1, 0,
-        { title: "", text: () => "               ", node: (i) => bar(study, primary, i, span[1]) });
+        { title: "", text: () => "               ", node: (i) => bar(study, primary, i, span[2]) });
     }
     columns.push({ title: " ", stick: true, text: () => "side by side", value: () => null, node: (i) => h("button", {
       type: "button", class: "pick", "aria-label": `${label(i)}: side by side`,
@@ -75,7 +86,7 @@ plait.cases = (() => {
 
   // The map of two factors: a cell for each case, with its mean and interval; a cell opens its trials.
   function map(study) {
-    const factors = study.factors.filter((factor) => factor.values.length > 1);
+    const factors = independent(study);
     if (factors.length < 1 || study.cases.length < 3 || !study.metrics.length) return null;
     const bySteps = [...factors].sort((a, b) => b.values.length - a.values.length);
     const small = bySteps.filter((factor) => factor.values.length <= MOST_MAP);

@@ -15,9 +15,13 @@
 
   function checks(study) {
     if (!study.cautions.length) return null;
+    const kinds = new Map();
+    for (const caution of study.cautions) kinds.set(caution.code, [...(kinds.get(caution.code) ?? []), caution]);
+    const text = (caution) => [caution.text, caution.remedy ? h("span", { class: "note" }, ` ${caution.remedy}`) : null];
+    const ordered = [...kinds.values()].sort(([a], [b]) => b.loud - a.loud);
     return h("section", { id: "checks" }, h("h2", {}, "Check before trusting the result"),
-      h("ul", { class: "checks" }, study.cautions.map((caution) => h("li", { class: caution.loud ? "bad" : null },
-        caution.text, caution.remedy ? h("span", { class: "note" }, ` ${caution.remedy}`) : null))));
+      h("ul", { class: "checks" }, ordered.map(([first, ...others]) => h("li", { class: first.loud ? "bad" : null }, text(first),
+        others.length ? h("details", {}, h("summary", {}, `${others.length} more of this kind (${first.code})`), h("ul", {}, others.slice(0, 200).map((other) => h("li", {}, text(other))))) : null))));
   }
 
   const tables = (id, name, table) => h("p", { class: "files" },
@@ -30,7 +34,7 @@
     if (study.error) throw new Error(study.error);
     const rows = cases.casesTable(study, study.leading);
     const map = cases.map(study);
-    const headline = h("div", { class: "headline" });
+    const headline = h("div", { class: study.summarised ? "headline" : null });
     const facts = [study.folder, format.plural(study.caseCount, "case"), `${format.plural(study.repeat, "trial")} each`, `seed ${study.seed}`, study.kernel && `Linux ${study.kernel}`, study.engine && `${study.engine} engine`];
     const live = plait.liveSection(study, () => { rows.update(study.cases.length); map?.draw(); });
     const sections = [

@@ -62,12 +62,12 @@ plait.table = (() => {
       let total = 0;
       group.replaceChildren(...columns.map((column) => {
         let longest = Math.min(column.title.length, 18) + 3;
-        for (let i = 0; i < state.count; i += step) longest = Math.max(longest, column.text(i).length + 2);
+        for (let i = 0; i < state.count; i += step) longest = Math.max(longest, column.text(i).length + 2.6);
         const width = Math.min(Math.max(longest, 6), 46);
         total += width;
-        return h("col", { vars: { width: `${width * 0.53}rem` } });
+        return h("col", { vars: { width: `${width * 0.56}rem` } });
       }));
-      grid.style.setProperty("--least", `${total * 0.53}rem`);
+      grid.style.setProperty("--least", `${total * 0.56}rem`);
     }
 
     function draw() {

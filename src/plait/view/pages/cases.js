@@ -3,6 +3,7 @@
 plait.cases = (() => {
   const { h, format, table } = plait;
   const MOST_MAP = 40;
+  const MOST_MAPS = 6;
 
   const mean = (study, metric, i) => study.figures.metrics[metric]?.[0][i] ?? null;
   const ends = (study, metric, i) => [1, 2].map((end) => study.figures.metrics[metric]?.[end][i] ?? null);
@@ -100,12 +101,16 @@ plait.cases = (() => {
       const column = factors.find((factor) => factor.key === state.column);
       const row = factors.find((factor) => factor.key === state.row);
       const others = factors.filter((factor) => factor !== column && factor !== row);
+      // A map for each combination of the other factors while these are few; else selects choose one.
+      const every = others.reduce((product, factor) => product * factor.values.length, 1) <= MOST_MAPS;
       for (const factor of others) state.fixed[factor.key] ??= 0;
-      const at = new Map();
+      const maps = new Map();
       for (let i = 0; i < study.cases.length; i += 1) {
-        if (others.some((factor) => factor.of[i] !== state.fixed[factor.key])) continue;
+        if (!every && others.some((factor) => factor.of[i] !== state.fixed[factor.key])) continue;
+        const name = every ? others.map((factor) => `${factor.name} ${factor.values[factor.of[i]] || format.MISSING}`).join(", ") : "";
+        if (!maps.has(name)) maps.set(name, new Map());
         const key = `${column.of[i]} ${row ? row.of[i] : 0}`;
-        if (!at.has(key)) at.set(key, i);
+        if (!maps.get(name).has(key)) maps.get(name).set(key, i);
       }
       const view = viewOf(study, state.metric);
       const span = range(study, state.metric);
@@ -122,9 +127,9 @@ plait.cases = (() => {
           state.row = value;
           draw();
         }) : null,
-        ...others.map((factor) => choose(factor.name, factor.values.map((value, number) => [number, value]), state.fixed[factor.key],
+        ...(every ? [] : others).map((factor) => choose(factor.name, factor.values.map((value, number) => [number, value]), state.fixed[factor.key],
           (value) => { state.fixed[factor.key] = Number(value); draw(); })));
-      const cell = (c, r) => {
+      const cell = (at, c, r) => {
         const i = at.get(`${c} ${r}`);
         const value = i === undefined ? null : mean(study, state.metric, i);
         if (i === undefined) return h("td", { class: "empty" });
@@ -137,10 +142,11 @@ plait.cases = (() => {
             h("span", {}, text), half ? h("small", {}, half) : null));
       };
       const rows = row ? row.values.map((value, number) => [value, number]) : [["", 0]];
-      place.replaceChildren(h("table", { class: "heat", "aria-label": `${view.title} by ${column.name}${row ? ` and ${row.name}` : ""}` },
+      place.replaceChildren(...[...maps].map(([name, at]) => h("table", { class: "heat", "aria-label": `${view.title} by ${column.name}${row ? ` and ${row.name}` : ""}${name ? `, ${name}` : ""}` },
+        name ? h("caption", {}, name) : null,
         h("thead", {}, row ? h("tr", {}, h("th", {}), h("th", { colspan: column.values.length, class: "axis" }, column.name)) : null,
           h("tr", {}, h("th", { class: "axis" }, row ? row.name : column.name), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),
-        h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(c, number)))))));
+        h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(at, c, number))))))));
       const better = { more: "more is better", less: "less is better" }[view.better];
       legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. The darkest is ${format.show(view.unit, span[1])}, the lightest ${format.show(view.unit, span[0])}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";
     }

@@ -90,11 +90,11 @@
     for (const study of [a, b]) if (study.error) throw new Error(study.error);
     const place = new Map(b.cases.map((name, i) => [name, i]));
     const both = a.cases.map((name, i) => [i, place.get(name)]).filter(([, j]) => j !== undefined);
-    const state = { metric: a.primary };
-    const where = h("div");
     const shared = a.metrics.filter((view) => b.figures.metrics[view.name]);
+    const state = { metric: (shared.find((view) => view.name === a.primary) ?? shared[0])?.name };
+    const where = h("div");
     function draw() {
-      const view = plait.cases.viewOf(a, state.metric) ?? plait.cases.viewOf(a, a.primary);
+      const view = plait.cases.viewOf(a, state.metric);
       const text = (study, i) => format.interval(view.unit, plait.cases.mean(study, view.name, i), ...plait.cases.ends(study, view.name, i));
       const ratio = (at) => { const [x, y] = [plait.cases.mean(a, view.name, both[at][0]), plait.cases.mean(b, view.name, both[at][1])]; return x && y !== null ? y / x : null; };
       const rows = plait.table({
@@ -110,7 +110,7 @@
       });
       where.replaceChildren(rows.element, h("p", { class: "files" }, h("button", { type: "button", onclick: () => plait.save("studies.csv", rows.csv()) }, "These rows as CSV")));
     }
-    draw();
+    if (shared.length) draw();
     const name = (study) => `${study.title} (${study.folder})`;
     return {
       crumbs: [["Studies", "#/"], ["Side by side", `#/studies/${first}/${second}`]],
@@ -119,7 +119,7 @@
         h("dl", { class: "facts-list" }, [["First", a], ["Second", b]].map(([term, study]) => [h("dt", {}, term), h("dd", {}, h("a", { href: `#/s/${study.id}` }, name(study)))])),
         h("section", { id: "cases" }, h("h2", {}, "Cases of both studies"),
           shared.length ? h("div", { class: "tools" }, plait.cases.choose("Metric", shared.map((view) => [view.name, view.title]), state.metric, (value) => { state.metric = value; draw(); })) : null,
-          both.length ? where : h("p", { class: "note" }, "They have no case in common. Choose a case of each to see the two over time."),
+          !shared.length ? h("p", { class: "note" }, "They have no metric in common.") : both.length ? where : h("p", { class: "note" }, "They have no case in common. Choose a case of each to see the two over time."),
           h("p", { class: "note" }, "Means with their 95 % intervals. `plait compare` tests the differences.")),
         h("section", { id: "scenario" }, h("h2", {}, "Differences of the scenarios"), scenario.differencesTable(scenario.differences(a.scenario, b.scenario), "First", "Second")),
       ],

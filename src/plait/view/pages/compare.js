@@ -84,9 +84,21 @@
     };
   });
 
+  // A study after all of its trials were read; one with a summary is whole at once.
+  async function whole(id) {
+    const study = await load(`${id}/study`);
+    if (study.error || study.summarised || !plait.live) return study;
+    for (let tries = 0; tries < 200; tries += 1) {
+      const { pending } = await load(`${id}/live`, { again: true });
+      if (!pending) break;
+      await new Promise((resolve) => { setTimeout(resolve, 300); });
+    }
+    return load(`${id}/study`, { again: true });
+  }
+
   // Two studies: the cases that both have, with the mean of each and their ratio; a row shows both over time.
   page(/^studies\/([0-9a-f]{12})\/([0-9a-f]{12})$/, async (first, second) => {
-    const [a, b] = await Promise.all([load(`${first}/study`), load(`${second}/study`)]);
+    const [a, b] = await Promise.all([whole(first), whole(second)]);
     for (const study of [a, b]) if (study.error) throw new Error(study.error);
     const place = new Map(b.cases.map((name, i) => [name, i]));
     const both = a.cases.map((name, i) => [i, place.get(name)]).filter(([, j]) => j !== undefined);

@@ -1,0 +1,122 @@
+"""A person at the browser for tests of `plait view`, and a server to visit."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from plait.view.server import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from plait.view.server import ViewServer
+
+LONGEST_S = 60
+
+
+class Visitor:
+    """A person at the browser: looks for what is visible by its words, clicks, and presses keys."""
+
+    def __init__(self, driver: Chrome, address: str) -> None:
+        self.driver = driver
+        self.address = address
+        self.clicks = 0
+        self.size(1280)
+        driver.get("about:blank")
+        driver.get(address)
+        self.until("return document.documentElement.dataset.shown === 'studies'")
+        self.messages()
+
+    def run(self, script: str, *arguments: object) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def until(self, script: str) -> Any:
+        wait = WebDriverWait(self.driver, LONGEST_S, poll_frequency=0.02)
+        return wait.until(lambda driver: driver.execute_script(script))
+
+    def size(self, width: int, *, dark: bool = False) -> None:
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        theme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": theme})
+
+    def go(self, place: str) -> None:
+        """Open a page by its address behind `#/`."""
+        self.run("location.hash = arguments[0]", f"#/{place}")
+        self.until(f"return document.documentElement.dataset.shown === {json.dumps(place or 'studies')}")
+
+    def click(self, selector: str, words: str = "") -> None:
+        """Click the first element that matches and contains the words."""
+        find = (
+            "return [...document.querySelectorAll(arguments[0])]"
+            ".find((e) => e.offsetParent && (e.textContent + (e.ariaLabel ?? '')).includes(arguments[1]))"
+        )
+        wait = WebDriverWait(self.driver, LONGEST_S, poll_frequency=0.02)
+        element = wait.until(
+            lambda driver: driver.execute_script(find, selector, words), f"{selector} {words}"
+        )
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        element.click()
+        self.clicks += 1
+
+    def shown(self, pattern: str) -> None:
+        """Wait for the page whose address matches."""
+        self.until(f"return new RegExp({json.dumps(pattern)}).test(document.documentElement.dataset.shown)")
+
+    def drawn(self) -> int:
+        """Wait until the charts in view are drawn; return how many."""
+        self.until(
+            "const near = [...document.querySelectorAll('.chart')]"
+            ".filter((c) => c.getBoundingClientRect().top < innerHeight);"
+            "return near.length > 0 && near.every((c) => c.querySelector('svg .mark-line, svg .mark-area path'))"
+        )
+        return int(self.run("return document.querySelectorAll('.chart svg').length"))
+
+    def text(self, selector: str = "main") -> str:
+        return str(self.driver.find_element(By.CSS_SELECTOR, selector).text)
+
+    def press(self, *keys: str) -> None:
+        self.driver.switch_to.active_element.send_keys(*keys)
+
+    def tab_to(self, words: str, most: int = 60) -> None:
+        """Press Tab until the focus is on an element with these words."""
+        for _ in range(most):
+            self.press(Keys.TAB)
+            focused = self.run(
+                "const e = document.activeElement; return `${e.textContent} ${e.ariaLabel ?? ''}`"
+            )
+            if words in focused:
+                return
+        pytest.fail(f"Tab does not reach {words!r}")
+
+    def messages(self) -> list[str]:
+        log = self.driver.execute("getLog", {"type": "browser"})["value"]
+        return [entry["message"] for entry in log]
+
+    def requests(self) -> list[str]:
+        return list(
+            self.run("return performance.getEntries().map((e) => e.name).filter((n) => n.includes(':'))")
+        )
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[ViewServer]:
+    server = serve([folder])
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(timeout=LONGEST_S)

@@ -1,0 +1,188 @@
+"""Pages about studies that are hostile, very large, or still run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pyarrow.ipc
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from fake_plans import FakeFlow, FakePath, fake_plan
+from fake_tables import fake_tables
+from plait.testing.browser import MISSING
+from plait.view.export import export_site
+from plait.view.running import running_trials
+from result_folders import FakeCase, two_paths, write_arrow, write_large_study, write_study
+from view_visitor import Visitor, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+
+pytestmark = pytest.mark.skipif(
+    bool(MISSING), reason=f"needs {', '.join(MISSING)}: `tools/system-packages test` installs them"
+)
+HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>'
+
+
+def hostile_case(transport: str) -> FakeCase:
+    return FakeCase(
+        f"transport={transport},x={HOSTILE.replace('/', '')}",
+        {"transport": transport, HOSTILE: HOSTILE},
+        lambda seed: fake_plan(FakeFlow(transport=transport), paths=(FakePath(), FakePath()), seed=seed),
+        {1: HOSTILE},
+    )
+
+
+@pytest.mark.parametrize("kind", ["server", "export"])
+def test_a_hostile_study_shows_its_texts_and_runs_no_script(
+    kind: str, tmp_path: Path, chromium: Chrome
+) -> None:
+    folder = tmp_path / "results" / "<b>evil"
+    caution = {"code": HOSTILE, "message": HOSTILE, "remedy": HOSTILE}
+    write_study(
+        folder,
+        (hostile_case("tcp"), hostile_case("mptcp")),
+        repeat=2,
+        title=HOSTILE,
+        description=HOSTILE,
+        cautions=(caution,),
+    )
+    about = json.loads((folder / "study.json").read_text())
+    about |= {
+        "command": HOSTILE,
+        "scenario": {HOSTILE: HOSTILE, "__proto__": {"a": HOSTILE}},
+        "name": HOSTILE,
+    }
+    (folder / "study.json").write_text(json.dumps(about))
+    for plan in folder.rglob("plan.json"):
+        plan.write_text(plan.read_text().replace('"flow1"', json.dumps(HOSTILE)))
+    (folder / "figures").mkdir()
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"><script>window.pwned=1</script></svg>'
+    (folder / "figures" / "goodput.svg").write_text(svg)
+    with served(tmp_path / "results") as server:
+        place = server.address
+        if kind == "export":
+            export_site([tmp_path / "results"], tmp_path / "site", lambda _: None)
+            place = (tmp_path / "site" / "index.html").as_uri()
+            for drawn in (tmp_path / "site" / "files").rglob("*.svg"):
+                assert not re.search(r"<script|<[^>]*\sonload", drawn.read_text())
+        visitor = Visitor(chromium, place)
+        assert HOSTILE in visitor.text()
+        study = visitor.run("return plait.peek('studies').studies[0].id")
+        for page in (
+            f"s/{study}",
+            f"s/{study}/c/0",
+            f"s/{study}/c/0/t/1",
+            f"s/{study}/c/1/t/0",
+            f"compare/{study}.0/{study}.1",
+            f"studies/{study}/{study}",
+        ):
+            visitor.go(page)
+            assert HOSTILE.replace("/", "")[:30] in visitor.text("body"), page
+            if page.startswith("compare"):
+                visitor.drawn()
+        assert visitor.run("return window.pwned") is None
+        assert visitor.run("return document.querySelectorAll('main script, main img[src=x]').length") == 0
+        assert visitor.messages() == []
+
+
+def test_of_ten_thousand_cases_only_the_rows_in_view_exist(tmp_path: Path, chromium: Chrome) -> None:
+    write_large_study(tmp_path / "large", 10_000, 1)
+    with served(tmp_path) as server:
+        visitor = Visitor(chromium, server.address)
+        visitor.click(".card a", "Many trials")
+        rows = "return document.querySelectorAll('#cases tr[data-at]').length"
+        visitor.until(f"{rows} > 0")
+        assert 10 < visitor.run(rows) < 80
+        visitor.click("#cases .grid a", "1mbit")
+        visitor.driver.back()
+        visitor.shown("^s/[0-9a-f]+$")
+        visitor.until(f"{rows} > 0")
+        visitor.run("document.querySelector('#cases .grid a').focus()")
+        visitor.press(Keys.END)
+        visitor.until("return document.activeElement.textContent === '10000mbit'")
+        assert visitor.run(rows) < 80
+        visitor.driver.find_element(By.CSS_SELECTOR, "#cases input").send_keys("9999mbit")
+        visitor.until(f"{rows} === 1")
+        assert visitor.messages() == []
+
+
+def test_a_study_that_runs_fills_in_as_trials_end_and_shows_the_goodput_so_far(
+    tmp_path: Path, chromium: Chrome
+) -> None:
+    folder = tmp_path / "results" / "pair"
+    tcp, mptcp = two_paths()
+    write_study(folder, (tcp, mptcp), repeat=1)
+    finished = folder / "trials" / mptcp.name
+    finished.rename(tmp_path / "later")
+    job = folder / ".work-0" / "00002"
+    plan = mptcp.plan(1000)
+    write_arrow(job / "guest" / "data", fake_tables(plan))
+    (job / "trial.json").write_text(json.dumps({"case": mptcp.name, "number": 0}))
+    (job / "guest" / "progress").write_text("1000000 run\n4000000 run\n")
+    stream = job / "guest" / "data" / "connections.arrow"
+    table = fake_tables(plan)["connections"].to_arrow()
+    with pyarrow.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table, max_chunksize=50)
+    stream.write_bytes(stream.read_bytes()[:-200])  # the last message is not there yet
+    lock = os.open(folder / ".work-0", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    try:
+        with served(tmp_path / "results") as server:
+            visitor = Visitor(chromium, server.address)
+            assert "running" in visitor.text(".card")
+            visitor.click(".card a", "Two 5 Mbit/s")
+            visitor.until("return document.querySelector('#live')?.textContent.includes('1 of 2 trials')")
+            assert "at 4.00 s of virtual time. Goodput so far, Mbit/s" in visitor.text("#live")
+            visitor.until("return document.querySelector('#live .chart svg .mark-line')")
+            before = visitor.text("#cases")
+            assert "9.37" not in before
+            (folder / "trials" / mptcp.name).parent.mkdir(exist_ok=True)
+            (tmp_path / "later").rename(finished)
+            visitor.until("return document.querySelector('#cases').textContent.includes('9.37')")
+            os.close(lock)
+            lock = -1
+            visitor.until("return !document.querySelector('h1 .running')")
+            assert visitor.messages() == []
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+@pytest.mark.parametrize("damage", ["link", "compressed", "too long", "another case"])
+def test_a_running_trial_that_is_not_what_an_intact_guest_writes_is_not_shown(
+    damage: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pair"
+    job = folder / ".work-0" / "00002"
+    _, mptcp = two_paths()
+    tables = fake_tables(mptcp.plan(1000))
+    write_arrow(job / "guest" / "data", tables)
+    stream = job / "guest" / "data" / "connections.arrow"
+    (job / "trial.json").write_text(
+        json.dumps({"case": mptcp.name if damage != "another case" else "x", "number": 0})
+    )
+    if damage == "link":
+        stream.rename(tmp_path / "elsewhere")
+        stream.symlink_to(tmp_path / "elsewhere")
+    elif damage == "compressed":
+        tables["connections"].write_ipc_stream(stream, compression="zstd")
+    elif damage == "too long":
+        with stream.open("ab") as file:
+            file.truncate(9 << 20)
+    with (folder / ".work-0" / "held").open("w"):
+        lock = os.open(folder / ".work-0", os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        try:
+            assert [trial["goodput"] for trial in running_trials(folder, [mptcp.name])] in ([], [[]])
+        finally:
+            os.close(lock)

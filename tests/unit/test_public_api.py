@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import plait
-from plait.api.study import factor_column
+from plait.results.long_table import factor_column
 from result_folders import two_paths, write_study
 
 if TYPE_CHECKING:

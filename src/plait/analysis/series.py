@@ -135,13 +135,13 @@ def _flow_series(
     sending = rows.filter(pl.col("side") == flow.sender).partition_by("subflow", maintain_order=True)
     receiver = "server" if flow.sender == "client" else "client"
     receiving = {
-        _ends(flow, receiver, part): part
+        subflow_ends(flow, receiver, part): part
         for part in rows.filter(pl.col("side") == receiver).partition_by("subflow", maintain_order=True)
     }
     series: list[SubflowSeries] = []
     names: dict[str, int] = {}
     for part in sending:
-        path, *_ = ends = _ends(flow, flow.sender, part)
+        path, *_ = ends = subflow_ends(flow, flow.sender, part)
         names[path] = names.get(path, 0) + 1
         label = path if names[path] == 1 else f"{path} #{names[path]}"
         single = len(plan.flows) == 1
@@ -174,7 +174,7 @@ def _colour(plan: Plan, flow: Flow, path: str, position: int) -> int:
     return max(len(flow.paths), position - 1)
 
 
-def _ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
+def subflow_ends(flow: Flow, side: str, part: pl.DataFrame) -> tuple[str, int | None, int | None]:
     """Return the path of a subflow and its ports at client and server, which both sides show alike."""
     first = part.row(0, named=True)
     path = path_name(flow, side, first["local_address"], first["remote_address"], first["remote_port"])

@@ -22,6 +22,7 @@ from plait.report.render.paper import COLUMN_MM, PAGE_MM
 from plait.report.render.render import Drawing, draw_all, standalone
 from plait.report.representatives import representatives
 from plait.report.table import rows
+from plait.results.long_table import factor_column
 from plait.scenario.read.wording import nearest
 
 if TYPE_CHECKING:
@@ -247,12 +248,3 @@ class Study:
             "figure_base64": "" if figure is None else base64.b64encode(figure.svg.encode()).decode(),
         }
         return fill("notebook", view)
-
-
-def factor_column(values: list[object]) -> pl.Series:
-    """Return what a factor is in each case: numbers and truth values as such, all else as text."""
-    kinds = {type(value) for value in values if value is not None}
-    for accepted, dtype in (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64)):
-        if kinds and kinds <= accepted:
-            return pl.Series(values, dtype=dtype, strict=False)
-    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

@@ -1,19 +1,25 @@
-"""Exports a flow of a finished trial in the format of another tool."""
+"""Exports a finished trial, or a flow of it, in the format of another tool: iperf3, flent or Perfetto."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.iperf3 import exportable, iperf3_document
+from plait.analysis.metrics.programs import with_connections
 from plait.analysis.translation import with_translation
 from plait.dataset.trial import TRIALS, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.files import Folder
+from plait.results.flent import flent_document, flent_file
+from plait.results.perfetto import perfetto_trace
 from plait.scenario.read.wording import nearest
 from plait.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from plait.dataset.trial import Trial
+    from plait.plan.model.plan import Flow
 
 
 def export_flow(
@@ -24,6 +30,29 @@ def export_flow(
     Without `case` or `flow`, there must be only one. Raises RequestError if there is no such case, trial or flow, or
     several; DataError if the trial's files are damaged.
     """
+    _, record = _completed(folder, case, trial)
+    with making_sense(record.folder):
+        return iperf3_document(_flow(record, flow), record.tables, __version__)
+
+
+def export_flent(folder: Path, *, case: str | None = None, trial: int = 0, flow: str | None = None) -> bytes:
+    """Return a flow as the content of a `.flent.gz` file; arguments and errors are those of `export_flow`."""
+    name, record = _completed(folder, case, trial)
+    title = f"{Folder(folder).path.resolve().name} {name} trial {trial}"
+    with making_sense(record.folder):
+        return flent_file(flent_document(record.plan, _flow(record, flow), record.tables, title, __version__))
+
+
+def export_trace(folder: Path, *, case: str | None = None, trial: int = 0) -> dict[str, Any]:
+    """Return a trial as a trace for Perfetto; arguments and errors are those of `export_flow`."""
+    name, record = _completed(folder, case, trial)
+    facts = {"case": name, "trial": trial, "seed": record.provenance.seed, "plait": __version__}
+    with making_sense(record.folder):
+        return perfetto_trace(with_connections(record.plan, record.tables), record.tables, facts)
+
+
+def _completed(folder: Path, case: str | None, trial: int) -> tuple[str, Trial]:
+    """Return the name of the requested case, and its trial (RequestError: there is none, or it failed)."""
     try:
         cases = (Folder(folder) / TRIALS).folders()
     except OSError as error:
@@ -44,11 +73,13 @@ def export_flow(
         raise RequestError(
             f"exporting trial {trial} of {case}: it failed: {record.provenance.error or 'no reason is known'}"
         )
-    with making_sense(record.folder):
-        plan = with_translation(record.plan, record.tables)
-        flows = {entry.name: entry for entry in exportable(plan)}
-        chosen = _require_single("flow over TCP or MPTCP", flow, list(flows))
-        return iperf3_document(flows[chosen], record.tables, __version__)
+    return case, record
+
+
+def _flow(record: Trial, requested: str | None) -> Flow:
+    """Return the requested flow, or the only one, with what its server saw of the addresses of paths."""
+    flows = {entry.name: entry for entry in exportable(with_translation(record.plan, record.tables))}
+    return flows[_require_single("flow over TCP or MPTCP", requested, list(flows))]
 
 
 def _require_single(kind: str, requested: str | None, names: list[str]) -> str:

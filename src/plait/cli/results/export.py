@@ -1,34 +1,109 @@
-"""`plait export`: prints a flow of a trial as `iperf3 -J` does, for tools that read this format."""
+"""`plait export`: converts a study or a trial to the format of other tools: tables, iperf3, flent, Perfetto."""
 
 from __future__ import annotations
 
+import sys
+from enum import Enum
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated
 
 import typer
 
+from plait.cli.shared.ending import notify
 from plait.cli.shared.options import ResultFolder
+from plait.errors import RequestError
 
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+
+class Format(Enum):
+    """What `--format` takes."""
+
+    csv = "csv"
+    parquet = "parquet"
+    iperf3 = "iperf3"
+    flent = "flent"
+    perfetto = "perfetto"
+
+
+_BINARY = (Format.parquet, Format.flent)
+_SUFFIX = {
+    Format.csv: "trials.csv",
+    Format.parquet: "trials.parquet",
+    Format.iperf3: "flow.json",
+    Format.flent: "flow.flent.gz",
+    Format.perfetto: "trace.json",
+}
 
 
 def command(
     folder: ResultFolder,
     *,
+    kind: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="csv, parquet: the metrics of all trials; iperf3, flent: a flow; perfetto: a trial",
+        ),
+    ] = Format.iperf3,
     case: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Case of the flow", show_default="the only one")
+        str | None,
+        typer.Option(metavar="NAME", help="Case", show_default="all in tables, else the only one"),
     ] = None,
-    trial: Annotated[int, typer.Option(metavar="N", min=0, help="Trial of the case")] = 0,
+    trial: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Trial of the case", show_default="all in tables, else 0"),
+    ] = None,
     flow: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Flow to print", show_default="the only one")
+        str | None,
+        typer.Option(metavar="NAME", help="Flow, for iperf3 and flent", show_default="the only one"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write", show_default="standard output, if it is text"),
     ] = None,
 ) -> int:
-    """Print a flow in the JSON format of `iperf3 -J`.
+    """Convert a study, a trial or a flow to the format of another tool.
 
-    plait adds an array of subflows to each stream.
+    A table has one row for each case, trial and metric.
     """
+    if flow is not None and kind not in (Format.iperf3, Format.flent):
+        raise RequestError(f"--flow {flow}: --format {kind.value} exports all flows; leave out --flow")
+    if out is None and kind in _BINARY:
+        raise RequestError(
+            f"--format {kind.value} is a binary file; name it with --out, such as --out {_SUFFIX[kind]}"
+        )
+    if out is not None and out.exists():
+        raise RequestError(f"writing {out}: the file exists; remove it, or choose another --out")
+    content = _content(folder, kind, case, trial, flow)
+    if out is None:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return 0
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        raise RequestError(f"writing {out}: {error.strerror}; choose another --out") from error
+    from plait.analysis.wording import size
+
+    notify(f"wrote {out} ({size(len(content))})")
+    return 0
+
+
+def _content(folder: Path, kind: Format, case: str | None, trial: int | None, flow: str | None) -> bytes:
     import json
 
-    from plait.results.export import export_flow
+    from plait.results import export
 
-    typer.echo(json.dumps(export_flow(folder, case=case, trial=trial, flow=flow), indent=1))
-    return 0
+    if kind in (Format.csv, Format.parquet):
+        from plait.results.long_table import long_table, table_content
+
+        return table_content(long_table(folder, case, trial), kind.value)
+    if kind is Format.flent:
+        return export.export_flent(folder, case=case, trial=trial or 0, flow=flow)
+    document = (
+        export.export_flow(folder, case=case, trial=trial or 0, flow=flow)
+        if kind is Format.iperf3
+        else export.export_trace(folder, case=case, trial=trial or 0)
+    )
+    return json.dumps(document, indent=1 if kind is Format.iperf3 else None).encode() + b"\n"

@@ -1,0 +1,82 @@
+"""The metrics of a study as one long table, for spreadsheets, R and pandas: one row per case, trial and metric."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from plait.errors import RequestError
+from plait.results.read import read_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS = ("case", "trial", "seed", "metric", "value")
+
+
+def long_table(folder: Path, case: str | None = None, trial: int | None = None) -> pl.DataFrame:
+    """Return `case`, a column for each factor, `trial`, `seed`, `metric` and `value`, of all completed trials.
+
+    `value` is in the unit that ends the metric's name; null: not measured. A factor whose name is already a column has
+    the prefix `factor_`. `case` and `trial` select one case and the trials of one number.
+
+    Raises:
+        DataError: a file of the folder is damaged.
+        RequestError: no completed trial is selected.
+    """
+    cases = read_study(folder).cases
+    names = list(dict.fromkeys(name for entry in cases for name in entry.settings))
+    factors = pl.DataFrame(
+        {
+            "case": [entry.name for entry in cases],
+            **{_column(name): factor_column([entry.settings.get(name) for entry in cases]) for name in names},
+        }
+    )
+    values = pl.DataFrame(
+        [
+            {"case": entry.name, "trial": row.index, "seed": row.seed, "metric": name, "value": value}
+            for entry in cases
+            for row in entry.rows
+            for name, value in row.metrics.items()
+            if case in (None, entry.name) and trial in (None, row.index)
+        ],
+        schema={
+            "case": pl.String,
+            "trial": pl.Int64,
+            "seed": pl.Int64,
+            "metric": pl.String,
+            "value": pl.Float64,
+        },
+        orient="row",
+    )
+    if values.is_empty():
+        raise RequestError(
+            f"exporting from {folder}: no completed trial is selected; `plait report {folder}` shows its cases"
+        )
+    joined = values.join(factors, on="case", how="left", maintain_order="left")
+    return joined.select("case", *factors.columns[1:], *COLUMNS[1:])
+
+
+def _column(factor: str) -> str:
+    return f"factor_{factor}" if factor in COLUMNS else factor
+
+
+def table_content(frame: pl.DataFrame, suffix: str) -> bytes:
+    """Return a table as the content of a `csv` or `parquet` file."""
+    out = io.BytesIO()
+    if suffix == "csv":
+        frame.write_csv(out)
+    else:
+        frame.write_parquet(out)
+    return out.getvalue()
+
+
+def factor_column(values: list[object]) -> pl.Series:
+    """Return what a factor is in each case: numbers and truth values as such, all else as text."""
+    kinds = {type(value) for value in values if value is not None}
+    for accepted, dtype in (({bool}, pl.Boolean), ({int}, pl.Int64), ({int, float}, pl.Float64)):
+        if kinds and kinds <= accepted:
+            return pl.Series(values, dtype=dtype, strict=False)
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

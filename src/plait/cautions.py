@@ -18,7 +18,9 @@ _MANY = 3
 
 ANALYSIS_FAILED = "ANALYSIS_FAILED"
 """Part of a report is missing, because the analysis raised an error."""
-LOUD = (ANALYSIS_FAILED, "FLOW_FAILED", "FELL_BACK", "CHECKSUM")
+TRIALS_DISTURBED = "TRIALS_DISTURBED"
+"""The machine disturbed trials in real time; figures leave them out."""
+LOUD = (ANALYSIS_FAILED, TRIALS_DISTURBED, "FLOW_FAILED", "FELL_BACK", "CHECKSUM")
 """Codes of cautions that change the meaning of a result; reports list them first."""
 
 

@@ -71,7 +71,7 @@ impl Applied {
 pub fn apply(plan: &'static Plan) -> Result<Applied> {
     let network = &plan.network;
     let home = namespace::current()?;
-    let shared = plan.machine.sysctls.iter().filter(|_| process::writes_machine_settings());
+    let shared = plan.machine.sysctls.iter().filter(|_| !process::is_ordinary());
     for (path, value) in shared {
         write_sysctl(path, value)?;
     }

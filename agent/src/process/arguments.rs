@@ -14,7 +14,6 @@ pub struct Arguments {
     pub heartbeat: Option<Duration>,
     /// Wait for the order to start.
     pub on_order: bool,
-    pub write_machine_settings: bool,
     pub node: Option<String>,
     /// The PID of the process that started this one in its namespaces.
     pub parent: Option<i32>,
@@ -35,7 +34,6 @@ pub fn arguments(line: impl IntoIterator<Item = String>) -> Result<Option<Argume
             "--node" => arguments.node = Some(value()?),
             "--parent" => arguments.parent = Some(number(&value()?)?),
             "--on-order" => arguments.on_order = true,
-            "--write-machine-settings" => arguments.write_machine_settings = true,
             _ => return Err(Error::new(format!("{option}: unknown option"))),
         }
     }

@@ -1,11 +1,11 @@
 //! The agent as an ordinary process of a machine that also does other things. Its clock is real.
 //!
 //! ```text
-//! plait-agent --job DIR [--heartbeat SECONDS] [--on-order] [--write-machine-settings] [--node NAME]
+//! plait-agent --job DIR [--heartbeat SECONDS] [--on-order] [--node NAME]
 //! ```
 //!
 //! The agent reads `plan.json` and `input/` in DIR and writes `data/`, `progress` and
-//! `status.json` there, as in a guest. It exits with 0 if the trial succeeded, with 1 if it
+//! `status.json` there, as in a guest, and `fidelity.json` (how well the machine kept time). It exits with 0 if the trial succeeded, with 1 if it
 //! failed (`status.json` has the reason), and with 2 if its arguments are wrong.
 //!
 //! **Namespaces.** Without `--node` the agent moves into namespaces of its own (mount, network,
@@ -37,10 +37,10 @@
 //! `status.json` with the reason.
 //!
 //! **Settings of the machine** (`machine.sysctls` of the plan) hold for all namespaces. The agent
-//! leaves them as they are, unless `--write-machine-settings` asks it to write them; then its
-//! caller restores them.
+//! leaves them as they are; they do not even exist in its network namespaces.
 
 mod arguments;
+mod fidelity;
 mod isolate;
 mod lineage;
 mod orders;
@@ -51,6 +51,7 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use arguments::{Arguments, arguments};
+pub use fidelity::Fidelity;
 pub use orders::{announce_zero, wait_for_start};
 
 use crate::error::{Attempt, Result};
@@ -68,11 +69,6 @@ pub fn is_ordinary() -> bool {
 /// Return the node as which the agent acts in its present network namespace, if it does.
 pub fn node() -> Option<&'static str> {
     ARGUMENTS.get()?.node.as_deref()
-}
-
-/// Whether the agent writes the settings that all namespaces share.
-pub fn writes_machine_settings() -> bool {
-    ARGUMENTS.get().is_none_or(|arguments| arguments.write_machine_settings)
 }
 
 /// Carry out the plan with `carry_out`, and end the process.

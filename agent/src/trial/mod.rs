@@ -17,7 +17,7 @@ use crate::apply::{Applied, Schedule};
 use crate::clock;
 use crate::error::Result;
 use crate::plan::{Action, Application, Bulk, Plan, SideName, Transport};
-use crate::process;
+use crate::process::{self, Fidelity};
 use crate::program::Programs;
 use crate::sample::counters::Counters;
 use crate::sample::datapath_flows;
@@ -66,6 +66,7 @@ pub fn run(
         program_tables.attach(plan, network)?;
     }
     process::wait_for_start();
+    let fidelity = Fidelity::watch(plan)?;
     let zero_ns = clock::set_zero();
     process::announce_zero();
     status::booted(zero_ns);
@@ -83,6 +84,7 @@ pub fn run(
     trial.progress.report(0)?;
     let end_us = trial.follow_schedule()?;
     trial.stop(end_us)?;
+    fidelity.map_or(Ok(()), Fidelity::write)?;
     trial.end_programs()?;
     status::enter_phase("write");
     trial.counters.after(&mut trial.tables.counters)?;

@@ -43,6 +43,13 @@ class PublishedGoodput(ClosedRecord):
     """Of each flow of a group, by the group's name."""
 
 
+class Exclusion(ClosedRecord):
+    """A complete trial that means leave out."""
+
+    trial: int
+    reason: str
+
+
 class CaseSummary(ClosedRecord):
     """One case: its settings, its number of trials, and their metrics."""
 
@@ -51,6 +58,8 @@ class CaseSummary(ClosedRecord):
     trials: int
     """Trials that were run, failed ones included."""
     failed: int
+    excluded: tuple[Exclusion, ...] = ()
+    """Complete trials in real time that the machine disturbed, so that no metric counts them."""
     metrics: dict[str, Statistics]
     published: PublishedGoodput | None = None
     """Null where the scenario has no published figures of this case."""

@@ -28,6 +28,14 @@ class FailedTrial:
 
 
 @dataclass(frozen=True)
+class ExcludedTrial:
+    """A complete trial that means leave out, and why."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class CaseRows:
     """A case with all its trials."""
 
@@ -35,3 +43,9 @@ class CaseRows:
     settings: dict[str, Any]
     rows: tuple[TrialRow, ...]
     failed: tuple[FailedTrial, ...] = ()
+    excluded: tuple[ExcludedTrial, ...] = ()
+
+    @property
+    def trials(self) -> int:
+        """The number of trials that were run."""
+        return len(self.rows) + len(self.failed) + len(self.excluded)

@@ -73,6 +73,14 @@ ConfirmedOption = Annotated[
     bool,
     typer.Option("--yes", rich_help_panel=_CHECKS, help="Confirm a study of more than 10,000 trials"),
 ]
+HostSettingsOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-host-settings",
+        rich_help_panel=_CHECKS,
+        help="Let the engine host write settings that all namespaces share, as root; plait restores them",
+    ),
+]
 CalibrationOption = Annotated[
     bool,
     typer.Option(
@@ -105,6 +113,7 @@ def command(
     confirmed: ConfirmedOption = False,
     calibration: CalibrationOption = True,
     verify: VerifyOption = False,
+    host_settings: HostSettingsOption = False,
     json_output: SummaryJson = False,
 ) -> int:
     """Run a study and report its results.
@@ -120,6 +129,7 @@ def command(
     from plait.study.progress import on_standard_error
 
     limits = policy(disk, unconfined=unconfined)
+    request = EngineRequest(kernel, trial_timeout, limits, notify, host_settings, build_with_progress)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
     request = EngineRequest(
         kernel, modules, trial_timeout, limits, warn=notify, progress=show_step, build=build_with_progress

@@ -24,6 +24,8 @@ class Provenance(BaseModel):
     status: Literal["ok", "failed"]
     error: str | None = None
     """Why the trial failed, as text; null if it succeeded."""
+    excluded: str | None = None
+    """Why means leave this trial out although it is complete: the machine disturbed it; null if they count it."""
     seed: int
     identity: str
     """Hash of everything that determines the outcome: plan, kernel and agent."""

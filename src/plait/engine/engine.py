@@ -57,6 +57,8 @@ class Job:
     """The engine calls it at each pause of the plan; the trial continues when it returns."""
     note: Callable[[str, Fact], None] = lambda _name, _value: None
     """The engine calls it with facts about the machine that ran the trial, for its provenance; no digest has them."""
+    exclude: Callable[[str], None] = lambda _reason: None
+    """The engine calls it with each reason why the trial, although complete, must not count in means."""
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.engine.machine import trial as machine
+from plait.engine.host import engine as host
 from plait.engine.request import EngineRequest
 from plait.engine.uml import trial as uml
 from plait.errors import RequestError
@@ -29,6 +30,7 @@ class EngineKind:
 ENGINES: Mapping[str, EngineKind] = {
     "virtual": EngineKind(uml.make, uml.LACKS),
     "machine": EngineKind(machine.make, machine.LACKS),
+    "host": EngineKind(host.make, host.LACKS),
 }
 
 

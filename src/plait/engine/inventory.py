@@ -76,13 +76,14 @@ def take(identity: str, settings: Iterable[Setting], boot: Boot) -> Inventory:
     kept = Folder(cache_root()) / "inventories"
     with contextlib.suppress(OSError, ValidationError):  # missing or damaged: ask the kernel again
         return Inventory.model_validate_json(kept.read(f"{name}.json"))
-    answer = _ask(tried, boot)
+    answer = ask(tried, boot)
     with contextlib.suppress(OSError):  # without a cache, plait asks again next time
         kept.write(f"{name}.json", answer.model_dump_json().encode())
     return answer
 
 
-def _ask(settings: list[Setting], boot: Boot) -> Inventory:
+def ask(settings: list[Setting], boot: Boot) -> Inventory:
+    """Return the inventory of the kernel of `boot` at this moment (MachineError if `boot` fails)."""
     try:
         with Workspace(cache_root() / "exec", ".work-") as workspace:
             folder = workspace.job()
@@ -90,4 +91,4 @@ def _ask(settings: list[Setting], boot: Boot) -> Inventory:
             boot(folder)
             return Inventory.model_validate_json(Folder(folder).read(ANSWER))
     except (OSError, ValidationError, TrialError) as error:
-        raise MachineError(f"asking the kernel for its algorithms and sysctls in a guest: {error}") from error
+        raise MachineError(f"asking the kernel for its algorithms and sysctls: {error}") from error

@@ -32,5 +32,7 @@ class EngineRequest:
     """The engine calls it with what the user should know, each message once."""
     progress: Progress = silent
     """The engine calls it with the steps of a download."""
+    allow_host_settings: bool = False
+    """Whether the engine `host` may write settings that all namespaces of this machine share."""
     build: Callable[[], Kernel] = kernels.ensure
     """Returns the default laboratory kernel, built if necessary."""

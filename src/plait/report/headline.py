@@ -105,6 +105,9 @@ def sentences(summary: Summary) -> list[str]:
     total = sum(case.trials for case in summary.cases)
     if failed:
         lines.append(f"{failed} of {total} trials failed and are not part of any figure.")
+    excluded = sum(len(case.excluded) for case in summary.cases)
+    if excluded:
+        lines.append(f"The machine disturbed {excluded} of {total} trials; they are not part of any figure.")
     return lines
 
 

@@ -120,7 +120,7 @@ def _row(
         stats = case.metrics.get(metric)
         return None if stats is None else stats.mean
 
-    done = case.trials - case.failed
+    done = case.trials - case.failed - len(case.excluded)
     goodput = case.metrics.get("goodput_bps")
     ratio = against.ratio if against is not None else None
     published = case.published or PublishedGoodput()
@@ -129,7 +129,7 @@ def _row(
         name=case.name,
         label=names[case.name],
         levels=at,
-        trials=str(case.trials) if case.failed == 0 else f"{done} of {case.trials}",
+        trials=str(case.trials) if done == case.trials else f"{done} of {case.trials}",
         goodput=_interval(case, "goodput_bps"),
         goodput_range="" if goodput is None else _range(goodput),
         completion=_interval(case, "completion_s"),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
 from plait.analysis.published import Published, published_in
-from plait.analysis.rows import CaseRows, FailedTrial, TrialRow
+from plait.analysis.rows import CaseRows, ExcludedTrial, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
 from plait.analysis.wording import percent
-from plait.cautions import LOUD, Caution
+from plait.cautions import LOUD, TRIALS_DISTURBED, Caution
 from plait.dataset.digest import study_digest
 from plait.dataset.study_file import StudyFile, read_study_file
 from plait.dataset.trial import trial_numbers
@@ -19,6 +19,10 @@ from plait.results.reduce import ReducedTrial, TrialPlace, reduced
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+
+_MOST_REASONS = 3
+"""How many excluded trials a caution explains; each trial's provenance.json has its own reason."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
     for entry in about.cases:
         case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
         cases.append(case)
-        trials = len(case.rows) + len(case.failed)
+        trials = case.trials
         if trials < about.repeat:
             study_cautions.append(
                 Caution(
@@ -71,6 +75,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
                 )
             )
         study_cautions += cautions(case.name, trials, observed_in)
+        study_cautions += [_disturbed(case)] if case.excluded else []
     study_cautions += _wide(about, cases)
     digest = study_digest((case.name, row.index, row.digest) for case in cases for row in case.rows)
     return StudyData(folder, about, tuple(cases), digest, _loud_first(study_cautions))
@@ -81,6 +86,20 @@ def _loud_first(repeated: list[Caution]) -> tuple[Caution, ...]:
     unique = {str(caution): caution for caution in repeated}.values()
     return tuple(
         sorted(unique, key=lambda caution: LOUD.index(caution.code) if caution.code in LOUD else len(LOUD))
+    )
+
+
+def _disturbed(case: CaseRows) -> Caution:
+    """Return the caution about the trials that the means leave out."""
+    trials = len(case.excluded)
+    reasons = "; ".join(f"trial {trial.index:03d}: {trial.reason}" for trial in case.excluded[:_MOST_REASONS])
+    more = f"; and {trials - _MOST_REASONS} more" if trials > _MOST_REASONS else ""
+    return Caution(
+        code=TRIALS_DISTURBED,
+        message=f"{case.name}: the machine disturbed {trials} of {case.trials} trials, so no figure counts them "
+        f"({reasons}{more})",
+        remedy=REMEDIES[TRIALS_DISTURBED],
+        figures={"trials": trials},
     )
 
 
@@ -105,12 +124,16 @@ def _case(
     """Return one case, and the trials with each observation."""
     rows: list[TrialRow] = []
     failed: list[FailedTrial] = []
+    excluded: list[ExcludedTrial] = []
     observed_in: dict[Observation, list[tuple[int, int | None]]] = {}
     for trial in trials:
         if trial.error is not None:
             failed.append(FailedTrial(trial.index, trial.error))
             continue
+        if trial.excluded is not None:
+            excluded.append(ExcludedTrial(trial.index, trial.excluded))
+            continue
         rows.append(TrialRow(trial.index, trial.seed, trial.digest, trial.metrics or {}))
         for observation in trial.observed:
             observed_in.setdefault(observation, []).append((trial.index, observation.at_us))
-    return CaseRows(name, dict(settings), tuple(rows), tuple(failed)), observed_in
+    return CaseRows(name, dict(settings), tuple(rows), tuple(failed), tuple(excluded)), observed_in

@@ -63,6 +63,8 @@ class ReducedTrial:
     digest: str = ""
     metrics: Metrics | None = None
     observed: tuple[Observation, ...] = ()
+    excluded: str | None = None
+    """Why means leave the trial out; it has no metrics then."""
 
 
 def reduced(places: Sequence[TrialPlace], progress: Callable[[int, int], None]) -> list[ReducedTrial]:
@@ -121,6 +123,8 @@ def reduce_trial(place: TrialPlace) -> ReducedTrial:
     provenance = trial.provenance
     if provenance.status == "failed":
         return ReducedTrial(place.index, provenance.seed, provenance.error or "no reason was recorded")
+    if provenance.excluded is not None:
+        return ReducedTrial(place.index, provenance.seed, excluded=provenance.excluded)
     with making_sense(trial.folder):
         digest = trial_digest(trial.tables)
         plan = with_connections(trial.plan, trial.tables)
@@ -141,6 +145,7 @@ def _encoded(trial: ReducedTrial) -> dict[str, Any]:
         "error": trial.error,
         "digest": trial.digest,
         "metrics": trial.metrics,
+        "excluded": trial.excluded,
         "observed": [[seen.code, seen.text, seen.at_us] for seen in trial.observed],
     }
 

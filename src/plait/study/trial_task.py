@@ -82,6 +82,7 @@ class TrialTask:
         running = {"case": key.case, "number": key.index}
         Folder(folder).write(RUNNING_TRIAL, json.dumps(running).encode())
         host: dict[str, Fact] = host_facts() if engine.clock == "real" else {}
+        exclusions: list[str] = []
         started = time.monotonic()
         error: str | None = None
         digest: str | None = None
@@ -95,6 +96,7 @@ class TrialTask:
                     lambda us: self.observer.trial_advanced(key, us),
                     self.pauses.callback(key.case, key.index, plan),
                     host.__setitem__,
+                    exclusions.append,
                 )
             )
             digest = trial_digest(convert(folder / "data", result))
@@ -108,6 +110,7 @@ class TrialTask:
         provenance = Provenance(
             status="ok" if error is None else "failed",
             error=error,
+            excluded="; ".join(exclusions) or None if error is None else None,
             digest=digest,
             seed=plan.seed,
             identity=identity,

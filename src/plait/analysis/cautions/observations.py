@@ -12,7 +12,7 @@ from plait.analysis.by_flow import DividedTables
 from plait.analysis.cautions.mptcp import findings
 from plait.analysis.gaps import part
 from plait.analysis.metrics.trial import GREEDY, SYN_AND_FIN, sender_subflows
-from plait.cautions import Caution
+from plait.cautions import TRIALS_DISTURBED, Caution
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +31,7 @@ REMEDIES = {
     "CHECKSUM": "what arrived is not what was sent: report this as a bug, with the trial's folder",
     "DATA_CHANGED": "the tables are not those that were made: delete the trial's folder and run the study again",
     "INTERVAL_WIDE": "allow more trials: `repeat: until 2%, at most 1000`",
+    TRIALS_DISTURBED: "end other programs and run the study again; each trial's provenance.json has the measurements",
     "TRIALS_MISSING": "run the same command again: finished trials are kept and the rest is run",
 }
 

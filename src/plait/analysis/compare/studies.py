@@ -91,7 +91,7 @@ def _compare(before: CaseRows, after: CaseRows, metric: str) -> CaseComparison:
 
 def _side(case: CaseRows, values: dict[int, float]) -> CaseTrials:
     mean = statistics.fmean(values.values()) if values else None
-    return CaseTrials(trials=len(case.rows) + len(case.failed), measured=len(values), mean=mean)
+    return CaseTrials(trials=case.trials, measured=len(values), mean=mean)
 
 
 def _apart(

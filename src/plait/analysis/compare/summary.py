@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.cases import compare
 from plait.analysis.gaps import part
-from plait.analysis.model import CaseSummary, Statistics, Summary
+from plait.analysis.model import CaseSummary, Exclusion, Statistics, Summary
 from plait.analysis.published import Published
 from plait.analysis.statistics.intervals import describe
 
@@ -34,8 +34,9 @@ def summarise(
             CaseSummary(
                 name=case.name,
                 settings=case.settings,
-                trials=len(case.rows) + len(case.failed),
+                trials=case.trials,
                 failed=len(case.failed),
+                excluded=tuple(Exclusion(trial=trial.index, reason=trial.reason) for trial in case.excluded),
                 published=figures.of_case(case.settings),
                 metrics={
                     name: _described(name, [row.metrics.get(name) for row in case.rows])

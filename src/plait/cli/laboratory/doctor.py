@@ -43,6 +43,7 @@ def command() -> int:
         except PlaitError as error:
             typer.echo(f"{name:<10} failed: {error}")
             return MachineError.exit_code
+    typer.echo(f"{'host':<10} {_host()}")
     return 0
 
 
@@ -88,6 +89,17 @@ def _kernel() -> Kernel:
             "no laboratory kernel is built yet; run `plait kernel build` (a few minutes, once)"
         )
     return ensure()
+
+
+def _host() -> str:
+    """Return whether the engine `host` could run on this machine; nothing else needs it."""
+    from plait.engine.host.probe import ALL, Prober
+
+    lacks = Prober(AGENT).lacks(ALL)
+    if not lacks:
+        return "the engine host can run here"
+    lines = [f"\n{'':<10}   {lack}" for lack in lacks]
+    return "the engine host cannot run every scenario here:" + "".join(lines)
 
 
 def _trial() -> str:

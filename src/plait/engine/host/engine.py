@@ -1,0 +1,169 @@
+"""The host engine: one agent process per trial on this machine's own kernel, in real time.
+
+The agent makes all namespaces of the plan, and the links stay in the namespace `wire`: netem on a sender's own
+interface would orphan packets and disable TCP small queues. Nothing of a trial outlives the agent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.binaries import AGENT
+from plait.dataset.convert import convert
+from plait.engine import inventory
+from plait.engine.engine import EngineIdentity, Job
+from plait.engine.host import agent, fidelity, settings
+from plait.engine.host.probe import Prober, features_of, veth_flow, veth_plan
+from plait.engine.support import lacking
+from plait.engine.uml.boot_inputs import EMPTY_PLAN
+from plait.errors import MachineError, TrialError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from plait.engine.engine import Clock
+    from plait.engine.inventory import Inventory, Setting
+    from plait.engine.request import EngineRequest
+    from plait.engine.support import Feature, Unsupported
+    from plait.plan.model.plan import Plan
+
+LACKS: Mapping[Feature, str] = {
+    "traces": "has no queue that replays a trace, because that queue is a module of plait's kernel",
+    "plait_red": "has no plait_red, which is a module of plait's kernel",
+    "modules": "loads no kernel modules into this machine's kernel",
+    "programs": "runs no programs, because they would run as your processes without a guest around them",
+    "pauses": "cannot halt a trial, because its time is real",
+    "system call time": "cannot let system calls take a stated time, because its time is real",
+}
+_BURST_US = 200_000
+_INVENTORY_S = 60.0
+
+
+class HostEngine:
+    """The engine that runs plans on this machine's kernel in real time."""
+
+    name = "host"
+    repeatable = False
+    clock: Clock = "real"
+    max_jobs: int | None = 1
+    emulates_links = False
+    """The kernel applies the links, but a calibration in real time would measure the moment, not the engine."""
+
+    def __init__(
+        self,
+        program: Path = AGENT,
+        *,
+        limit_s: float = 3600.0,
+        allow_settings: bool = False,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`limit_s`: the wall time of a trial; `allow_settings`: write settings that all namespaces share."""
+        try:
+            self._sha256 = hashlib.sha256(program.read_bytes()).hexdigest()
+        except OSError as error:
+            raise MachineError(f"reading {program}: {error.strerror}; run `make setup`") from error
+        self._program = program
+        self._limit_s = limit_s
+        self._allow_settings = allow_settings
+        self._warn = warn
+        self._prober = Prober(program)
+
+    def identity(self) -> EngineIdentity:
+        """Return the identities of this machine's kernel and of the agent."""
+        about = Path("/proc/version").read_text(encoding="utf-8", errors="replace").strip()
+        return EngineIdentity(
+            self.name, hashlib.sha256(about.encode()).hexdigest(), platform.release(), self._sha256
+        )
+
+    def inventory(self, tried: Iterable[Setting] = ()) -> Inventory:
+        """Return what the kernel has at this moment (see Engine)."""
+        self._require(set())
+        return inventory.ask(sorted(set(tried)), self._take_inventory)
+
+    def _take_inventory(self, folder: Path) -> None:
+        job = Job(EMPTY_PLAN, {}, folder)
+        agent.fill(job)
+        agent.run(self._program, job, _INVENTORY_S)
+
+    def unsupported(self, plan: Plan) -> list[Unsupported]:
+        """Return what in `plan` no machine's own kernel can do.
+
+        Raises MachineError, with the remedy, if this machine lacks or forbids what the plan needs.
+        """
+        missing = lacking(plan, LACKS)
+        if not missing:
+            self._require(features_of(plan))
+            self._check_settings(plan)
+        return missing
+
+    def _require(self, features: set[str]) -> None:
+        lacks = self._prober.lacks(sorted(features))
+        if lacks:
+            lines = "\n".join(f"  {lack}" for lack in lacks)
+            raise MachineError(f"the engine host cannot run this study on this machine:\n{lines}")
+
+    def _check_settings(self, plan: Plan) -> None:
+        unmet = settings.differences(plan)
+        if unmet and not self._allow_settings:
+            lines = "\n".join(f"  {difference}" for difference in unmet)
+            command = " ".join(f"'{difference.name}={difference.needed}'" for difference in unmet)
+            raise MachineError(
+                f"settings of this machine differ from those of the study:\n{lines}\n"
+                f"plait does not change them by itself: run `sysctl -w {command}` as root, or add "
+                "--allow-host-settings (as root; plait restores them afterwards)"
+            )
+
+    def execute(self, job: Job) -> None:
+        """Run one trial between two calibrations (see Engine)."""
+        agent.fill(job)
+        unmet = settings.differences(job.plan) if self._allow_settings else []
+        with settings.written(unmet):
+            before = self._burst(job)
+            agent.run(self._program, job, self._limit_s)
+            after = self._burst(job)
+        record = fidelity.read_record(job.folder)
+        for name, value in fidelity.facts(record, before, after).items():
+            job.note(name, value)
+        for difference in unmet:
+            job.note(f"set {difference.name}", difference.needed)
+        for reason in fidelity.disturbances(record, before, after, _rate_bps(job.plan)):
+            job.exclude(reason)
+
+    def _burst(self, job: Job) -> fidelity.Burst:
+        """Measure TCP over a veth pair, and timers meanwhile (TrialError, Interrupted)."""
+        folder = job.folder / "burst"
+        folder.mkdir()
+        try:
+            plan = veth_plan(flows=(veth_flow("tcp", _BURST_US),))
+            burst = replace(job, plan=plan, inputs={}, folder=folder, progress=lambda _: None)
+            agent.fill(burst)
+            agent.run(self._program, burst, self._limit_s)
+            flow = convert(folder / "data", folder / "tables")["flows"].row(0, named=True)
+            record = fidelity.read_record(folder)
+        except TrialError as error:
+            raise TrialError(f"measuring what this machine can carry: {error}") from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if not flow["completed"] or flow["received_bytes"] is None:
+            raise TrialError(f"measuring what this machine can carry: the burst failed: {flow['error']}")
+        lasted_us = flow["end_us"] - flow["start_us"]
+        return fidelity.Burst(flow["received_bytes"] * 8e6 / lasted_us, record.lateness_p99_us)
+
+
+def _rate_bps(plan: Plan) -> int | None:
+    """Return what the flows of a plan can reach together, in bit/s; None: no link limits one of them."""
+    rates = [flow.ideal_rate_bps for flow in plan.flows]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if len(known) == len(rates) else None
+
+
+def make(request: EngineRequest) -> HostEngine:
+    """Return the engine for `request`."""
+    return HostEngine(
+        limit_s=request.trial_timeout_s, allow_settings=request.allow_host_settings, warn=request.warn
+    )

@@ -1,0 +1,155 @@
+"""Settings that this machine has once for all namespaces: compared with those of a plan, and written only on request.
+
+plait restores what it wrote. A janitor process (`sh`) does this when plait's end of a pipe closes, so `kill -9` leaves
+nothing changed. The janitor also holds the lock that keeps two plaits from writing settings at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plait.cache import cache_root
+from plait.errors import MachineError
+from plait.plan.network.sysctls import ALLOWED_CONGESTION_CONTROL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plait.plan.model.plan import Plan
+
+_PROC = Path("/proc/sys")
+_PAGE = 4096
+_TCP_MEMORY = "net/ipv4/tcp_mem"
+_MINIMA = ("net/core/rmem_max", "net/core/wmem_max", "net/ipv4/neigh/default/gc_thresh3")
+"""Limits that must be at least those of the plan. Others affect only networks that are larger, or show in counters."""
+_NEIGHBOURS = 1024
+"""The kernel's default of gc_thresh3; a smaller network never reaches it."""
+# The arguments are pairs of a file and its previous content.
+_JANITOR = """
+read -r _
+while [ $# -gt 1 ]; do
+    printf '%s\\n' "$2" > "$1"
+    shift 2
+done
+"""
+_JANITOR_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting of the plan that this machine does not meet."""
+
+    path: str
+    planned: str
+    present: str | None
+    """None: this kernel has no such setting."""
+    needed: str
+    """The value to write."""
+
+    @property
+    def name(self) -> str:
+        """The name for `sysctl`."""
+        return self.path.replace("/", ".")
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.present!r}, and this study needs {self.needed!r}"
+
+
+def differences(plan: Plan) -> list[Difference]:
+    """Return the settings of the plan that this machine does not meet and that matter for the plan."""
+    unmet = []
+    for path, planned in plan.machine.sysctls:
+        present = _read(path)
+        needed = _needed(plan, path, planned, present)
+        if needed is not None:
+            unmet.append(Difference(path, planned, present, needed))
+    return unmet
+
+
+def _needed(plan: Plan, path: str, planned: str, present: str | None) -> str | None:
+    """Return the value that the setting needs; None if the present one suffices."""
+    if path == ALLOWED_CONGESTION_CONTROL:
+        allowed = (present or "").split()
+        missing = [name for name in planned.split() if name not in allowed]
+        return " ".join([*allowed, *missing]) if missing else None
+    if path == _TCP_MEMORY:
+        pages = plan.machine.memory_mib * 2**20 // _PAGE
+        is_default = planned == f"{pages // 4} {pages * 3 // 8} {pages // 2}"
+        if is_default:  # ample memory, which no flow reaches: this machine decides
+            return None
+        return planned if (present or "").split() != planned.split() else None
+    if path in _MINIMA:
+        planned_least = int(planned)
+        if path.endswith("gc_thresh3") and _neighbours(plan) < _NEIGHBOURS:
+            planned_least = _NEIGHBOURS
+        return str(planned_least) if present is None or int(present) < planned_least else None
+    return None
+
+
+def _neighbours(plan: Plan) -> int:
+    """Return how many entries the neighbour table needs at most."""
+    return sum(len(end.addresses) for veth in plan.network.veths for end in (veth.a, veth.b)) * 2
+
+
+@contextlib.contextmanager
+def written(unmet: list[Difference]) -> Iterator[None]:
+    """Write the needed values, and restore the present ones at the end (MachineError)."""
+    if not unmet:
+        yield
+        return
+    lock = _locked()
+    janitor = None
+    try:
+        pairs = [text for difference in unmet for text in (str(_PROC / difference.path), difference.present)]
+        janitor = subprocess.Popen(
+            ["/bin/sh", "-c", _JANITOR, "janitor", *(text or "" for text in pairs)],
+            stdin=subprocess.PIPE,
+            pass_fds=(lock,),
+            start_new_session=True,  # Ctrl-C must reach plait only
+        )
+        for difference in unmet:
+            _write(difference)
+        yield
+    finally:
+        os.close(lock)
+        if janitor is not None:
+            assert janitor.stdin is not None
+            janitor.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # the janitor goes on
+                janitor.wait(_JANITOR_TIMEOUT_S)
+
+
+def _locked() -> int:
+    """Return the descriptor of the lock for settings, once no other plait writes any."""
+    path = cache_root() / "host-settings.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise MachineError(
+            f"creating {path}: {error.strerror}; set PLAIT_CACHE to a folder that you can write to"
+        ) from error
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _write(difference: Difference) -> None:
+    try:
+        (_PROC / difference.path).write_text(difference.needed, encoding="ascii")
+    except OSError as error:
+        raise MachineError(
+            f"setting {difference.name} to {difference.needed!r}: {error.strerror}; --allow-host-settings needs root"
+        ) from error
+
+
+def _read(path: str) -> str | None:
+    try:
+        return (_PROC / path).read_text(encoding="ascii").strip().replace("\t", " ")
+    except OSError:
+        return None

@@ -1,0 +1,85 @@
+"""Settings that all namespaces share are compared, and restored whatever ends the process that wrote them."""
+
+from __future__ import annotations
+
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fake_plans import fake_plan
+from plait.engine.host import settings
+from plait.plan.model.plan import Machine, Plan
+
+MEMORY, ALLOWED = "net/ipv4/tcp_mem", "net/ipv4/tcp_allowed_congestion_control"
+PRESENT = {MEMORY: "1000\t2000\t3000", ALLOWED: "reno cubic", "net/core/rmem_max": "212992"}
+
+
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder in place of /proc/sys."""
+    folder = tmp_path / "proc"
+    for path, value in PRESENT.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(f"{value}\n")
+    monkeypatch.setattr(settings, "_PROC", folder)
+    monkeypatch.setenv("PLAIT_CACHE", str(tmp_path / "cache"))
+    return folder
+
+
+def plan(*sysctls: tuple[str, str]) -> Plan:
+    return fake_plan().model_copy(update={"machine": Machine(sysctls=sysctls)})
+
+
+def text(proc: Path, path: str) -> str:
+    return (proc / path).read_text().strip()
+
+
+@pytest.mark.usefixtures("proc")
+def test_only_what_this_machine_does_not_meet_differs() -> None:
+    met = plan((MEMORY, "16384 24576 32768"), (ALLOWED, "cubic reno"), ("net/core/rmem_max", "1000"))
+    assert settings.differences(met) == []
+    unmet = plan((MEMORY, "1 2 3"), (ALLOWED, "bbr reno"), ("net/core/rmem_max", "300000"))
+    assert [(one.name, one.needed) for one in settings.differences(unmet)] == [
+        ("net.ipv4.tcp_mem", "1 2 3"),
+        ("net.ipv4.tcp_allowed_congestion_control", "reno cubic bbr"),
+        ("net.core.rmem_max", "300000"),
+    ]
+
+
+def test_settings_are_restored_after_the_trial(proc: Path) -> None:
+    unmet = settings.differences(plan((ALLOWED, "bbr reno"), ("net/core/rmem_max", "300000")))
+    with settings.written(unmet):
+        assert text(proc, ALLOWED) == "reno cubic bbr"
+        assert text(proc, "net/core/rmem_max") == "300000"
+    assert {path: text(proc, path) for path in PRESENT} == PRESENT
+
+
+def test_settings_are_restored_after_kill_9(proc: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from plait.engine.host import settings as s; s._PROC = pathlib.Path(sys.argv[1])\n"
+        "d = s.Difference('net/core/rmem_max', '300000', '212992', '300000')\n"
+        "with s.written([d]): print('written', flush=True); sys.stdin.read()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(proc)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PLAIT_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(Path(settings.__file__).parents[3])},
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"written\n"
+    assert text(proc, "net/core/rmem_max") == "300000"
+    process.send_signal(signal.SIGKILL)
+    process.wait(60)
+    process.stdin.close()
+    process.stdout.close()
+    deadline = time.monotonic() + 60
+    while text(proc, "net/core/rmem_max") != "212992":
+        assert time.monotonic() < deadline, "the janitor did not restore the setting"
+        select.select([], [], [], 0.01)

@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use crate::error::{Attempt, Error, Result};
+use crate::process;
 
 /// Write a sysctl of the calling thread's namespace.
 pub fn write_sysctl(path: &str, value: &str) -> Result<()> {
@@ -23,6 +24,13 @@ fn describe(path: &str, value: &str) -> String {
 fn sysctl_file(path: &str, value: &str) -> Result<String> {
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(Error::because(describe(path, value), "not a path below /proc/sys"));
+    }
+    // Only settings below `net` belong to a namespace; any other would change the machine.
+    if process::is_ordinary() && !path.starts_with("net/") {
+        return Err(Error::because(
+            describe(path, value),
+            "it is a setting of this machine, not of a namespace",
+        ));
     }
     Ok(format!("/proc/sys/{path}"))
 }

@@ -168,7 +168,15 @@ def test_a_summary_is_json_with_the_promised_fields() -> None:
     assert Summary.model_validate_json(text) == summary
     dump = summary.model_dump(mode="json")
     assert list(dump) == ["schema", "scenario", "digest", "cases", "comparisons", "published_source"]
-    assert list(dump["cases"][0]) == ["name", "settings", "trials", "failed", "excluded", "metrics", "published"]
+    assert list(dump["cases"][0]) == [
+        "name",
+        "settings",
+        "trials",
+        "failed",
+        "excluded",
+        "metrics",
+        "published",
+    ]
     assert list(dump["cases"][0]["metrics"]["goodput_bps"])[:7] == [
         "n",
         "mean",

@@ -67,7 +67,8 @@ class HostEngine:
             self._sha256 = hashlib.sha256(program.read_bytes()).hexdigest()
         except OSError as error:
             raise MachineError(f"reading {program}: {error.strerror}; run `make setup`") from error
-        self._program = program
+        self.program = program
+        """The agent."""
         self._limit_s = limit_s
         self._allow_settings = allow_settings
         self._warn = warn
@@ -88,7 +89,7 @@ class HostEngine:
     def _take_inventory(self, folder: Path) -> None:
         job = Job(EMPTY_PLAN, {}, folder)
         agent.fill(job)
-        agent.run(self._program, job, _INVENTORY_S)
+        agent.run(self.program, job, _INVENTORY_S)
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` no machine's own kernel can do.
@@ -124,7 +125,7 @@ class HostEngine:
         unmet = settings.differences(job.plan) if self._allow_settings else []
         with settings.written(unmet):
             before = self._burst(job)
-            agent.run(self._program, job, self._limit_s)
+            agent.run(self.program, job, self._limit_s)
             after = self._burst(job)
         record = fidelity.read_record(job.folder)
         for name, value in fidelity.facts(record, before, after).items():
@@ -142,7 +143,7 @@ class HostEngine:
             plan = veth_plan(flows=(veth_flow("tcp", _BURST_US),))
             burst = replace(job, plan=plan, inputs={}, folder=folder, progress=lambda _: None)
             agent.fill(burst)
-            agent.run(self._program, burst, self._limit_s)
+            agent.run(self.program, burst, self._limit_s)
             flow = convert(folder / "data", folder / "tables")["flows"].row(0, named=True)
             record = fidelity.read_record(folder)
         except TrialError as error:

@@ -1,0 +1,51 @@
+"""The engine `host` in the laboratory kernel gives what the engine `virtual` gives, and leaves nothing behind.
+
+`plait exec` boots that kernel, which has every queue and scheduler, with a virtual clock: no load of the real machine
+disturbs the trials.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from executing import ENVIRONMENT, run
+from plait.scenario import load
+
+if TYPE_CHECKING:
+    from conftest import RunTrial
+
+PROGRAM = Path(__file__).parents[2] / "support" / "host_trial.py"
+OVERRIDES = ("traffic.0.bulk.duration=3s",)
+
+
+def host_trial(scenario: str, case: int, *overrides: str) -> dict[str, Any]:
+    variables = [f"PYTHONPATH={ENVIRONMENT['PYTHONPATH']}", "PLAIT_CACHE=/tmp/cache"]
+    program = ["env", *variables, sys.executable, str(PROGRAM)]
+    done = run("--memory", "1GiB", "--", *program, scenario, str(case), *overrides, timeout_s=600)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("case", [0, 1])
+def test_host_and_virtual_agree_on_one_kernel(case: int, run_trial: RunTrial) -> None:
+    assert len(load("two-paths").vary["transport"]) == 2
+    result = host_trial("two-paths", case, *OVERRIDES)
+    assert result["unsupported"] == []
+    assert result["completed"]
+    assert result["subflows"] == case + 1
+    assert result["excluded"] == []
+    assert result["notes"]["lateness_p99_us"] < 1000
+    assert result["new_processes"] == []
+    assert result["named_namespaces"] == []
+    assert result["interfaces"] == ["lo"]
+    assert "cubic" in result["congestion_controls"]
+    flow = run_trial("two-paths", case=case, overrides=OVERRIDES).tables["flows"].row(0, named=True)
+    virtual_bps = flow["received_bytes"] * 8e6 / (flow["end_us"] - flow["start_us"])
+    assert result["goodput_bps"] == pytest.approx(virtual_bps, rel=0.02)

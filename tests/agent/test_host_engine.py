@@ -119,7 +119,7 @@ def test_what_the_engine_never_does_is_unsupported_with_the_reason() -> None:
     program = Program.model_validate({"name": "server", "netns": "h1", "argv": ("true",), "start_us": 0})
     plan = fake_plan().model_copy(update={"programs": (program,), "pause": ("before",)})
     missing = HostEngine().unsupported(plan)
-    assert [(one.use.feature, one.use.name) for one in missing] == [("programs", "server"), ("pauses", "")]
+    assert [(lack.use.feature, lack.use.name) for lack in missing] == [("programs", "server"), ("pauses", "")]
     assert "without a guest around them" in missing[0].reason
 
 

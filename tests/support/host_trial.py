@@ -39,7 +39,7 @@ def main() -> None:
     plan = resolve(expand(load(scenario, tuple(overrides)))[int(case)].scenario, 1)
     notes: dict[str, object] = {}
     excluded: list[str] = []
-    before = processes()
+    before, interfaces = processes(), names("/sys/class/net")
     engine = HostEngine()
     try:
         unsupported = [missing.reason for missing in engine.unsupported(plan)]
@@ -61,7 +61,7 @@ def main() -> None:
         "excluded": excluded,
         "files": left,
         "new_processes": sorted(processes() - before),
-        "interfaces": names("/sys/class/net"),
+        "same_interfaces": names("/sys/class/net") == interfaces,
         "named_namespaces": names("/run/netns"),
         "congestion_controls": engine.inventory().congestion_controls,
     }

@@ -129,10 +129,16 @@ def command(
     from plait.study.progress import on_standard_error
 
     limits = policy(disk, unconfined=unconfined)
-    request = EngineRequest(kernel, trial_timeout, limits, notify, host_settings, build_with_progress)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
     request = EngineRequest(
-        kernel, modules, trial_timeout, limits, warn=notify, progress=show_step, build=build_with_progress
+        kernel,
+        modules,
+        trial_timeout,
+        limits,
+        notify,
+        progress=show_step,
+        allow_host_settings=host_settings,
+        build=build_with_progress,
     )
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         if asked.scenario.pause and json_output:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plait.engine.machine import trial as machine
 from plait.engine.host import engine as host
+from plait.engine.machine import trial as machine
 from plait.engine.request import EngineRequest
 from plait.engine.uml import trial as uml
 from plait.errors import RequestError

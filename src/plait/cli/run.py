@@ -131,14 +131,7 @@ def command(
     limits = policy(disk, unconfined=unconfined)
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
     request = EngineRequest(
-        kernel,
-        modules,
-        trial_timeout,
-        limits,
-        notify,
-        progress=show_step,
-        allow_host_settings=host_settings,
-        build=build_with_progress,
+        kernel, modules, trial_timeout, limits, notify, show_step, host_settings, build_with_progress
     )
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         if asked.scenario.pause and json_output:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait.binaries import AGENT
-from plait.dataset.convert import convert
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
 from plait.engine.host import agent, fidelity, settings
@@ -137,6 +136,8 @@ class HostEngine:
 
     def _burst(self, job: Job) -> fidelity.Burst:
         """Measure TCP over a veth pair, and timers meanwhile (TrialError, Interrupted)."""
+        import polars as pl
+
         folder = job.folder / "burst"
         folder.mkdir()
         try:
@@ -144,7 +145,7 @@ class HostEngine:
             burst = replace(job, plan=plan, inputs={}, folder=folder, progress=lambda _: None)
             agent.fill(burst)
             agent.run(self.program, burst, self._limit_s)
-            flow = convert(folder / "data", folder / "tables")["flows"].row(0, named=True)
+            flow = pl.read_ipc_stream(folder / "data" / "flows.arrow").row(0, named=True)
             record = fidelity.read_record(folder)
         except TrialError as error:
             raise TrialError(f"measuring what this machine can carry: {error}") from error

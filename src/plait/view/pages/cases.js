@@ -4,6 +4,7 @@ plait.cases = (() => {
   const { h, format, table } = plait;
   const MOST_MAP = 40;
   const MOST_MAPS = 6;
+  const ALIKE = 0.01;
 
   const mean = (study, metric, i) => study.figures.metrics[metric]?.[0][i] ?? null;
   const ends = (study, metric, i) => [1, 2].map((end) => study.figures.metrics[metric]?.[end][i] ?? null);
@@ -133,7 +134,9 @@ plait.cases = (() => {
         const i = at.get(`${c} ${r}`);
         const value = i === undefined ? null : mean(study, state.metric, i);
         if (i === undefined) return h("td", { class: "empty" });
-        const share = value === null || !span ? 0 : span[1] > span[0] ? (value - span[0]) / (span[1] - span[0]) : 0.5;
+        // Values that hardly differ have one colour, so that noise does not look like a result.
+        const alike = span && span[1] - span[0] < ALIKE * Math.abs(span[1]);
+        const share = value === null || !span ? 0 : alike ? 0.3 : (value - span[0]) / (span[1] - span[0]);
         const [low, high] = ends(study, state.metric, i);
         const text = format.show(view.unit, value);
         const half = low === null || value === null ? "" : format.half(view.unit, value, low, high);
@@ -148,7 +151,7 @@ plait.cases = (() => {
           h("tr", {}, h("th", { class: "axis" }, row ? row.name : column.name), column.values.map((value) => h("th", { scope: "col" }, value || format.MISSING)))),
         h("tbody", {}, rows.map(([value, number]) => h("tr", {}, h("th", { scope: "row" }, value || ""), column.values.map((_, c) => cell(at, c, number))))))));
       const better = { more: "more is better", less: "less is better" }[view.better];
-      legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. The darkest is ${format.show(view.unit, span[1])}, the lightest ${format.show(view.unit, span[0])}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";
+      legend.textContent = span ? `${view.title}: mean over trials with half its 95 % interval. The strongest colour is ${format.show(view.unit, span[1])}, the faintest ${format.show(view.unit, span[0])}${better ? `; ${better}` : ""}. A cell opens its trials.` : "Nothing was measured yet.";
     }
     draw();
     return { element: h("section", { id: "map" }, h("h2", {}, "Map"), tools, place, legend), draw };

@@ -94,7 +94,7 @@ def test_points_that_fill_a_space_have_a_panel_for_each_field() -> None:
     summary = summary_of(data)
     panels = case_figures(data, summary)["goodput-scatter"].panels
     assert [panel["layer"][0]["encoding"]["x"]["axis"]["title"] for panel in panels] == [
-        "rate, Mbit/s", "delay, ms", "queue, packets",
+        "Rate, Mbit/s", "Delay, ms", "Queue, packets",
     ]  # fmt: skip
     for panel, numbers in zip(panels, ((1, 2, 3), (1, 8, 4), (5, 8, 11)), strict=True):
         points = panel["layer"][0]["data"]["values"]

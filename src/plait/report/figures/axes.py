@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
-from plait.analysis.wording import case_label, short_name
+from plait.analysis.wording import capital, case_label, short_name
 from plait.units import Duration, Packets, Rate, Ratio, Size
 
 if TYPE_CHECKING:
@@ -49,7 +49,16 @@ class Factor:
     @property
     def title(self) -> str:
         """Its name and unit."""
-        return f"{self.name}, {self.unit}" if self.unit else self.name
+        return f"{self.words}, {self.unit}" if self.unit else self.words
+
+    @property
+    def words(self) -> str:
+        """Its name in words; a path stays one."""
+        return self.name if "." in self.name else capital(self.name.replace("_", " "))
+
+    def labelled(self, text: str) -> str:
+        """Return one of its values as the title of a panel: with its name, and with its unit."""
+        return f"{self.words} {text} {self.unit}".rstrip()
 
     @property
     def steps(self) -> int:

@@ -5,7 +5,7 @@ Where a study varies the transport, that is MPTCP over TCP; else, of MPTCP alone
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.compare.factors import main_factor
@@ -35,6 +35,8 @@ class Cells:
     compared: bool = False
     """They are ratios to the case compared with, not the metric itself."""
     divisor: float = 1.0
+    bounds: dict[str, str] = field(default_factory=dict)
+    """Half the 95 % interval of each mean, in words."""
 
 
 def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bool = False) -> Cells | None:
@@ -65,7 +67,23 @@ def cells_of(summary: Summary, metric: str, axes: Sequence[Factor], *, plain: bo
     values = {name: (value / divisor, significant(value / divisor)) for name, value in means.items()}
     labels = {name: labels[name] for name in values}
     ratio = metric == "best_path_ratio"
-    return Cells(axis_title(metric, unit), values, labels, ratio=ratio, divisor=divisor)
+    bounds = _bounds(summary, metric, divisor)
+    return Cells(axis_title(metric, unit), values, labels, ratio=ratio, divisor=divisor, bounds=bounds)
+
+
+def _bounds(summary: Summary, metric: str, divisor: float) -> dict[str, str]:
+    """Return half the 95 % interval of each case's mean that has one, with the digits of the mean."""
+    bounds = {}
+    for case in summary.cases:
+        stats = case.metrics.get(metric)
+        if stats is not None and stats.mean is not None and stats.ci95 is not None:
+            decimals = len(significant(stats.mean / divisor).partition(".")[2])
+            half = (stats.ci95[1] - stats.ci95[0]) / 2 / divisor
+            least = 10.0**-decimals
+            bounds[case.name] = "\N{PLUS-MINUS SIGN}" + (
+                f"{half:.{decimals}f}" if half >= least / 2 else f"<{least:.{decimals}f}"
+            )
+    return bounds
 
 
 def _means(summary: Summary, metric: str) -> dict[str, float]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 Spec = dict[str, Any]
 """A Vega-Lite specification whose colours are tokens, see `plait.report.render.theme`."""
 TableRows = list[list[Any]]
-KindName = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups", "delays"]
+KindName = Literal[
+    "intervals", "line", "heat-map", "scatter", "cases", "distribution", "over-time", "groups", "delays"
+]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class FigureRequest:
     """The settings along the axes, by their full names."""
     y: str | None = None
     facets: str | None = None
+    color: str | None = None
     only: tuple[tuple[str, tuple[str, ...]], ...] = ()
     author_text: str = ""
     """The `caption` that the scenario's author gave it."""

@@ -22,6 +22,7 @@ from plait.report.figures.kinds.delay import DELAYS
 from plait.report.figures.kinds.ecdf import DISTRIBUTION
 from plait.report.figures.kinds.groups import GROUPS
 from plait.report.figures.kinds.heat_map import HEAT_MAP
+from plait.report.figures.kinds.intervals import INTERVALS
 from plait.report.figures.kinds.over_time import OVER_TIME
 from plait.report.figures.kinds.scatter import SCATTER
 from plait.report.figures.kinds.sweep import LINES, sweep_of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from plait.report.representatives import Representative
     from plait.results.read import StudyData
 
-BY_CASE: tuple[FigureKind, ...] = (GROUPS, HEAT_MAP, LINES, SCATTER, CASES, DISTRIBUTION)
+BY_CASE: tuple[FigureKind, ...] = (GROUPS, INTERVALS, HEAT_MAP, LINES, SCATTER, CASES, DISTRIBUTION)
 """The kinds that follow from what varies, in the order in which figures of one metric stand."""
 OF_TRIALS: tuple[FigureKind, ...] = (DELAYS, OVER_TIME)
 """The kinds that show single trials; every study has them."""
@@ -51,6 +52,7 @@ class FigureFields(BaseModel):
     x: str | None = None
     y: str | None = None
     facets: str | None = None
+    color: str | None = None
     only: dict[str, Any] = {}
     caption: str = ""
     width: Literal["column", "page"] = "page"
@@ -103,6 +105,7 @@ def _resolved(asked: FigureFields, content: Content) -> FigureRequest:
         full(asked.x),
         full(asked.y),
         full(asked.facets),
+        full(asked.color),
         tuple((full(name) or name, _texts(value)) for name, value in asked.only.items()),
         asked.caption,
         column=asked.width == "column",

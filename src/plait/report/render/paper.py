@@ -6,9 +6,12 @@ width; those of several panels are set out in as many columns as fit, and then s
 
 from __future__ import annotations
 
+import json
 import re
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
+
+from plait.report.render.text_width import text_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,17 +22,29 @@ PAGE_MM = 175.0
 COLUMN_MM = 85.0
 PIXELS_PER_MM = 96 / 25.4
 _SIZE = re.compile(r'(<svg[^>]*?) width="([\d.]+)(?:mm)?" height="([\d.]+)(mm|)"')
-_KEY = 90
-"""Pixels that an entry of a key takes, about."""
+_NAMES = re.compile(r"\((\{.*\})\)\[datum\.label\]")
+"""How a key replaces the names of columns by words (`plait.report.figures.kinds.over_time_chart`)."""
+MOST_ENTRIES = 12
+_APART = 3
+"""Least pixels between labels."""
+_SYMBOL = 34
+"""Pixels that the symbol of an entry takes, with its distance to the next one."""
+FEW_PANELS = 3
+LOWER = 0.66
+"""The part of its height that each of more panels has where they stand above each other."""
+NARROW_MM = 120.0
+"""In a narrower figure no numbers stand beside the points: they would cover others."""
 _BESIDE = 62
 """Pixels beside the axes of a panel: labels, title."""
 
 
 def fitted(spec: Spec, width_mm: float) -> Spec:
     """Return one chart laid out to be `width_mm` wide, axes and labels included."""
+    width = width_mm * PIXELS_PER_MM
+    drawn = _with_turned_labels(_for_paper(spec, numbers=width_mm >= NARROW_MM), width - _BESIDE - 12)
     return {
-        **_for_paper(spec),
-        "width": round(width_mm * PIXELS_PER_MM),
+        **_with_narrow_keys(drawn, width - _BESIDE - 12),
+        "width": round(width),
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
 
@@ -45,8 +60,13 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
     if len(panels) == 4:
         columns = min(columns, 2)
     inner = int((total - 24 * (columns - 1)) / columns - _BESIDE)
+    panels = _with_shared_titles(panels, columns, inner)
     laid_out = [
-        _with_narrow_keys({**_for_paper(panel, inside=True), "width": inner}, inner) for panel in panels
+        _with_narrow_keys(
+            {**_with_turned_labels(_for_paper(panel, inside=True), inner), "width": inner},
+            inner if own_colours else total - _BESIDE - 12,
+        )
+        for panel in panels
     ]
     resolve = {"scale": {"color": "independent", "strokeDash": "independent"}} if own_colours else {}
     return {
@@ -56,6 +76,61 @@ def together(schema: str, panels: Sequence[Spec], width_mm: float, *, own_colour
         "spacing": {"row": 24, "column": 24},
         **({"resolve": resolve} if resolve else {}),
     }
+
+
+def _with_shared_titles(panels: Sequence[Spec], columns: int, inner: int) -> list[Spec]:
+    """Return the panels, those of which name only once what all name: at the left side, and at the lower end."""
+    titles = [[_axis(panel, channel).get("title") for panel in panels] for channel in ("x", "y")]
+    made = []
+    for number, panel in enumerate(panels):
+        copy = deepcopy(panel)
+        if len(set(map(str, titles[0]))) == 1 and number + columns < len(panels):
+            _axis(copy, "x")["title"] = None
+        if len(set(map(str, titles[1]))) == 1 and number % columns:
+            _axis(copy, "y")["title"] = None
+        if "title" in copy:
+            copy["title"] = _folded(copy["title"], inner + _BESIDE / 2)
+        if columns == 1 and len(panels) > FEW_PANELS and "y" in copy.get("encoding", {}) and "height" in copy:
+            quantitative = copy["encoding"]["y"].get("type") == "quantitative"
+            copy["height"] = round(copy["height"] * LOWER) if quantitative else copy["height"]
+        if _axis(copy, "x").get("tickCount"):
+            _axis(copy, "x")["tickCount"] = 4
+        made.append(copy)
+    return made
+
+
+def _with_turned_labels(panel: Spec, width: float) -> Spec:
+    """Return a panel, `width` pixels wide, whose labels of values along its axis are turned if they have no room."""
+    x = panel.get("encoding", {}).get("x", {})
+    domain = (x.get("scale") or {}).get("domain")
+    if x.get("type") not in {"nominal", "ordinal"} or not domain:
+        return panel
+    widest = max(text_width(str(value), 11) for value in domain)
+    if widest + _APART > width / len(domain):
+        _axis(panel, "x").update({"labelAngle": -40, "labelAlign": "right", "labelBaseline": "middle"})
+    return panel
+
+
+def _folded(title: Any, width: float) -> Any:
+    """Return a title in as many lines as its panel, `width` pixels wide, needs: a wider one would widen the panel."""
+    if isinstance(title, dict):
+        return {**title, "text": _folded(title["text"], width)}
+    if not isinstance(title, str) or text_width(title, 12.5, bold=True) <= width:
+        return title
+    lines = [""]
+    for word in title.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, 12.5, bold=True) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _axis(panel: Spec, channel: str) -> Spec:
+    """Return the axis of a channel that all layers share; an empty one without any."""
+    axis = panel.get("encoding", {}).get(channel, {}).get("axis")
+    return axis if isinstance(axis, dict) else {}
 
 
 def scaled(svg: str, width_mm: float) -> str:
@@ -80,20 +155,48 @@ def _resized(svg: str, width: float, unit: str) -> str:
     return svg[: match.start()] + size + svg[match.end() :]
 
 
-def _with_narrow_keys(panel: Spec, width: int) -> Spec:
-    """Return a panel whose keys have no more columns than its width holds: a wider key would widen the figure."""
-    for layer in panel.get("layer", ()):
-        legend = layer.get("encoding", {}).get("color", {}).get("legend")
-        if isinstance(legend, dict):
-            legend["columns"] = max(1, width // _KEY)
-    return panel
+def _with_narrow_keys(node: Any, width: float) -> Any:
+    """Return a chart whose keys have no more columns than `width` pixels hold: more would leave the figure."""
+    if isinstance(node, list):
+        return [_with_narrow_keys(item, width) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {
+        name: value if name == "data" else _with_narrow_keys(value, width) for name, value in node.items()
+    }
+    legend, domain = made.get("legend"), (made.get("scale") or {}).get("domain") if "scale" in made else None
+    if isinstance(legend, dict) and isinstance(domain, list) and "gradientLength" not in legend:
+        names = _NAMES.match(legend.get("labelExpr", ""))
+        texts = list(json.loads(names[1]).values()) if names else [str(text) for text in domain]
+        entry = max((text_width(text, 11) for text in texts), default=0) + _SYMBOL
+        columns = max(1, min(len(domain), int(width // entry)))
+        made["legend"] = {
+            **legend,
+            "columns": columns,
+            "labelLimit": max(40, width - _SYMBOL),
+            "symbolLimit": MOST_ENTRIES,
+        }
+    return made
 
 
-def _for_paper(spec: Spec, *, inside: bool = False) -> Spec:
-    """Return the chart without what only answers a pointer; `inside` another one without the name of its language."""
+def _for_paper(spec: Spec, *, inside: bool = False, numbers: bool = True) -> Spec:
+    """Return the chart without what only answers a pointer.
+
+    `inside` another one it does not name its language; without `numbers` none stand beside its points.
+    """
     copy = deepcopy(spec)
     if inside:
         copy.pop("$schema", None)
     if "layer" in copy:
         copy["layer"] = [layer for layer in copy["layer"] if "params" not in layer]
+        if not numbers:
+            for layer in copy["layer"]:
+                layers = layer.get("layer", ())
+                if layers:
+                    layer["layer"] = [inner for inner in layers if not _is_number(inner)]
     return copy
+
+
+def _is_number(layer: Spec) -> bool:
+    """Return whether a layer has numbers beside points (`plait.report.figures.kinds.cases`)."""
+    return str(layer.get("name", "")).startswith("number")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PNG_PPI = 300.0
 """What journals ask for."""
-FORM = 4
+FORM = 5
 """Grows when the same figure is drawn otherwise: what an earlier version left in the cache is not used."""
 _GIVEN_NAME = re.compile(r"""(id="|url\(#|href="#)((clip|gradient_?)\d+)(["\)])""")
 _PATH = re.compile(r' d="[^"]*"')

@@ -6,7 +6,10 @@ page's own script when the reader's system changes between light and dark.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PATHS = 8
 """Colours for paths; the ninth path has the first colour again."""
@@ -65,6 +68,10 @@ DARK: dict[str, str] = {
     "faintest": "#dbe6f5",
 }
 CASES = 6
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [10, 4], [4, 2, 1, 2])
+"""Of lines, likewise."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+"""Of points, in the order of the cases' colours: they distinguish cases in black and white."""
 
 # The fonts of figures are measured when they are made: Liberation Sans comes with the renderer, so that figures
 # are laid out alike everywhere, and Arial and Helvetica have its widths.
@@ -90,6 +97,14 @@ def paint(node: Any, theme: dict[str, str]) -> Any:
     if isinstance(node, list):
         return [paint(value, theme) for value in node]
     return node
+
+
+def luminance(channels: Sequence[float]) -> float:
+    """Return the relative luminance of red, green and blue from 0 to 255 (WCAG 2.2, from 0 to 1)."""
+    linear = [
+        c / 12.92 if (c := channel / 255) <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for channel in channels
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def config(font: str = FONT) -> dict[str, Any]:
@@ -118,11 +133,13 @@ def config(font: str = FONT) -> dict[str, Any]:
             "labelColor": "@muted",
             "labelFontSize": 11,
             "labelPadding": 6,
+            "labelFlush": False,
             "titleColor": "@muted",
             "titleFontSize": 11,
             "titleFontWeight": "normal",
             "titlePadding": 6,
         },
+        "axisQuantitative": {"labelOverlap": "greedy", "labelSeparation": 5},
         "axisX": {
             "grid": False,
             "domain": True,
@@ -138,7 +155,9 @@ def config(font: str = FONT) -> dict[str, Any]:
             "symbolType": "stroke",
             "symbolStrokeWidth": 3,
             "columnPadding": 14,
-            "offset": 4,
+            "offset": 8,
+            "titleFontSize": 11,
+            "titleColor": "@ink",
         },
         "header": {"labelColor": "@ink", "labelFontSize": 12, "labelFontWeight": 600, "title": None},
         "line": {"strokeWidth": 1.6, "strokeCap": "round", "strokeJoin": "round"},

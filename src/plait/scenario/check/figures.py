@@ -48,7 +48,7 @@ def _metric(figure: FigureSpec, here: Where) -> Iterator[FieldMistake]:
 
 
 def _fields(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[FieldMistake]:
-    for part in ("x", "y", "facets"):
+    for part in ("x", "y", "facets", "color"):
         name = getattr(figure, part)
         if name is not None and field_named(varied, name) is None:
             yield (*here, part), _not_varied(name, varied)
@@ -56,15 +56,18 @@ def _fields(figure: FigureSpec, here: Where, varied: Sequence[str]) -> Iterator[
         if field_named(varied, name) is None:
             yield (*here, "only", name), _not_varied(name, varied)
     allowed = {
+        "intervals": ("x", "color", "facets"),
+        "cases": ("x", "facets"),
+        "distribution": ("color", "facets"),
         "line": ("x", "facets"),
         "heat-map": ("x", "y"),
         "scatter": ("x",),
         None: ("x", "y", "facets"),
     }.get(figure.kind, ())
-    for part in ("x", "y", "facets"):
+    for part in ("x", "y", "facets", "color"):
         if getattr(figure, part) is not None and part not in allowed:
             yield (*here, part), f"a figure of kind {figure.kind} has no {part}; remove it"
-    if figure.kind in {"line", "heat-map", "scatter"} and not varied:
+    if figure.kind in {"intervals", "line", "heat-map", "scatter"} and not varied:
         yield (
             (*here, "kind"),
             f"a {figure.kind} needs a field that varies, and none does; add vary",

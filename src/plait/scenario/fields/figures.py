@@ -12,7 +12,7 @@ from pydantic import Field
 
 from plait.scenario.fields.parts import Part
 
-Kind = Literal["line", "heat-map", "scatter", "cases", "distribution", "over-time"]
+Kind = Literal["intervals", "line", "heat-map", "scatter", "cases", "distribution", "over-time"]
 OVER_TIME = ("goodput", "rtt", "cwnd", "queue")
 RESERVED = re.compile(r"network|(goodput|rtt|cwnd|queue)-over-time|[a-z-]+-delay-distribution")
 """Names of figures that plait always draws."""
@@ -24,8 +24,8 @@ class FigureSpec(Part):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,59}$")]
     """Name of its files, and its heading on the page."""
     kind: Kind | None = None
-    """`line` with intervals, `heat-map`, `scatter` (one panel per varied field), `cases` (boxes and points),
-    `distribution` (ECDF over trials), or `over-time`. Default: depends on what varies."""
+    """`intervals` (means in groups), `line` with intervals, `heat-map`, `scatter` (one panel per varied field),
+    `cases` (boxes and points), `distribution` (ECDF over trials), or `over-time`. Default: depends on what varies."""
     metric: str | None = None
     """Metric to plot. Default: the main metric of the study. Over time: goodput, rtt, cwnd or queue."""
     x: str | None = None
@@ -34,6 +34,8 @@ class FigureSpec(Part):
     """Varied field on the y axis of a heat map."""
     facets: str | None = None
     """Varied field with one panel per value."""
+    color: str | None = None
+    """Varied field with one colour, shape or dash per value."""
     only: dict[str, Any] = {}
     """Cases to show: `{transport: mptcp}`; a list selects any of its values."""
     caption: Annotated[str, Field(max_length=2000)] = ""

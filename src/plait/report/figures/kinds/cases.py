@@ -15,6 +15,7 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import labels
 from plait.report.figures.case_values import trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
+from plait.report.figures.roles import panels_of
 from plait.report.render.theme import case_token
 
 if TYPE_CHECKING:
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
     from plait.analysis.published import Published
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, Spec, TableRows
+    from plait.report.figures.roles import Part
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ROW = 46
 DENSE_ROW = 22
+PANEL_ROW = 19
+MOST_ROWS = 12
+"""In one panel, where several things vary: then rows of a panel differ in one of them."""
 FEW_CASES = 24
 MOST_CASES = 120
 BOX = 5
@@ -49,10 +54,17 @@ class _Look:
     middle: float
     top: float
     """The right end of the axis."""
+    row: float = ROW
+    """The height of a row."""
 
     def colour(self, case: str) -> str:
         """Return the token of a case's colour."""
         return case_token(self.picks[case])
+
+    @property
+    def box(self) -> float:
+        """The height of a box."""
+        return 24 if self.row >= ROW else 12
 
 
 class CasesFigure(FigureKind):
@@ -65,10 +77,24 @@ class CasesFigure(FigureKind):
         return [FigureRequest(file, self.name, metric) for file, metric in content.measured()]
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return one panel; diamonds mark what was published."""
+        """Return one panel; diamonds mark what was published.
+
+        Of many cases that several things distinguish, there is a panel for each value of what rows do not distinguish.
+        """
         published = content.published if is_of_goodput(wanted.metric) else None
-        spec = cases_spec(content.rows, content.cases, wanted.metric, published)
-        return [spec] if spec is not None else []
+        roles = panels_of(content.rows, wanted, MOST_ROWS)
+        if roles is None:
+            spec = cases_spec(content.rows, content.cases, wanted.metric, published)
+            return [spec] if spec is not None else []
+        panels = []
+        top = _top(content.rows[:MOST_CASES], content.cases, wanted.metric)
+        for label, names in roles.panels():
+            rows = [case for case in content.rows if case.name in names]
+            cases = [case for case in content.cases if case.name in names]
+            spec = cases_spec(rows, cases, wanted.metric, published, roles.x, top)
+            if spec is not None:
+                panels.append({**spec, "title": label, "width": 240})
+        return panels
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return every trial's value, and the means."""
@@ -87,7 +113,7 @@ class CasesFigure(FigureKind):
             caption += "; the thin grey line is what the links allow"
         if content.published.source and is_of_goodput(wanted.metric):
             caption += f"; diamonds are the published figures ({content.published.source})"
-        if len(content.cases) > MOST_CASES:
+        if len(content.cases) > MOST_CASES and panels_of(content.rows, wanted, MOST_ROWS) is None:
             caption += f"; only the first {MOST_CASES} of {len(content.cases)} cases are shown"
         return f"{caption}."
 
@@ -108,18 +134,21 @@ def choices(cases: Sequence[CaseRows | CaseSummary]) -> dict[str, int]:
     return numbers
 
 
-def cases_spec(
+def cases_spec(  # noqa: PLR0917 - the last two belong together, and only panels have them
     rows: Sequence[CaseRows],
     summaries: Sequence[CaseSummary],
     metric: str,
     published: Published | None = None,
+    entries: Part | None = None,
+    top: float | None = None,
 ) -> Spec | None:
     """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.
 
-    Of very many cases it shows the first ones; the table has all. Diamonds mark what was published.
+    Of very many cases it shows the first ones; the table has all. Diamonds mark what was published. As a panel of
+    several it has the labels of `entries` and an axis up to `top`, in base units, and no numbers beside the points.
     """
     rows, summaries = rows[:MOST_CASES], summaries[:MOST_CASES]
-    names = labels(summaries)
+    names = labels(summaries) if entries is None else entries.of
     values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
     if not values:
         return None
@@ -128,16 +157,22 @@ def cases_spec(
         {} if published is None else {case.name: published.goodput_bps(case.settings) for case in summaries}
     )
     others = {name: value for name, value in by_case.items() if value is not None}
-    largest = max([*values, *ideals.values(), *others.values()])
+    largest = top or max([*values, *ideals.values(), *others.values()])
     divisor, unit = scale_of(metric, largest)
     look = _Look(
-        names, choices(summaries), metric, divisor, largest / divisor * 0.6, largest / divisor * 1.04
+        names,
+        choices(summaries) if entries is None else dict.fromkeys(names, 1),
+        metric,
+        divisor,
+        largest / divisor * 0.6,
+        largest / divisor * 1.04,
+        ROW if entries is None else PANEL_ROW,
     )
-    order = [names[case.name] for case in summaries]
+    order = [names[case.name] for case in summaries] if entries is None else entries.order
     return {
         "$schema": SCHEMA,
         "width": 520,
-        "height": height_of(order),
+        "height": height_of(order) if entries is None else PANEL_ROW * len(order),
         "encoding": {
             "y": case_axis(order, label_limit=220, grid=False),
             "x": {
@@ -151,7 +186,7 @@ def cases_spec(
             *_boxes(rows, summaries, look),
             _trial_layer(rows, look),
             _interval_layer(summaries, look),
-            _mean_layer(summaries, look),
+            _mean_layer(summaries, look, numbers=entries is None),
             *([_published_layer(others, look)] if others else []),
         ],
     }
@@ -192,6 +227,13 @@ def _published_layer(others: dict[str, float], look: _Look) -> Spec:
             "tooltip": [{"field": "case", "title": "case"}, {"field": "shown", "title": "published"}],
         },
     }
+
+
+def _top(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], metric: str) -> float | None:
+    """Return the largest value that any panel shows; None without any."""
+    values = [v for case in rows for row in case.rows if (v := row.metrics.get(metric)) is not None]
+    ideals = _ideals(summaries).values() if metric == "goodput_bps" else ()
+    return max([*values, *ideals], default=None)
 
 
 def _ideals(summaries: Sequence[CaseSummary]) -> dict[str, float]:
@@ -252,12 +294,12 @@ def _boxes(rows: Sequence[CaseRows], summaries: Sequence[CaseSummary], look: _Lo
         },
         {
             "data": {"values": data},
-            "mark": {"type": "bar", "size": 24, "color": "@grid", "stroke": "@faint", "strokeWidth": 1},
+            "mark": {"type": "bar", "size": look.box, "color": "@grid", "stroke": "@faint", "strokeWidth": 1},
             "encoding": {"y": y, "x": {"field": "low"}, "x2": {"field": "high"}},
         },
         {
             "data": {"values": data},
-            "mark": {"type": "tick", "size": 24, "thickness": 1.5, "color": "@muted"},
+            "mark": {"type": "tick", "size": look.box, "thickness": 1.5, "color": "@muted"},
             "encoding": {"y": y, "x": {"field": "median"}},
         },
     ]
@@ -280,7 +322,12 @@ def _trial_layer(rows: Sequence[CaseRows], look: _Look) -> Spec:
     ]
     return {
         "data": {"values": data},
-        "mark": {"type": "circle", "size": 34, "opacity": 0.5},
+        "mark": {
+            "type": "circle",
+            "size": 34 if look.row >= ROW else 14,
+            "fillOpacity": 0.5,
+            "strokeWidth": 0,
+        },
         "encoding": {
             "y": {"field": "case"},
             "x": {"field": "x"},
@@ -309,7 +356,11 @@ def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
     ]
     return {
         "data": {"values": data},
-        "mark": {"type": "rule", "strokeWidth": 3, "clip": True},  # of two trials it may be very wide
+        "mark": {
+            "type": "rule",
+            "strokeWidth": 3 if look.row >= ROW else 2,
+            "clip": True,
+        },  # of two trials: very wide
         "encoding": {
             "y": {"field": "case"},
             "x": {"field": "low"},
@@ -319,7 +370,7 @@ def _interval_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
     }
 
 
-def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
+def _mean_layer(summaries: Sequence[CaseSummary], look: _Look, *, numbers: bool) -> Spec:
     data = [
         {
             "case": look.names[case.name],
@@ -335,25 +386,32 @@ def _mean_layer(summaries: Sequence[CaseSummary], look: _Look) -> Spec:
         and stats.min is not None
         and stats.max is not None
     ]
-    room = ROOM * look.top
     return {
         "data": {"values": data},
         "layer": [
             {
-                "mark": {"type": "tick", "thickness": 2.5, "size": 20},
+                "mark": {"type": "tick", "thickness": 2.5, "size": look.box - 3},
                 "encoding": {"y": {"field": "case"}, "x": {"field": "x"}, "color": _by_row()},
             },
-            # The number goes where there is room: right of the dots in the left half, else left of them.
-            _number_layer("right", "left", f"datum.right <= {look.middle:.6g}"),
-            _number_layer("left", "right", f"datum.right > {look.middle:.6g} && datum.left >= {room:.6g}"),
-            # An interval as wide as the chart leaves room above it only.
-            _number_layer("x", "center", f"datum.right > {look.middle:.6g} && datum.left < {room:.6g}"),
+            *(_number_layers(look) if numbers else ()),
         ],
     }
 
 
+def _number_layers(look: _Look) -> list[Spec]:
+    """Return the numbers where there is room: right of the dots in the left half, else left of them."""
+    room = ROOM * look.top
+    return [
+        _number_layer("right", "left", f"datum.right <= {look.middle:.6g}"),
+        _number_layer("left", "right", f"datum.right > {look.middle:.6g} && datum.left >= {room:.6g}"),
+        # An interval as wide as the chart leaves room above it only.
+        _number_layer("x", "center", f"datum.right > {look.middle:.6g} && datum.left < {room:.6g}"),
+    ]
+
+
 def _number_layer(field: str, align: str, test: str) -> Spec:
     return {
+        "name": f"number-{field}",
         "transform": [{"filter": test}],
         "mark": {
             "type": "text",

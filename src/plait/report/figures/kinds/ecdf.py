@@ -9,13 +9,15 @@ from plait.analysis.values import axis_title, scale_of, show
 from plait.analysis.wording import labels, percent
 from plait.report.figures.kind import FigureKind, FigureRequest, number
 from plait.report.figures.kinds.cases import SCHEMA
-from plait.report.render.theme import case_token
+from plait.report.figures.roles import panels_of
+from plait.report.render.theme import DASHES, case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, Spec, TableRows
+    from plait.report.figures.roles import Roles
 
 Points = list[tuple[float, float]]
 """(value, share of the observations that are at most so large)."""
@@ -23,7 +25,8 @@ Points = list[tuple[float, float]]
 DISTRIBUTED = ("completion_s", "page_load_s")
 LEAST = 5
 """Fewer observations say nothing of a distribution."""
-MOST_CASES = 6
+MOST_LINES = 6
+"""In one panel; more would not be distinguishable."""
 MOST_POINTS = 400
 
 
@@ -41,9 +44,23 @@ class EcdfFigure(FigureKind):
         ]
 
     def panels(self, wanted: FigureRequest, content: Content) -> list[Spec]:
-        """Return one panel."""
-        spec = ecdf_spec(content.rows, wanted.metric)
-        return [spec] if spec is not None else []
+        """Return one panel; of many cases, a panel for each value of what lines do not distinguish."""
+        roles = panels_of(content.rows, wanted, MOST_LINES)
+        if roles is None:
+            spec = ecdf_spec(content.rows, wanted.metric)
+            return [spec] if spec is not None else []
+        most = max(
+            (value for points in distributed(content.rows, wanted.metric).values() for value, _ in points),
+            default=0,
+        )
+        least = min((points[0][0] for points in distributed(content.rows, wanted.metric).values()), default=0)
+        panels = []
+        for label, names in roles.panels():
+            rows = [case for case in content.rows if case.name in names]
+            spec = ecdf_spec(rows, wanted.metric, roles, (least, most))
+            if spec is not None:
+                panels.append({**spec, "title": label, "width": 240, "height": 150})
+        return panels
 
     def table(self, wanted: FigureRequest, content: Content) -> TableRows:
         """Return the points of every line."""
@@ -70,7 +87,7 @@ def distributed(cases: Sequence[CaseRows], metric: str) -> dict[str, Points]:
         values = sorted(value for row in case.rows for value in _observations(row.metrics, metric))
         if len(values) >= LEAST:
             by_case[case.name] = _points(values)
-    return dict(list(by_case.items())[:MOST_CASES])
+    return by_case
 
 
 def _observations(metrics: dict[str, float | None], metric: str) -> list[float]:
@@ -88,13 +105,22 @@ def _points(values: list[float]) -> Points:
     return [(values[rank], (rank + 1) / count) for rank in ranks]
 
 
-def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
-    """Return the figure; None when no case has enough observations."""
-    by_case = distributed(cases, metric)
+def ecdf_spec(
+    cases: Sequence[CaseRows],
+    metric: str,
+    roles: Roles | None = None,
+    span: tuple[float, float] | None = None,
+) -> Spec | None:
+    """Return the figure of the first cases; None when no case has enough observations.
+
+    As a panel of several it has the labels of `roles`, and an axis that holds the values in `span`.
+    """
+    by_case = dict(list(distributed(cases, metric).items())[:MOST_LINES])
     if not by_case:
         return None
-    names = labels(cases)
-    divisor, unit = scale_of(metric, max(points[-1][0] for points in by_case.values()))
+    names = labels(cases) if roles is None else roles.x.of
+    least, most = span or (0.0, max(points[-1][0] for points in by_case.values()))
+    divisor, unit = scale_of(metric, most)
     data = [
         {
             "case": names[case],
@@ -107,10 +133,13 @@ def ecdf_spec(cases: Sequence[CaseRows], metric: str) -> Spec | None:
         # It begins at no share, so that the step to the first observation is seen.
         for value, share in [(points[0][0], 0.0), *points]
     ]
-    order = [names[case] for case in by_case]
-    scale = {"zero": False, "padding": 14}
+    order = [names[case] for case in by_case] if roles is None else roles.x.order
+    scale: Spec = {"zero": False, "padding": 14}
+    if span is not None:
+        room = (most - least) * 0.05
+        scale = {"domain": [(least - room) / divisor, (most + room) / divisor], "nice": False}
     title, name = axis_title(metric, unit), title_of(metric)
-    return steps_spec(data, order, scale, title=title, share_title="Share with at most this value", name=name)
+    return steps_spec(data, order, scale, title=title, share_title="Share with at most this", name=name)
 
 
 def steps_spec(
@@ -121,6 +150,9 @@ def steps_spec(
     A row of `data` has `case`, `x` (in the axis' unit), `share` (0 to 1), and `shown` and `part`, both in words;
     `scale` is the horizontal axis', and `name` says in its tooltip what is distributed.
     """
+    order = list(order)
+    by_case = {"field": "case", "type": "nominal", "sort": order}
+    legend = {"title": None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None
     return {
         "$schema": SCHEMA,
         "width": 520,
@@ -138,13 +170,22 @@ def steps_spec(
                 "field": "share",
                 "type": "quantitative",
                 "scale": {"domain": [0, 1]},
-                "axis": {"title": share_title, "format": "%", "tickCount": 5},
+                "axis": {
+                    "title": share_title,
+                    "labelExpr": "format(datum.value * 100, 'd') + ' %'",
+                    "tickCount": 5,
+                },
             },
             "color": {
-                "field": "case",
-                "type": "nominal",
+                **by_case,
                 "scale": {"domain": order, "range": [case_token(number) for number in range(len(order))]},
-                "legend": {"title": None, "orient": "top", "labelLimit": 260} if len(order) > 1 else None,
+                "legend": legend,
+            },
+            # In black and white, and for whoever sees no colours, lines differ in their dashes.
+            "strokeDash": {
+                **by_case,
+                "scale": {"domain": order, "range": [DASHES[n % len(DASHES)] for n in range(len(order))]},
+                "legend": legend,
             },
             "tooltip": [
                 {"field": "case", "title": "case"},

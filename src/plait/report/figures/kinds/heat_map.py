@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from plait.report.figures.axes import factor_of, factors, steps
 from plait.report.figures.case_values import cells_of, cells_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
+from plait.report.render.theme import LIGHT, luminance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 MOST_CELLS = 400
 MOST_PANELS = 6
 CELL = 46
+_EVEN_CONTRAST = 0.179
+"""The relative luminance that contrasts with black as much as with white: (L + 0.05)^2 = 1.05 * 0.05."""
 LABELLED = 150
 """In more cells numbers would not be readable."""
 EVEN = 1.02
@@ -69,6 +73,8 @@ class HeatMapFigure(FigureKind):
         cells = _cells(wanted, content)
         if cells is not None and cells.compared:
             return "Each cell is the ratio of two means over trials with the same seed; 1 means equal."
+        if cells is not None and cells.bounds:
+            return "Each cell is the mean over its trials, with half its 95 % interval below."
         return "Each cell is the mean over its trials."
 
 
@@ -106,7 +112,11 @@ def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]
     return [
         {
             **_panel(
-                [(at[name], *cells.values[name]) for name, kind in cells.labels.items() if kind == label],
+                [
+                    (at[name], *cells.values[name], cells.bounds.get(name, ""))
+                    for name, kind in cells.labels.items()
+                    if kind == label
+                ],
                 x,
                 y,
                 colour,
@@ -118,10 +128,19 @@ def heat_map(summary: Summary, cells: Cells, x: Factor, y: Factor) -> list[Spec]
 
 
 def _panel(
-    cells: Sequence[tuple[tuple[str, str], float, str]], x: Factor, y: Factor, colour: Mapping[str, Any]
+    cells: Sequence[tuple[tuple[str, str], float, str, str]], x: Factor, y: Factor, colour: Mapping[str, Any]
 ) -> Spec:
-    data = [{"x": place[0], "y": place[1], "v": value, "shown": text} for place, value, text in cells]
-    low, high = colour["scale"]["domain"][0], colour["scale"]["domain"][-1]
+    data = [
+        {
+            "x": place[0],
+            "y": place[1],
+            "v": value,
+            "shown": text,
+            "bound": bound,
+            "ink": _ink(value, colour["scale"]),
+        }
+        for place, value, text, bound in cells
+    ]
     layers: list[Spec] = [
         {
             "mark": {"type": "rect", "stroke": "@surface", "strokeWidth": 1},
@@ -131,23 +150,21 @@ def _panel(
                     {"field": "x", "title": x.title},
                     {"field": "y", "title": y.title},
                     {"field": "shown", "title": "value"},
+                    {"field": "bound", "title": "95 % interval"},
                 ],
             },
         }
     ]
     if len(data) <= LABELLED:
-        dark = f"datum.v > {low + (high - low) * 0.62:.6g}"
-        if len(colour["scale"]["domain"]) == 3:
-            dark = f"datum.v > {1 + (high - 1) * 0.55:.6g} || datum.v < {1 - (1 - low) * 0.55:.6g}"
-        layers.append(
+        bounded = any(row["bound"] for row in data)
+        texts = [("shown", 11.5, -5), ("bound", 8.5, 7)] if bounded else [("shown", 11.5, 0)]
+        layers += [
             {
-                "mark": {"type": "text", "fontSize": 11.5},
-                "encoding": {
-                    "text": {"field": "shown"},
-                    "color": {"condition": {"test": dark, "value": "#ffffff"}, "value": "#1c2024"},
-                },
+                "mark": {"type": "text", "fontSize": size, "dy": dy, "fill": {"expr": "datum.ink"}},
+                "encoding": {"text": {"field": field}},
             }
-        )
+            for field, size, dy in texts
+        ]
     return {
         "$schema": SCHEMA,
         "width": max(120, CELL * x.steps),
@@ -155,10 +172,25 @@ def _panel(
         "data": {"values": data},
         "encoding": {
             "x": _axis("x", x, x.order),
-            "y": _axis("y", y, y.order[::-1]),
+            "y": _axis("y", y, y.order if y.numbers is None else y.order[::-1]),
         },
         "layer": layers,
     }
+
+
+def _ink(value: float, scale: Mapping[str, Any]) -> str:
+    """Return black or white, whichever contrasts more with the colour of a cell (WCAG 2.2, 1.4.3).
+
+    Both themes have nearly the same colours of cells; the ends and the middle of the light theme's are taken as mixed
+    linearly.
+    """
+    domain, colours = scale["domain"], [LIGHT[token[1:]] for token in scale["range"]]
+    pairs = list(zip(pairwise(domain), pairwise(colours), strict=True))
+    (low, high), ends = next((pair for pair in pairs if value <= pair[0][1]), pairs[-1])
+    share = min(1.0, max(0.0, (value - low) / (high - low)))
+    channels = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in ends]
+    mixed = [first + share * (last - first) for first, last in zip(*channels, strict=True)]
+    return "#000000" if luminance(mixed) > _EVEN_CONTRAST else "#ffffff"
 
 
 def _axis(field: str, factor: Factor, order: Sequence[str]) -> Spec:

@@ -129,7 +129,6 @@ def chart(panel: Panel, kind: str, frame: Frame, *, width: int = 420, legend: bo
                     "title": None,
                     "tickCount": 6,
                     "labelExpr": "datum.label + ' s'",
-                    "labelFlush": True,
                 },
             }
         },

@@ -13,7 +13,7 @@ from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
 from plait.report.figures.kinds.sweep import LOGARITHMIC, sweep_of
-from plait.report.render.theme import case_token
+from plait.report.render.theme import SHAPES, case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MOST_PANELS = 6
 MOST_KINDS = 6
 """More kinds of points would not be distinguishable."""
-SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "triangle-down")
 
 
 class ScatterFigure(FigureKind):

@@ -12,7 +12,7 @@ from plait.report.figures.case_values import trials_table
 from plait.report.figures.kind import FigureKind, FigureRequest
 from plait.report.figures.kinds.cases import SCHEMA
 from plait.report.figures.kinds.heat_map import crossed
-from plait.report.render.theme import case_token
+from plait.report.render.theme import DASHES, case_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +172,7 @@ def sweep_spec(
     if drawn.lowest is not None and "type" in axis:  # what grows in proportion is a straight line then
         upwards = {"type": "log", "domain": [drawn.lowest / 1.3, drawn.top * 1.3]}
     colours = [case_token(number) for number in range(len(drawn.order))]
-    dashes = [_DASHES[number % len(_DASHES)] for number in range(len(drawn.order))]
+    dashes = [DASHES[number % len(DASHES)] for number in range(len(drawn.order))]
     several = len(drawn.order) > 1
     by_line = {"field": "line", "type": "nominal", "sort": list(drawn.order)}
     return {
@@ -212,9 +212,6 @@ def sweep_spec(
             *_means(summaries, metric, drawn.divisor, sweep),
         ],
     }
-
-
-_DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [10, 4], [4, 2, 1, 2])
 
 
 def _trials(rows: Sequence[CaseRows], metric: str, divisor: float, sweep: Sweep) -> Spec:

@@ -1,0 +1,122 @@
+"""The layout of figures of many cases: no text covers another or leaves the figure, also in a column of a paper."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plait.analysis.compare.summary import summarise
+from plait.analysis.rows import CaseRows, TrialRow
+from plait.dataset.study_file import StudyFile
+from plait.report.figures.study_figures import static_figures
+from plait.report.render.render import draw_all
+from plait.report.render.theme import DARK, LIGHT, luminance
+from plait.results.read import StudyData
+from svg_boxes import clipped, overlaps, text_boxes
+
+if TYPE_CHECKING:
+    from plait.report.render.render import Drawing
+
+SCHEDULERS = ("default", "roundrobin", "redundant", "blest", "ecf")
+CONTROLS = ("cubic", "reno", "lia", "olia", "balia", "wvegas")
+FIGURES: list[dict[str, Any]] = [
+    {"name": "grouped", "kind": "intervals"},
+    {"name": "turned", "kind": "intervals", "x": "scheduler", "color": "congestion_control"},
+    {"name": "panels", "kind": "intervals", "x": "congestion_control", "facets": "scheduler"},
+    {"name": "boxes", "kind": "cases"},
+    {"name": "shares", "kind": "distribution"},
+    {"name": "cells", "kind": "heat-map"},
+]
+
+
+def study(figures: list[dict[str, Any]]) -> StudyData:
+    """30 cases of 8 trials whose page load times differ by scheduler, congestion control and seed."""
+    cases = []
+    for number, (scheduler, control) in enumerate(itertools.product(SCHEDULERS, CONTROLS)):
+        settings = {"scheduler": scheduler, "congestion_control": control}
+        metrics = [
+            {"page_load_s": 0.45 + 0.013 * (number % 7) + 0.02 * (seed % 3) + 0.1 * (seed == 7)}
+            for seed in range(8)
+        ]
+        rows = tuple(TrialRow(i, i, f"sha256:{i}", dict(values)) for i, values in enumerate(metrics))
+        cases.append(CaseRows(f"scheduler={scheduler},congestion_control={control}", settings, rows))
+    about = StudyFile.model_validate(
+        {
+            "name": "phone", "command": "", "seed": 1, "repeat": 8, "plait_version": "0",
+            "scenario": {"figures": figures},
+            "cases": [{"name": case.name, "settings": case.settings} for case in cases],
+        }
+    )  # fmt: skip
+    return StudyData(None, about, tuple(cases), "", ())  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module", params=["page", "column"])
+def drawn(request: pytest.FixtureRequest) -> dict[str, Drawing]:
+    data = study([{**figure, "width": request.param} for figure in FIGURES])
+    summary = summarise(data.cases, scenario="phone", digest="", baseline=None)
+    figures = static_figures(data, summary, ())
+    return draw_all(figures, 175.0, list(figures) if request.param == "column" else ())
+
+
+@pytest.mark.parametrize("name", [figure["name"] for figure in FIGURES])
+def test_no_text_covers_another_and_none_leaves_the_figure(drawn: dict[str, Drawing], name: str) -> None:
+    svg = drawn[name].svg
+    assert overlaps(text_boxes(svg)) == []
+    assert clipped(svg) == []
+    assert [box.text for box in text_boxes(svg) if "\N{HORIZONTAL ELLIPSIS}" in box.text] == []
+
+
+@pytest.mark.parametrize("name", [figure["name"] for figure in FIGURES])
+def test_every_level_is_named_and_no_label_repeats_all_fields(drawn: dict[str, Drawing], name: str) -> None:
+    texts = [box.text for box in text_boxes(drawn[name].svg)]
+    for level in (*SCHEDULERS, *CONTROLS):
+        assert [text for text in texts if re.search(rf"\b{level}$", text)], level
+    assert not [text for text in texts if "," in text and "Page load time, " not in text]
+
+
+@pytest.mark.parametrize("name", [figure["name"] for figure in FIGURES])
+def test_letters_are_readable_at_the_printed_size(drawn: dict[str, Drawing], name: str) -> None:
+    svg = drawn[name].svg
+    match = re.search(r'<svg[^>]*? width="([\d.]+)mm".*?viewBox="0 0 ([\d.]+)', svg)
+    assert match is not None
+    points_per_unit = float(match[1]) / 25.4 * 72 / float(match[2])
+    least = min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg))
+    assert least * points_per_unit >= 5.9  # the intervals of heat maps; labels of axes have 8 points
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast of two colours (WCAG 2.2)."""
+    light, dark = sorted(
+        (luminance([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) for colour in (first, second)),
+        reverse=True,
+    )
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_words_and_marks_stand_out_from_the_surface(theme: dict[str, str]) -> None:
+    for token in ("ink", "muted"):
+        assert contrast(theme[token], theme["surface"]) >= 4.5, token
+    for number in range(6):
+        assert contrast(theme[f"case{number}"], theme["surface"]) >= 3, number
+
+
+def test_numbers_in_cells_stand_out_from_their_colours(drawn: dict[str, Drawing]) -> None:
+    svg = drawn["cells"].svg
+    cells = re.findall(r'<path aria-label="[^"]*"[^>]*fill="rgb\((\d+), (\d+), (\d+)\)"', svg)
+    inks = re.findall(r'<text aria-label="[^"]*"[^>]*font-size="11.5px"[^>]*fill="(#\w+)"', svg)
+    assert len(cells) == len(inks) == 30
+    for channels, ink in zip(cells, inks, strict=True):
+        colour = "#" + "".join(f"{int(channel):02x}" for channel in channels)
+        assert contrast(colour, ink) >= 4.5, (colour, ink)
+
+
+def test_values_differ_in_shape_and_in_dashes_where_they_differ_in_colour(drawn: dict[str, Drawing]) -> None:
+    points = re.findall(r'aria-roledescription="point"[^>]*? d="([^"]*)"', drawn["grouped"].svg)
+    assert len(points) == 30
+    assert len(set(points)) == len(SCHEDULERS)
+    dashes = set(re.findall(r'stroke-dasharray="([^"]*)"', drawn["shares"].svg))
+    assert len(dashes) >= len(CONTROLS) - 1

@@ -29,12 +29,17 @@ class TextBox:
     right: float
     bottom: float
     fill: str
+    corners: tuple[tuple[float, float], ...]
+    """Of the words, which may be turned: top left, bottom left, top right, bottom right."""
 
     def overlaps(self, other: TextBox, slack: float = 1.0) -> bool:
-        """Return whether two texts share more than `slack` in both directions."""
-        across = min(self.right, other.right) - max(self.left, other.left)
-        down = min(self.bottom, other.bottom) - max(self.top, other.top)
-        return across > slack and down > slack
+        """Return whether two texts share more than `slack` along each of their sides (separating axes)."""
+        sides = [
+            (end[0] - start[0], end[1] - start[1])
+            for box in (self, other)
+            for start, end in ((box.corners[0], box.corners[1]), (box.corners[0], box.corners[2]))
+        ]
+        return all(_shared(self, other, side) > slack for side in sides)
 
 
 def size_of(svg: str) -> tuple[float, float]:
@@ -88,7 +93,15 @@ def _box(words: str, matrix: Matrix, style: dict[str, str]) -> TextBox:
     # Capitals and digits are 0.72 of the size high, descenders 0.2.
     corners = [_at(matrix, x + dx, y + dy) for dx in (0, width) for dy in (-0.72 * size, 0.2 * size)]
     across, down = zip(*corners, strict=True)
-    return TextBox(words, min(across), min(down), max(across), max(down), style.get("fill", "#000000"))
+    fill = style.get("fill", "#000000")
+    return TextBox(words, min(across), min(down), max(across), max(down), fill, tuple(corners))
+
+
+def _shared(first: TextBox, second: TextBox, along: tuple[float, float]) -> float:
+    """Return the length that two boxes share in a direction."""
+    length = math.hypot(*along) or 1.0
+    spans = [[(x * along[0] + y * along[1]) / length for x, y in box.corners] for box in (first, second)]
+    return min(map(max, spans)) - max(map(min, spans))
 
 
 def _at(m: Matrix, x: float, y: float) -> tuple[float, float]:

@@ -158,26 +158,33 @@ def _panel(cases: Sequence[CaseSummary], shared: _Panel) -> Spec:
             },
             "color": _by_colour(roles, "color"),
         },
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5, "clip": True},
-                "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 38, "opacity": 1},
-                "encoding": {
-                    "y": {"field": "mean"},
-                    "shape": _by_colour(roles, "shape"),
-                    "tooltip": [
-                        {"field": "x", "title": roles.x.title},
-                        *([{"field": "colour", "title": roles.colour.title}] if several else []),
-                        {"field": "shown", "title": title_of(shared.metric)},
-                        {"field": "trials", "title": "trials"},
-                    ],
-                },
-            },
-        ],
+        "layer": _layers(shared),
     }
+
+
+def _layers(shared: _Panel) -> list[Spec]:
+    """Return the bars of the intervals, and the points of the means above them."""
+    roles = shared.roles
+    several = roles.hues > 1
+    return [
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.5, "clip": True},
+            "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 38, "opacity": 1},
+            "encoding": {
+                "y": {"field": "mean"},
+                "shape": _by_colour(roles, "shape"),
+                "tooltip": [
+                    {"field": "x", "title": roles.x.title},
+                    *([{"field": "colour", "title": roles.colour.title}] if several else []),
+                    {"field": "shown", "title": title_of(shared.metric)},
+                    {"field": "trials", "title": "trials"},
+                ],
+            },
+        },
+    ]
 
 
 def _by_colour(roles: Roles, channel: str) -> Spec:

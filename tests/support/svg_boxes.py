@@ -91,7 +91,7 @@ def _box(words: str, matrix: Matrix, style: dict[str, str]) -> TextBox:
     x, y = float(style.get("x", "0")), float(style.get("y", "0"))
     x -= {"middle": width / 2, "end": width}.get(style.get("text-anchor", "start"), 0.0)
     # Capitals and digits are 0.72 of the size high, descenders 0.2.
-    corners = [_at(matrix, x + dx, y + dy) for dx in (0, width) for dy in (-0.72 * size, 0.2 * size)]
+    corners = [_moved(matrix, x + dx, y + dy) for dx in (0, width) for dy in (-0.72 * size, 0.2 * size)]
     across, down = zip(*corners, strict=True)
     fill = style.get("fill", "#000000")
     return TextBox(words, min(across), min(down), max(across), max(down), fill, tuple(corners))
@@ -104,12 +104,12 @@ def _shared(first: TextBox, second: TextBox, along: tuple[float, float]) -> floa
     return min(map(max, spans)) - max(map(min, spans))
 
 
-def _at(m: Matrix, x: float, y: float) -> tuple[float, float]:
+def _moved(m: Matrix, x: float, y: float) -> tuple[float, float]:
     return m[0] * x + m[2] * y + m[4], m[1] * x + m[3] * y + m[5]
 
 
 def _times(m: Matrix, n: Matrix) -> Matrix:
-    e, f = _at(m, n[4], n[5])
+    e, f = _moved(m, n[4], n[5])
     return (
         m[0] * n[0] + m[2] * n[1],
         m[1] * n[0] + m[3] * n[1],

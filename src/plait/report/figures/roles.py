@@ -25,7 +25,7 @@ MOST_PANELS = 12
 
 
 @dataclass(frozen=True)
-class Part:
+class CaseLabels:
     """A role that several settings may share: the label of each case by name, and the labels in their order."""
 
     title: str
@@ -41,9 +41,9 @@ class Part:
 class Roles:
     """The setting along the axis, and the labels of the colour and of the panel of each case."""
 
-    x: Part
-    colour: Part
-    panel: Part
+    x: CaseLabels
+    colour: CaseLabels
+    panel: CaseLabels
 
     @property
     def hues(self) -> int:
@@ -82,7 +82,7 @@ def roles_of(cases: Sequence[CaseRows], wanted: FigureRequest) -> Roles | None:
     own = [x.setting] if colour is None else taken
     return Roles(
         _part(cases, x),
-        Part("", dict.fromkeys((case.name for case in cases), ""))
+        CaseLabels("", dict.fromkeys((case.name for case in cases), ""))
         if colour is None
         else _part(cases, colour),
         _rest(cases, varied, own) if panel is None or len(varied) > 3 else _part(cases, panel, named=True),
@@ -113,15 +113,15 @@ def _chosen(varied: Sequence[Factor], setting: str | None) -> Factor | None:
     return next((factor for factor in varied if factor.setting == setting), None)
 
 
-def _part(cases: Sequence[CaseRows], factor: Factor, *, named: bool = False) -> Part:
+def _part(cases: Sequence[CaseRows], factor: Factor, *, named: bool = False) -> CaseLabels:
     texts = dict(zip((case.name for case in cases), factor.texts, strict=True))
     order = {text: number for number, text in enumerate(factor.order)}
     ordered = sorted(texts, key=lambda name: order[texts[name]])
-    return Part(
+    return CaseLabels(
         factor.title, {name: factor.labelled(texts[name]) if named else texts[name] for name in ordered}
     )
 
 
-def _rest(cases: Sequence[CaseRows], varied: Sequence[Factor], taken: Sequence[str]) -> Part:
+def _rest(cases: Sequence[CaseRows], varied: Sequence[Factor], taken: Sequence[str]) -> CaseLabels:
     """Return the labels of the panels: what remains when axis and colours have their settings."""
-    return Part("", {case.name: label_without(case, taken, varied) for case in cases})
+    return CaseLabels("", {case.name: label_without(case, taken, varied) for case in cases})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plait.analysis.published import Published
     from plait.analysis.rows import CaseRows
     from plait.report.figures.kind import Content, Spec, TableRows
-    from plait.report.figures.roles import Part
+    from plait.report.figures.roles import CaseLabels
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 ROW = 46
@@ -139,7 +139,7 @@ def cases_spec(  # noqa: PLR0917 - the last two belong together, and only panels
     summaries: Sequence[CaseSummary],
     metric: str,
     published: Published | None = None,
-    entries: Part | None = None,
+    entries: CaseLabels | None = None,
     top: float | None = None,
 ) -> Spec | None:
     """Return the figure of `metric` ("goodput_bps", "completion_s") over cases; None when no trial has it.

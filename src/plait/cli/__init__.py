@@ -11,7 +11,8 @@ import sys
 import typer
 
 from plait import limits
-from plait.cli import crosscheck, import_, lint, plan, run
+from plait.cli import crosscheck, import_, lint, new, plan, run
+from plait.cli import help as help_verb
 from plait.cli import list as list_verb
 from plait.cli.laboratory import doctor, kernel, shell
 from plait.cli.laboratory import exec as exec_verb
@@ -24,7 +25,6 @@ app = typer.Typer(
     name="plait",
     help="A Multipath TCP laboratory: a real Linux kernel in virtual time.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.command)
@@ -33,6 +33,7 @@ app.command("exec", context_settings={"allow_interspersed_args": False})(
 )  # what follows the program belongs to the program
 app.command("shell")(shell.command)
 app.command("import")(import_.command)
+app.command("new")(new.command)
 app.command("plan")(plan.command)
 app.command("list")(list_verb.command)
 app.command("lint")(lint.command)
@@ -46,6 +47,7 @@ app.command("explain")(explain.command)
 app.command("export")(export.command)
 app.command("doctor")(doctor.command)
 app.add_typer(kernel.app, name="kernel")
+app.command("help")(help_verb.command)
 
 
 @app.callback(invoke_without_command=True)

@@ -34,18 +34,15 @@ def command(
     from plait.plan.network import ifnames
     from plait.plan.resolve import resolve
     from plait.plan.shell.script import to_shell
-    from plait.scenario.read.wording import nearest
     from plait.scenario.vary.cases import expand
+    from plait.scenario.vary.choose import choose_case
     from plait.seeds import trial_seed
 
     if output_format not in ("json", "shell"):
         raise RequestError(f"--format {output_format}: unknown format; write json or shell")
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
-    name = case if case is not None else next(iter(cases))
-    if name not in cases:
-        hint = nearest(name, cases) or "omit --case for the first one"
-        raise RequestError(f"--case {name}: the scenario has no such case; {hint}")
+    name = next(iter(cases)) if case is None else choose_case(case, list(cases))
     planned = resolve(cases[name].scenario, trial_seed(loaded.seed if seed is None else seed, repeat_index))
     plan = with_modules(planned, additions.modules_by_name())
     if output_format == "shell":

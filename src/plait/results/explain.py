@@ -13,7 +13,7 @@ from plait.errors import DataError, RequestError
 from plait.explain import explain_trial
 from plait.explain.model import StudyExplanation, TrialExplanation
 from plait.explain.unrestricted_paths import unrestricted_paths_of_case
-from plait.scenario.read.wording import nearest
+from plait.scenario.vary.choose import choose_case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def explain_study(
 
     Args:
         folder: the result folder.
-        case: explain only this case.
+        case: explain only this case: its name, a part of it, or its number.
         flow: explain only this flow.
         trial: explain the trial with this number.
 
@@ -73,10 +73,8 @@ def explain_study(
     """
     about = read_study_file(folder)
     names = [trial_of_case.name for trial_of_case in about.cases]
-    if case is not None and case not in names:
-        raise RequestError(
-            f"--case {case}: there is no such case; {nearest(case, names) or ', '.join(names)}"
-        )
+    if case is not None:
+        case = choose_case(case, names)
     cases, failed = [], []
     for name in names if case is None else [case]:
         completed, failures = _trials(folder, name, trial)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from plait.analysis.iperf3 import exportable, iperf3_document
 from plait.analysis.metrics.programs import with_connections
 from plait.analysis.translation import with_translation
+from plait.dataset.study_file import read_study_file
 from plait.dataset.trial import TRIALS, making_sense, read_trial, trial_folder, trial_numbers
 from plait.errors import DataError, RequestError
 from plait.files import Folder
 from plait.results.flent import flent_document, flent_file
 from plait.results.perfetto import perfetto_trace
 from plait.scenario.read.wording import nearest
+from plait.scenario.vary.choose import choose_case
 from plait.version import __version__
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ def _completed(folder: Path, case: str | None, trial: int) -> tuple[str, Trial]:
         raise RequestError(
             f"exporting from {folder}: this is no result folder; give one that `plait run` wrote"
         )
+    if case is not None and case not in cases:
+        case = choose_case(case, [entry.name for entry in read_study_file(folder).cases])
     case = _require_single("case", case, cases)
     if trial not in trial_numbers(folder, case):
         raise RequestError(

@@ -9,6 +9,7 @@ import polars as pl
 
 from plait.errors import RequestError
 from plait.results.read import read_study
+from plait.scenario.vary.choose import choose_case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,13 +21,15 @@ def long_table(folder: Path, case: str | None = None, trial: int | None = None) 
     """Return `case`, a column for each factor, `trial`, `seed`, `metric` and `value`, of all completed trials.
 
     `value` is in the unit that ends the metric's name; null: not measured. A factor whose name is already a column has
-    the prefix `factor_`. `case` and `trial` select one case and the trials of one number.
+    the prefix `factor_`. `case` (name, part or number) and `trial` select one case and the trials of one number.
 
     Raises:
         DataError: a file of the folder is damaged.
         RequestError: no completed trial is selected.
     """
     cases = read_study(folder).cases
+    if case is not None:
+        case = choose_case(case, [entry.name for entry in cases])
     names = list(dict.fromkeys(name for entry in cases for name in entry.settings))
     factors = pl.DataFrame(
         {

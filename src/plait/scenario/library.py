@@ -18,6 +18,11 @@ def find(name: str) -> Path | None:
     return dict(_files()).get(name)
 
 
+def names() -> list[str]:
+    """Return the names of the shipped scenarios, sorted."""
+    return [name for name, _ in _files()]
+
+
 def shipped() -> list[tuple[str, str]]:
     """Return (name, title) of each shipped scenario, sorted by name."""
     return [(name, _title(path)) for name, path in _files()]

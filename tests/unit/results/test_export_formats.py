@@ -184,7 +184,7 @@ def test_probes_are_the_ping_of_flent_and_a_download_is_one() -> None:
         (["--format", "parquet"], "binary file; name it with --out"),
         (["--format", "perfetto", "--case", MPTCP, "--flow", "x"], "exports all flows"),
         (["--format", "csv", "--out", "{study}/study.json"], "the file exists"),
-        (["--format", "csv", "--case", "nothing"], "no completed trial is selected"),
+        (["--format", "csv", "--case", "nothing"], "there is no such case"),
     ],
 )
 def test_plait_says_what_it_cannot_export(study: Path, arguments: list[str], reason: str) -> None:

@@ -93,16 +93,14 @@ def _serve(
 def _plan(scenario: str, overrides: list[str] | None, case: str | None) -> Plan:
     """Return the plan of the requested case, without what only a trial needs."""
     from plait import scenario as scenarios
-    from plait.errors import RequestError
     from plait.plan.resolve import resolve
     from plait.scenario.vary.cases import expand
+    from plait.scenario.vary.choose import choose_case
     from plait.seeds import trial_seed
 
     loaded = scenarios.load(scenario, tuple(overrides or ()))
     cases = {entry.name: entry for entry in expand(loaded)}
-    name = case if case is not None else next(iter(cases))
-    if name not in cases:
-        raise RequestError(f"--case {name}: the scenario has no such case; it has: {', '.join(cases)}"[:2000])
+    name = next(iter(cases)) if case is None else choose_case(case, list(cases))
     plan = resolve(cases[name].scenario, trial_seed(loaded.seed, 0))
     memory = max(plan.machine.memory_mib, 1024)
     machine = plan.machine.model_copy(update={"memory_mib": memory})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import KernelOption, ResultFolder
 
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
 def command(
     folder: ResultFolder,
     *,
-    case: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this case")] = None,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CASE",
+            help="Explain only this case: name, part of it, or number",
+            autocompletion=complete.cases_of_results,
+        ),
+    ] = None,
     flow: Annotated[str | None, typer.Option(metavar="NAME", help="Explain only this flow")] = None,
     trial: Annotated[
         int | None,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from plait.cli.shared import complete
 from plait.cli.shared.ending import notify
 from plait.cli.shared.options import ResultFolder
 from plait.errors import RequestError
@@ -48,7 +49,12 @@ def command(
     ] = Format.iperf3,
     case: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Case", show_default="all in tables, else the only one"),
+        typer.Option(
+            metavar="CASE",
+            help="Case: name, part of it, or number",
+            show_default="all in tables, else the only one",
+            autocompletion=complete.cases_of_results,
+        ),
     ] = None,
     trial: Annotated[
         int | None,

@@ -7,22 +7,35 @@ from typing import Annotated
 
 import typer
 
+from plait.cli.shared import complete
+
 ScenarioArgument = Annotated[
     str,
     typer.Argument(
-        metavar="SCENARIO", help="A scenario file, or the name of a shipped scenario (`plait list`)"
+        metavar="SCENARIO",
+        help="A scenario file, or the name of a shipped scenario (`plait list`)",
+        autocompletion=complete.scenarios,
     ),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="PATH=VALUE", help="Set a field of the scenario; repeat the option for more fields"
+        "--set",
+        metavar="PATH=VALUE",
+        help="Set a field of the scenario; repeat the option for more fields",
+        autocompletion=complete.fields,
     ),
 ]
 ResultFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A result folder that `plait run` wrote")]
 PlannedCase = Annotated[
     str | None,
-    typer.Option("--case", metavar="NAME", help="Case to use", show_default="the baseline"),
+    typer.Option(
+        "--case",
+        metavar="CASE",
+        help="Case to use: name, part of it, or number",
+        show_default="the baseline",
+        autocompletion=complete.planned_cases,
+    ),
 ]
 StudySeed = Annotated[
     int | None,

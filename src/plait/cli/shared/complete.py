@@ -1,0 +1,94 @@
+"""What the shell's completion offers: shipped scenarios, cases and fields. A mistake in a file offers nothing."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import typer  # noqa: TC002 - typer reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
+
+_MOST = 500
+
+
+def scenarios(incomplete: str) -> list[str]:
+    """Return the shipped scenarios that start so; with none, the shell offers files."""
+    from plait.scenario.library import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def templates(incomplete: str) -> list[str]:
+    """Return the templates of `plait new` that start so."""
+    from plait.scenario.templates import templates as known
+
+    return [name for name, _ in known() if name.startswith(incomplete)]
+
+
+def planned_cases(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the cases of the scenario on the command line."""
+    from plait import scenario as scenario_files
+    from plait.errors import PlaitError
+    from plait.scenario.vary.cases import expand
+
+    try:
+        names = [case.name for case in expand(scenario_files.load(_subject(context, "scenario")))]
+    except (PlaitError, OSError):
+        return []
+    return _starting(names, incomplete)
+
+
+def cases_of_results(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the cases of the result folder on the command line."""
+    from pathlib import Path
+
+    from plait.dataset.study_file import read_study_file
+    from plait.errors import PlaitError
+
+    try:
+        names = [case.name for case in read_study_file(Path(_subject(context, "folder"))).cases]
+    except (PlaitError, OSError):
+        return []
+    return _starting(names, incomplete)
+
+
+def fields(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the fields that the scenario on the command line has, and the top-level ones of all scenarios."""
+    from plait import scenario as scenario_files
+    from plait.errors import PlaitError
+    from plait.scenario import Scenario
+
+    found = [f"{name}=" for name in Scenario.model_fields]
+    try:
+        loaded = scenario_files.load(_subject(context, "scenario"))
+        found += _paths(loaded.model_dump(mode="json", exclude_unset=True), "")
+    except (PlaitError, OSError):
+        pass
+    return _starting(list(dict.fromkeys(found)), incomplete)
+
+
+def _paths(value: Any, prefix: str) -> Iterator[str]:
+    """Yield the path of each single value: `network.links.h1-s1.rate=`."""
+    if isinstance(value, dict | list):
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, entry in entries:
+            yield from _paths(entry, f"{prefix}.{key}" if prefix else str(key))
+    elif prefix:
+        yield f"{prefix}="
+
+
+def _subject(context: typer.Context, name: str) -> str:
+    """Return the scenario or folder on the command line; after an option without its value typer has parsed none."""
+    value = context.params.get(name)
+    if value is not None:
+        return str(value)
+    words = (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()
+    return words[2] if len(words) > 2 else ""
+
+
+def _starting(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)][:_MOST]

@@ -1,0 +1,41 @@
+"""Choose cases as people name them: by the whole name, a part of it, or a number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plait.errors import RequestError
+from plait.scenario.read.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SHOWN = 8
+
+
+def choose_case(requested: str, names: Sequence[str]) -> str:
+    """Return the one case that `--case` means.
+
+    That is the case of this name; or the case with this number, from 1 in the order of `names`; or the only one whose
+    name has all of these parts: `scheduler=minrtt`, or several with a comma in between.
+
+    Raises:
+        RequestError: no case or several cases fit.
+    """
+    if requested in names:
+        return requested
+    if requested.isascii() and requested.isdecimal() and len(requested) < 10:
+        if not 1 <= int(requested) <= len(names):
+            raise RequestError(f"--case {requested}: there are {len(names)} cases, numbered from 1")
+        return names[int(requested) - 1]
+    parts = {part.strip() for part in requested.split(",")}
+    fitting = [name for name in names if parts <= set(name.split(","))]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        listed = "; ".join(fitting[:_SHOWN]) + ("; .." if len(fitting) > _SHOWN else "")
+        raise RequestError(
+            f"--case {requested}: {len(fitting)} cases have this part: {listed}; add another part"
+        )
+    hint = nearest(requested, names) or "there is: " + "; ".join(names[:_SHOWN])
+    raise RequestError(f"--case {requested}: there is no such case; {hint}")

@@ -1,0 +1,125 @@
+"""`plait help` and `plait new`, cases by a part or a number, and what the shell's completion offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from plait.cli import app
+from plait.errors import RequestError
+from plait.plan.case_plan import resolve_case
+from plait.plan.lint.lint import lint_cases
+from plait.scenario import load
+from plait.scenario.templates import template_text, templates
+from plait.scenario.vary.cases import expand
+from plait.scenario.vary.choose import choose_case
+from result_folders import two_paths, write_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = [
+    "scheduler=default,rate=1mbit",
+    "scheduler=default,rate=2mbit",
+    "scheduler=minrtt,rate=1mbit",
+    "rate=2",
+]
+
+
+@pytest.mark.parametrize(
+    ("requested", "number"),
+    [
+        (NAMES[2], 2),
+        ("scheduler=minrtt", 2),
+        ("rate=2mbit, scheduler=default", 1),
+        ("1", 0),
+        ("4", 3),
+        ("rate=2", 3),  # the whole name of one, and a part of another
+    ],
+)
+def test_a_case_has_a_name_parts_and_a_number(requested: str, number: int) -> None:
+    assert choose_case(requested, NAMES) == NAMES[number]
+
+
+@pytest.mark.parametrize(
+    ("requested", "reason"),
+    [
+        ("scheduler=default", "2 cases have this part"),
+        ("0", "numbered from 1"),
+        ("5", "there are 4 cases"),
+        ("scheduler=minrt", "there is no such case"),
+    ],
+)
+def test_plait_says_why_it_cannot_choose(requested: str, reason: str) -> None:
+    with pytest.raises(RequestError, match=reason):
+        choose_case(requested, NAMES)
+
+
+def test_explain_and_plan_take_a_part_and_a_number(tmp_path: Path) -> None:
+    write_study(tmp_path / "study", two_paths(), repeat=1)
+    runner = CliRunner()
+    by_part = runner.invoke(app, ["export", str(tmp_path / "study"), "--case", "transport=mptcp"])
+    by_number = runner.invoke(app, ["export", str(tmp_path / "study"), "--case", "2"])
+    assert by_part.exit_code == 0
+    assert by_part.output == by_number.output
+    plans = [runner.invoke(app, ["plan", "two-paths", "--case", name]) for name in ("2", "transport=mptcp")]
+    assert plans[0].exit_code == 0
+    assert plans[0].output == plans[1].output
+
+
+@pytest.mark.parametrize("name", [name for name, _ in templates()])
+def test_a_template_loads_without_a_caution(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "new.yaml"
+    ended = CliRunner().invoke(app, ["new", name, "--out", str(path)])
+    assert ended.exit_code == 0, ended.output
+    scenario = load(str(path))
+    assert lint_cases([resolve_case(case) for case in expand(scenario)], scenario.seed) == []
+    assert sum(line.startswith("#") for line in path.read_text(encoding="utf-8").splitlines()) >= 3
+
+
+def test_new_lists_templates_and_never_overwrites(tmp_path: Path) -> None:
+    listed = CliRunner().invoke(app, ["new"]).output
+    assert all(f"{name} " in listed and title in listed for name, title in templates())
+    path = tmp_path / "mine.yaml"
+    path.write_text("mine", encoding="utf-8")
+    ended = CliRunner().invoke(app, ["new", "two-paths", "--out", str(path)])
+    assert "the file exists" in str(ended.exception)
+    assert path.read_text(encoding="utf-8") == "mine"
+    assert template_text("two-paths") != "mine"
+
+
+def test_help_of_a_verb_is_that_of_its_option() -> None:
+    runner = CliRunner()
+    shown = runner.invoke(app, ["help", "kernel", "list"], prog_name="plait")
+    assert shown.exit_code == 0
+    assert shown.output == runner.invoke(app, ["kernel", "list", "--help"], prog_name="plait").output
+
+
+@pytest.mark.parametrize(
+    ("words", "offered", "absent"),
+    [
+        ("plait run two", "two-paths", "fat-tree"),
+        ("plait plan two-paths --case transport=m", "transport=mptcp", "transport=tcp"),
+        ("plait run two-paths --set network.li", "network.links.h1-s1.rate=", "traffic"),
+        ("plait new wi", "wifi-lte", "two-paths"),
+    ],
+)
+def test_the_shell_completes_scenarios_cases_fields_and_templates(
+    words: str, offered: str, absent: str
+) -> None:
+    environment = {
+        "_PLAIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1),
+    }  # fmt: skip
+    output = CliRunner().invoke(app, [], env=environment, prog_name="plait").output
+    assert offered in output.split()
+    assert absent not in output
+
+
+def test_the_shell_completes_cases_of_results_and_survives_a_wrong_folder(tmp_path: Path) -> None:
+    write_study(tmp_path / "study", two_paths(), repeat=1)
+    for folder, offered in ((tmp_path / "study", ["transport=mptcp"]), (tmp_path / "nothing", [])):
+        words = f"plait explain {folder} --case transport=m"
+        environment = {"_PLAIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
+        assert CliRunner().invoke(app, [], env=environment, prog_name="plait").output.split() == offered

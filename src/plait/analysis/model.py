@@ -99,6 +99,38 @@ class Comparison(ClosedRecord):
     """Cohen's d for pairs: the mean of their differences in standard deviations of the differences."""
 
 
+class LevelMean(ClosedRecord):
+    """The mean of a metric at one level of a factor, over all levels of the other factors."""
+
+    level: str
+    mean: float
+
+
+class Effect(ClosedRecord):
+    """What a factor does to a metric, or whether the effects of two factors depend on each other."""
+
+    metric: str
+    factors: tuple[str, ...]
+    """One factor, or the two of an interaction."""
+    levels: tuple[LevelMean, ...]
+    """Empty for an interaction."""
+    seeds: int
+    """Seeds that have the metric in every case."""
+    test: str
+    statistic: float
+    """F."""
+    degrees: tuple[float, float]
+    """Degrees of freedom, after the correction by `epsilon`."""
+    epsilon: float
+    """Greenhouse and Geisser's correction for unequal covariances."""
+    p_value: float
+    p_holm: float
+    """Corrected for the number of effects on this metric."""
+    partial_eta2: float
+    """Share of the variance of effect and error that is the effect's."""
+    sentence: str
+
+
 class Summary(ClosedRecord):
     """summary.json."""
 
@@ -107,6 +139,10 @@ class Summary(ClosedRecord):
     digest: str
     cases: tuple[CaseSummary, ...]
     comparisons: tuple[Comparison, ...]
+    effects: tuple[Effect, ...] = ()
+    """Tests along each factor of the judged metrics: main effects, and interactions of two factors."""
+    untested: tuple[str, ...] = ()
+    """Why effects of factors were not tested, a sentence each."""
     judged: tuple[str, ...] = ()
     """The metrics that the scenario judges by, the most important first; empty: the kind of traffic decides."""
     published_source: str | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.summary import summarise
 from plait.analysis.gaps import collected, noted, part
+from plait.analysis.judge import judged_in, unmeasured
 from plait.cautions import Caution
 from plait.dataset.trial import making_sense
 from plait.errors import DataError
@@ -55,7 +56,7 @@ def _write_all(
     drawings = draw_all(static_figures(study, summary, shown, width_mm), width_mm, narrow, progress)
     data = part("data of figures", lambda: figure_data(drawings, study, summary, shown), {})
     empty = part("check for empty figures", lambda: _empty(asked, study, summary, shown), [])
-    study = replace(study, cautions=(*study.cautions, *empty))
+    study = replace(study, cautions=(*study.cautions, *unmeasured(summary), *empty))
     write(out, "report.html", page(study, summary, shown, script()).encode())
     _write_figures(out / "figures", drawings, data)
     return study.cautions
@@ -121,6 +122,7 @@ def summary_of(study: StudyData) -> Summary:
         digest=study.digest,
         baseline=about.baseline,
         published=study.published,
+        judged=judged_in(about.scenario),
     )
 
 

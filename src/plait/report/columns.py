@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level, main_factor, varied
+from plait.analysis.metrics.catalogue import COMPARED, judged_metrics, short_heading_of
 from plait.analysis.metrics.catalogue import columns as companions
-from plait.analysis.metrics.catalogue import judged_metrics, short_heading_of
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.published import REPORTED
 from plait.analysis.values import in_one_unit, with_interval
@@ -137,7 +137,7 @@ def _others(summary: Summary, judged: Sequence[str]) -> list[str]:
     """Return the further metrics of the default table: those of the judged kinds of traffic first."""
     programs = [name for case in summary.cases for name in case.metrics if name.endswith(REPORTED)]
     beside = companions(judged[0])
-    near = [name for name in beside if name.startswith(judged[0].split("_p")[0])]
+    near = list(COMPARED[judged[0]].columns) if judged[0] in COMPARED else []
     order = [*near, "completion_s", "goodput_bps", "efficiency", *programs, STEADY, *beside]
     return [name for name in dict.fromkeys(order) if name not in judged]
 

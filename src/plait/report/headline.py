@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import main_factor, other_settings
-from plait.analysis.metrics.catalogue import COMPARED, heading_of, mean, primary_metric
+from plait.analysis.metrics.catalogue import COMPARED, compared_metric, heading_of, mean, primary_metric
 from plait.analysis.metrics.groups import group_names
+from plait.analysis.statistics.tests import ALPHA
 from plait.analysis.values import show
 from plait.analysis.wording import case_label, change, labels, number_word, significant
 
@@ -43,7 +44,7 @@ def headline(summary: Summary, paths: Mapping[str, int]) -> list[Phrase]:
     names = labels(summary.cases)
     phrases: list[Phrase] = []
     if metric not in {"goodput_bps", "completion_s"}:
-        phrases.append((f"{COMPARED[metric].title}: ", False))  # the unit alone is ambiguous
+        phrases.append((f"{compared_metric(metric).title}: ", False))  # the unit alone is ambiguous
     for case in measured:
         text = _with_paths(names[case.name] if case.settings else "", paths.get(case.name), metric)
         text = text[0].upper() + text[1:] if not phrases else text
@@ -73,7 +74,7 @@ def _beside(case: CaseSummary, metric: str) -> str:
     """Return what else was measured of the kind of traffic that `metric` represents: " (delay p95 41.0 ms, ..)"."""
     others = [
         f"{heading_of(other)} {show(other, mean(case, other))}"
-        for other in COMPARED[metric].columns
+        for other in compared_metric(metric).columns
         if other != metric and mean(case, other) is not None
     ]
     return f" ({', '.join(others)})" if others else ""
@@ -99,7 +100,10 @@ def sentences(summary: Summary) -> list[str]:
     metric = primary_metric(summary)
     groups = _groups(summary)
     ordered = sorted(_notable(summary), key=lambda comparison: comparison.metric != metric)
-    lines = [*groups, *(comparison.sentence for comparison in ordered)]
+    tested = [
+        effect.sentence for effect in summary.effects if len(effect.factors) == 1 or effect.p_holm <= ALPHA
+    ]
+    lines = [*groups, *tested, *summary.untested, *(comparison.sentence for comparison in ordered)]
     lines += _otherwise(summary, metric)
     failed = sum(case.failed for case in summary.cases)
     total = sum(case.trials for case in summary.cases)
@@ -153,11 +157,11 @@ def measured_cases(summary: Summary) -> list[CaseSummary]:
 def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Phrase]:
     """Return the sentence for more than two cases: the best one, and the range of the ratios."""
     names = labels(summary.cases)
-    better = max if COMPARED[metric].more_is_better else min
+    better = max if compared_metric(metric).more_is_better else min
     best = better(measured, key=lambda case: mean(case, metric) or 0.0)
     phrases: list[Phrase] = [
         (
-            f"Of {number_word(len(measured))} cases, {names[best.name]} has the {COMPARED[metric].best}, ",
+            f"Of {number_word(len(measured))} cases, {names[best.name]} has the {compared_metric(metric).best}, ",
             False,
         ),
         (show(metric, mean(best, metric)), True),
@@ -176,7 +180,7 @@ def _many(summary: Summary, measured: list[CaseSummary], metric: str) -> list[Ph
         phrases += [
             (f" Against {_against(summary)}: ", False),
             (low if low == high else f"{low} to {high}", True),
-            (f" times the {COMPARED[metric].noun}.", False),
+            (f" times the {compared_metric(metric).noun}.", False),
         ]
     return phrases
 
@@ -232,7 +236,7 @@ def _with_paths(label: str, count: int | None, metric: str) -> str:
     """Return "single path TCP", "two paths MPTCP"; without a label, "two paths", or what is measured."""
     if count is None:
         return label or (
-            "all trials" if metric not in {"goodput_bps", "completion_s"} else COMPARED[metric].noun
+            "all trials" if metric not in {"goodput_bps", "completion_s"} else compared_metric(metric).noun
         )
     return f"{'single path' if count == 1 else f'{number_word(count)} paths'} {label}".rstrip()
 

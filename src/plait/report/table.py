@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level, varied
-from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, primary_metric
+from plait.analysis.metrics.catalogue import COMPARED, columns, heading_of, judged_metrics, primary_metric
 from plait.analysis.metrics.groups import group_names
 from plait.analysis.model import PublishedGoodput
 from plait.analysis.published import REPORTED
@@ -79,7 +79,9 @@ def rows(summary: Summary) -> list[Row]:
     groups = group_names(name for case in summary.cases for name in case.metrics)
     told_apart = levels(summary.cases)
     first = primary_metric(summary)
-    ordered, leading = columns(first), len(COMPARED[first].columns)
+    judged = [name for name in judged_metrics(summary) if name not in {"goodput_bps", "completion_s"}]
+    front = list(dict.fromkeys((*(judged if summary.judged else ()), *_companions(first))))
+    ordered, leading = list(dict.fromkeys((*front, *columns(first)))), len(front)
     more = [*ordered[:leading], *_reported_by_programs(summary), STEADY, *ordered[leading:]]
     return [
         _row(case, names, compared.get(case.name), groups, more=more, leading=leading, at=at)
@@ -97,6 +99,10 @@ def levels(cases: Sequence[HasSettings]) -> list[tuple[tuple[str, str], ...]]:
         tuple((names[factor].replace("_", " "), level(case, factor)) for factor in factors) for case in cases
     ]
     return found if len(set(found)) == len(found) and factors else []
+
+
+def _companions(metric: str) -> tuple[str, ...]:
+    return COMPARED[metric].columns if metric in COMPARED else ()
 
 
 def _reported_by_programs(summary: Summary) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plait.analysis.cautions.observations import REMEDIES, Observation, cautions
+from plait.analysis.judge import judged_in
 from plait.analysis.published import Published, published_in
 from plait.analysis.rows import CaseRows, ExcludedTrial, FailedTrial, TrialRow
 from plait.analysis.statistics.precision import wide
@@ -114,7 +115,7 @@ def _wide(about: StudyFile, cases: list[CaseRows]) -> list[Caution]:
             f"{percent(interval.share, 2)}, not to {percent(about.until, 2)}",
             remedy=REMEDIES["INTERVAL_WIDE"],
         )
-        for interval in wide(cases, about.until)
+        for interval in wide(cases, about.until, judged_in(about.scenario))
     ]
 
 

@@ -95,6 +95,12 @@ class ScenarioModel(Part):
     """When each trial pauses for a prompt in its network: before its traffic, after it, or both."""
     published: PublishedSpec | None = None
     """Published results of the same experiment, which the report shows beside the measured ones."""
+    judge: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=120)]],
+        BeforeValidator(listed, json_schema_input_type=str | list[str]),
+        Field(max_length=8),
+    ] = []
+    """Metrics that decide the result, the most important first. Default: those of the kind of traffic."""
     figures: Annotated[list[FigureSpec], Field(max_length=24)] = []
     """Figures of the study, instead of those that plait derives from `vary`."""
 

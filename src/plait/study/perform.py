@@ -203,6 +203,7 @@ def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]
     if study.until is None:
         yield study
         return
+    from plait.analysis.judge import judged_in
     from plait.analysis.statistics.precision import next_repeat
     from plait.report.assemble import read_partly
 
@@ -211,4 +212,6 @@ def _parts(study: PlannedStudy, least: int, out: Path) -> Iterator[PlannedStudy]
     while repeat is not None:
         yield replace(study, start=done, repeat=repeat)
         done = repeat
-        repeat = next_repeat(read_partly(out).cases, done, until=study.until, most=study.repeat)
+        data = read_partly(out)
+        judged = judged_in(data.about.scenario)
+        repeat = next_repeat(data.cases, done, until=study.until, most=study.repeat, judged=judged)

@@ -167,7 +167,10 @@ def test_a_summary_is_json_with_the_promised_fields() -> None:
     text = summary.model_dump_json()
     assert Summary.model_validate_json(text) == summary
     dump = summary.model_dump(mode="json")
-    assert list(dump) == ["schema", "scenario", "digest", "cases", "comparisons", "published_source"]
+    assert list(dump) == [
+        *("schema", "scenario", "digest", "cases", "comparisons"),
+        *("effects", "untested", "judged", "published_source"),
+    ]
     assert list(dump["cases"][0]) == [
         "name",
         "settings",

@@ -110,7 +110,7 @@ def test_a_metric_without_a_previous_value_is_neither_better_nor_worse() -> None
 
 def test_help_and_page_name_every_metric_that_is_judged() -> None:
     shown = " ".join(run("--help").output.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
-    assert f"[default: ({', '.join(COMPARED)})]" in shown
+    assert f"[default: (`judge` of AFTER, else {', '.join(COMPARED)})]" in shown
     page = (Path(__file__).parents[3] / "docs/reference/compare.md").read_text(encoding="utf-8")
     higher = page.partition("**Higher is better:**")[2].partition("\n- ")[0]
     lower = page.partition("**Lower is better:**")[2].partition("\n\n")[0]
@@ -118,7 +118,7 @@ def test_help_and_page_name_every_metric_that_is_judged() -> None:
     assert {**dict.fromkeys(more, True), **dict.fromkeys(less, False)} == {
         name: CATALOGUE[name].better == "more" for name in JUDGEABLE
     }
-    by_default = page.partition("the default is ")[2].partition(".")[0]
+    by_default = page.partition("and without one ")[2].partition(".")[0]
     assert re.findall(r"`(\w+)`", by_default) == list(COMPARED)
 
 

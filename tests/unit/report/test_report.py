@@ -91,6 +91,8 @@ def test_everything_that_was_promised_is_written(study: Path) -> None:
         "digest",
         "cases",
         "comparisons",
+        "effects",
+        "untested",
         "judged",
         "published_source",
     ]

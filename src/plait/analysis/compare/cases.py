@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from plait.analysis.compare.factors import main_factor, other_settings
-from plait.analysis.metrics.catalogue import COMPARED
+from plait.analysis.metrics.catalogue import COMPARED, compared_metric
 from plait.analysis.model import Comparison, Estimate
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio
 from plait.analysis.statistics.tests import ALPHA, holm, paired_test
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from plait.analysis.rows import CaseRows
 
 
-def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]:
-    """Return one comparison per metric for every case but the baseline, in the order of the cases."""
+def compare(cases: Sequence[CaseRows], baseline: str | None, judged: Sequence[str] = ()) -> list[Comparison]:
+    """Return one comparison per metric for every case but the baseline, in the order of the cases.
+
+    The `judged` metrics come before the others that represent a kind of traffic.
+    """
+    metrics = list(dict.fromkeys((*judged, *COMPARED)))
     by_name = {case.name: case for case in cases}
     first = by_name.get(baseline) if baseline is not None else None
     if first is None:
@@ -30,7 +34,7 @@ def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]
         if partner is case:
             continue
         comparisons += [
-            _compare(case, partner, metric) for metric in COMPARED if _measured(case, partner, metric)
+            _compare(case, partner, metric) for metric in metrics if _measured(case, partner, metric)
         ]
     return _corrected(comparisons)
 
@@ -38,7 +42,7 @@ def compare(cases: Sequence[CaseRows], baseline: str | None) -> list[Comparison]
 def _corrected(comparisons: list[Comparison]) -> list[Comparison]:
     """Return the comparisons with p values corrected for their number; a sentence says so where that matters."""
     result = list(comparisons)
-    for metric in COMPARED:
+    for metric in dict.fromkeys(comparison.metric for comparison in comparisons):
         places = [i for i, comparison in enumerate(comparisons) if comparison.metric == metric]
         tested = sum(comparisons[i].p_value is not None for i in places)
         for i, p in zip(places, holm([comparisons[i].p_value for i in places]), strict=True):
@@ -131,7 +135,8 @@ def _sentence(  # noqa: PLR0917 - the parts of one sentence
 ) -> str:
     """Return the comparison in words."""
     name, other = case_label(case.name, case.settings), case_label(baseline.name, baseline.settings)
-    verb, noun = COMPARED[metric].verb, f"the {COMPARED[metric].noun}"
+    record = compared_metric(metric)
+    verb, noun = record.verb, f"the {record.noun}"
     if difference is None:
         return f"{name} cannot be compared with {other}: no seed was measured with both."
     if verdict == "same":

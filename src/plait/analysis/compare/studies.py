@@ -7,7 +7,7 @@ import statistics
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.studies_wording import sentence, summing_up
-from plait.analysis.metrics.catalogue import CATALOGUE
+from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.model import CaseComparison, CaseTrials, Estimate, StudiesComparison
 from plait.analysis.statistics.intervals import paired_difference, paired_ratio
 from plait.analysis.statistics.student import t_quantile
@@ -27,7 +27,7 @@ def compare_studies(
 
     A case is worse when the difference is on the worse side beyond its 95 % interval, still so after Holm's
     correction for the number of cases, and greater than the tolerance; or when a greater share of its trials
-    has no value. Each of `metrics` is JUDGEABLE.
+    has no value. Each of `metrics` has a better direction.
     """
     others = {_key(case): case for case in second}
     matched = [(case, others[_key(case)]) for case in first if _key(case) in others]
@@ -129,7 +129,7 @@ def _verdict(row: CaseComparison, p_holm: float | None, tolerance: float) -> Ver
         return "no difference seen"
     if row.ratio is not None and abs(row.ratio.value - 1) <= tolerance:
         return "within tolerance"
-    more_is_better = CATALOGUE[row.metric].better == "more"
+    more_is_better = compared_metric(row.metric).better == "more"
     return "better" if (value > 0) == more_is_better else "worse"
 
 

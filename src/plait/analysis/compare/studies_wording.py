@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plait.analysis.metrics.catalogue import CATALOGUE
+from plait.analysis.metrics.catalogue import compared_metric
 from plait.analysis.values import show
 from plait.analysis.wording import change, change_interval, number_word, percent
 
@@ -35,7 +35,7 @@ _COUNTED = {
 
 def sentence(row: CaseComparison) -> str:
     """Return one comparison in words: what changed by how much, how sure that is, and by which test."""
-    name = f"{row.case}: {CATALOGUE[row.metric].noun}"
+    name = f"{row.case}: {compared_metric(row.metric).noun}"
     if row.verdict == "not measured":
         return (
             f"{name} was measured in {row.after.measured} of {row.after.trials} trials, "

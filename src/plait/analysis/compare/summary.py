@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plait.analysis.compare.cases import compare
+from plait.analysis.compare.effects import effects
 from plait.analysis.gaps import part
+from plait.analysis.metrics.catalogue import judged_metrics
 from plait.analysis.model import CaseSummary, Exclusion, Statistics, Summary
 from plait.analysis.published import Published
 from plait.analysis.statistics.intervals import describe
@@ -23,11 +25,21 @@ def summarise(
     digest: str,
     baseline: str | None,
     published: Published | None = None,
+    judged: tuple[str, ...] = (),
 ) -> Summary:
-    """Return the summary of a study; `baseline` names the case that the others are compared with."""
+    """Return the summary of a study.
+
+    Args:
+        cases: its trials by case.
+        scenario: its name.
+        digest: of its data.
+        baseline: the name of the case that the others are compared with.
+        published: published results of the same experiment.
+        judged: the metrics that the scenario judges by.
+    """
     figures = published or Published()
     names = list(dict.fromkeys(name for case in cases for row in case.rows for name in row.metrics))
-    return Summary(
+    summary = Summary(
         scenario=scenario,
         digest=digest,
         cases=tuple(
@@ -47,9 +59,12 @@ def summarise(
             )
             for case in cases
         ),
+        judged=judged,
         published_source=figures.source or None,
-        comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline), [])),
+        comparisons=tuple(part("comparisons of cases", lambda: compare(cases, baseline, judged), [])),
     )
+    tested = part("effects of factors", lambda: effects(cases, judged_metrics(summary)), ([], []))
+    return summary.model_copy(update={"effects": tuple(tested[0]), "untested": tuple(tested[1])})
 
 
 def _described(name: str, values: Sequence[float | None]) -> Statistics:

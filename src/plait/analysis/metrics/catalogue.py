@@ -51,6 +51,10 @@ _METRICS = (
         verb="takes", superlative="shortest", figure="page-load-time",
         columns=("page_load_s",), speaks_for=("page",),
     ),
+    Metric(
+        "page_load_p95_s", "95th percentile of page load time", SECONDS, ("page",), f"{RANK}, over pages",
+        better="less", heading="page load p95",
+    ),
     Metric("page_load_max_s", "Largest page load time", SECONDS, ("page",), "the greatest page_load_s of a page"),
     Metric(
         "request_latency_p50_us", "Median request latency", MICROSECONDS, ("request",), RANK,
@@ -343,7 +347,9 @@ def compared_metric(name: str) -> ComparedMetric:
     verb, superlative = (
         (metric.verb, metric.superlative) if isinstance(metric, ComparedMetric) else ("has", most)
     )
-    return ComparedMetric(**fields, verb=verb, superlative=superlative, figure=name.replace("_", "-").lower())
+    return ComparedMetric(
+        **fields, verb=verb, superlative=superlative, figure=re.sub(r"[^a-z0-9]+", "-", name.lower())
+    )
 
 
 def mean(case: CaseSummary, metric: str) -> float | None:

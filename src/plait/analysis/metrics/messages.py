@@ -46,6 +46,7 @@ def message_metrics(plan: Plan, tables: Mapping[str, pl.DataFrame]) -> Metrics:
     if pages:
         complete = len(measured) == len(loads)
         metrics["page_load_s"] = sum(measured) / len(measured) if complete else None
+        metrics["page_load_p95_s"] = nearest_rank(pl.Series(measured), 0.95) if complete else None
         metrics["page_load_max_s"] = max(measured) if complete else None
     if len(plan.flows) > 1:
         metrics |= _by_flow(plan, arrived, done)

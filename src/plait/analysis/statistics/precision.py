@@ -27,15 +27,17 @@ class Wide:
     """Half of its 95 % interval as a share of the mean."""
 
 
-def wide(cases: Sequence[CaseRows], until: float) -> list[Wide]:
-    """Return the means of goodput and completion time whose interval is wider than `until` (half of it / mean).
+def wide(cases: Sequence[CaseRows], until: float, judged: Sequence[str] = ()) -> list[Wide]:
+    """Return the means of the judged metrics whose interval is wider than `until` (half of it / mean).
+
+    Without any these are all metrics that represent a kind of traffic.
 
     Trials with equal values need no repetition, and a case in which nothing can be measured has
     nothing to find.
     """
     intervals = []
     for case in cases:
-        for metric in COMPARED:
+        for metric in judged or COMPARED:
             stats = describe([row.metrics.get(metric) for row in case.rows])
             if stats.n == 1:
                 intervals.append(Wide(case.name, metric, 1, math.inf))
@@ -46,13 +48,15 @@ def wide(cases: Sequence[CaseRows], until: float) -> list[Wide]:
     return intervals
 
 
-def next_repeat(cases: Sequence[CaseRows], done: int, *, until: float, most: int) -> int | None:
+def next_repeat(
+    cases: Sequence[CaseRows], done: int, *, until: float, most: int, judged: Sequence[str] = ()
+) -> int | None:
     """Return to how many repeats to go on after `done`; None when all means are known, or `most` are done.
 
     The interval shrinks with the square root of the number. It is at most doubled at once, because a spread that a
     few trials show is itself not known well.
     """
-    intervals = wide(cases, until)
+    intervals = wide(cases, until, judged)
     if not intervals or done >= most:
         return None
     needed = max((interval.share / until) ** 2 for interval in intervals)

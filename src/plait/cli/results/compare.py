@@ -22,7 +22,7 @@ def command(
         typer.Option(
             metavar="NAME",
             help="Metric to judge; repeat the option for several metrics",
-            show_default=", ".join(COMPARED),
+            show_default=f"`judge` of AFTER, else {', '.join(COMPARED)}",
         ),
     ] = None,
     tolerance: Annotated[
@@ -43,7 +43,7 @@ def command(
         tolerated = float(Ratio.parse(tolerance))
     except ValueError as error:
         raise RequestError(f"--tolerance: {error}") from error
-    metrics = tuple(dict.fromkeys(metric)) if metric else tuple(COMPARED)
+    metrics = tuple(dict.fromkeys(metric)) if metric else ()
     comparison, lines = compare_folders(first, second, metrics=metrics, tolerance=tolerated)
     if json_output:
         typer.echo(comparison.model_dump_json(indent=1))

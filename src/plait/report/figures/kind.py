@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from plait.analysis.metrics.catalogue import COMPARED, primary_metric
+from plait.analysis.metrics.catalogue import COMPARED, compared_metric, judged_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,9 +69,9 @@ class Content:
 
     def measured(self) -> list[tuple[str, str]]:
         """Return file name and name of each compared metric that any trial has, the primary metric first."""
-        metrics = [name for name in COMPARED if self.has(name)]
-        primary = primary_metric(self.summary)
-        return [(COMPARED[name].figure, name) for name in sorted(metrics, key=lambda name: name != primary)]
+        first = judged_metrics(self.summary)
+        metrics = [name for name in dict.fromkeys((*first, *COMPARED)) if self.has(name)]
+        return [(compared_metric(name).figure, name) for name in metrics]
 
     def has(self, metric: str) -> bool:
         """Return whether any trial has the metric."""

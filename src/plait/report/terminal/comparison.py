@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 
 from plait.analysis.compare.studies import compare_studies
-from plait.analysis.metrics.catalogue import JUDGEABLE
+from plait.analysis.judge import judged_in
+from plait.analysis.metrics.catalogue import COMPARED
 from plait.analysis.statistics.tests import ASSUMES
 from plait.analysis.values import show
 from plait.analysis.wording import MISSING, change
 from plait.dataset.trial import making_sense
 from plait.errors import RequestError
+from plait.metric_names import JUDGED_METRICS, is_judged
 from plait.report.columns import TextColumn, factor_columns, picked
 from plait.report.terminal.summary import Screen, show_table
 from plait.results.read import read_study
@@ -34,14 +36,20 @@ def compare_folders(
 ) -> tuple[StudiesComparison, list[str]]:
     """Return the comparison of two result folders, and what else is different about them, a line each.
 
+    Without `metrics`, those decide by which the scenario of the second study judges, or else all that represent a
+    kind of traffic.
+
     Raises:
         RequestError: a metric cannot be judged, or there is nothing that both studies measured.
         DataError: a folder is no result folder, or damaged.
     """
     for metric in metrics:
-        if metric not in JUDGEABLE:
-            raise RequestError(f"--metric {metric}: it cannot be judged; these can: {', '.join(JUDGEABLE)}")
+        if not is_judged(metric):
+            raise RequestError(
+                f"--metric {metric}: it cannot be judged; these can: {', '.join(JUDGED_METRICS)}"
+            )
     before, after = read_study(first), read_study(second)
+    metrics = metrics or judged_in(after.about.scenario) or tuple(COMPARED)
     with making_sense(second):
         comparison = compare_studies(before.cases, after.cases, metrics=metrics, tolerance=tolerance)
     if not comparison.cases:

@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MOST_CAUTIONS = 5
-PLAIN = str.maketrans({"\N{EN DASH}": "-", "\N{MINUS SIGN}": "-", "\N{MULTIPLICATION SIGN}": "x"})
+PLAIN = str.maketrans(
+    {
+        "\N{EN DASH}": "-",
+        "\N{MINUS SIGN}": "-",
+        "\N{MULTIPLICATION SIGN}": "x",
+        "\N{GREEK SMALL LETTER ETA}": "eta",
+        "\N{SUPERSCRIPT TWO}": "^2",
+    }
+)
 """For terminals without Unicode; the plus-minus sign takes two letters and is replaced apart."""
 
 

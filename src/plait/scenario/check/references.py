@@ -11,6 +11,7 @@ from plait.scenario.check.conditions import bucket_mistakes, link_mistakes, queu
 from plait.scenario.check.events import check_events
 from plait.scenario.check.figures import check_figures
 from plait.scenario.check.host_events import check_host_events
+from plait.scenario.check.judge import check_judge
 from plait.scenario.check.programs import check_programs
 from plait.scenario.check.published import check_published
 from plait.scenario.check.traffic import check_traffic
@@ -63,6 +64,7 @@ def _mistakes(scenario: ScenarioModel, *, states_known: bool) -> Iterator[FieldM
     yield from check_events(scenario, names, states_known=states_known)
     yield from check_host_events(scenario, links_of)
     yield from check_published(scenario)
+    yield from check_judge(scenario.judge)
     yield from check_figures(scenario.figures, scenario.vary)
     yield from check_programs(scenario)
 

@@ -101,40 +101,40 @@ def test_main_effects_and_their_interaction_are_found_and_said() -> None:
     y[:, 2, :] += 1
     y[:, 2, 1] += 0.5
     factors = {"scheduler": ("default", "minrtt", "redundant"), "congestion_control": ("cubic", "bbr")}
-    found, notes = effects(cases_of(y, factors), [METRIC])
+    tested, notes = effects(cases_of(y, factors), [METRIC])
     assert not notes
-    assert [effect.factors for effect in found] == [
+    assert [effect.factors for effect in tested] == [
         ("scheduler",),
         ("congestion_control",),
         ("scheduler", "congestion_control"),
     ]
-    assert all(effect.p_holm < 0.001 and effect.p_holm >= effect.p_value for effect in found)
-    assert {effect.test for effect in found} <= {REPEATED_ANOVA, SIGN_FLIP_ANOVA}
-    assert [one.level for one in found[0].levels] == list(factors["scheduler"])
-    assert found[0].levels[2].mean == pytest.approx(y[:, 2].mean())
-    assert found[0].sentence.startswith("The page load time depends on scheduler (F(")
-    assert found[0].sentence.endswith("(redundant).")
-    assert "depends on congestion control (F(" in found[2].sentence
+    assert all(effect.p_holm < 0.001 and effect.p_holm >= effect.p_value for effect in tested)
+    assert {effect.test for effect in tested} <= {REPEATED_ANOVA, SIGN_FLIP_ANOVA}
+    assert [mean.level for mean in tested[0].levels] == list(factors["scheduler"])
+    assert tested[0].levels[2].mean == pytest.approx(y[:, 2].mean())
+    assert tested[0].sentence.startswith("The page load time depends on scheduler (F(")
+    assert tested[0].sentence.endswith("(redundant).")
+    assert "depends on congestion control (F(" in tested[2].sentence
 
 
 def test_no_effect_is_called_no_evidence() -> None:
-    found, _ = effects(cases_of(noise(6, 3), {"scheduler": ("a", "b", "c")}), [METRIC])
-    assert found[0].sentence.startswith(
+    tested, _ = effects(cases_of(noise(6, 3), {"scheduler": ("a", "b", "c")}), [METRIC])
+    assert tested[0].sentence.startswith(
         "There is no evidence of an effect of scheduler on the page load time (F("
     )
 
 
 def test_only_seeds_that_every_case_measured_count() -> None:
     y = noise(6, 3)
-    found, _ = effects(cases_of(y, {"scheduler": ("a", "b", "c")}, missing=(1, 4)), [METRIC])
-    assert found[0].seeds == 4
-    assert found[0].statistic == pytest.approx(effect_tests(np.delete(y, (1, 4), axis=0))[0].statistic)
+    tested, _ = effects(cases_of(y, {"scheduler": ("a", "b", "c")}, missing=(1, 4)), [METRIC])
+    assert tested[0].seeds == 4
+    assert tested[0].statistic == pytest.approx(effect_tests(np.delete(y, (1, 4), axis=0))[0].statistic)
 
 
 def test_too_few_seeds_are_named() -> None:
     factors = {"scheduler": ("a", "b", "c")}
-    found, notes = effects(cases_of(noise(2, 3), factors, missing=(1,)), [METRIC])
-    assert not found
+    tested, notes = effects(cases_of(noise(2, 3), factors, missing=(1,)), [METRIC])
+    assert not tested
     assert notes == [
         "plait tests no effects of factors on page load time, because fewer than two seeds have it in all cases."
     ]
@@ -142,8 +142,8 @@ def test_too_few_seeds_are_named() -> None:
 
 def test_cases_that_are_no_full_crossing_are_named() -> None:
     factors = {"scheduler": ("a", "b", "c"), "rate": ("1mbit", "2mbit")}
-    found, notes = effects(cases_of(noise(4, 3, 2), factors)[:-1], [METRIC])
-    assert (found, notes) == ([], [NOT_CROSSED])
+    tested, notes = effects(cases_of(noise(4, 3, 2), factors)[:-1], [METRIC])
+    assert (tested, notes) == ([], [NOT_CROSSED])
 
 
 def test_two_cases_need_no_test_along_their_factor() -> None:
@@ -154,5 +154,5 @@ def test_a_level_is_named_as_the_scenario_names_it() -> None:
     names = dict(product(("scheduler",), (("a", "b", "c"),)))
     chance = random.Random(3)
     y = np.array([[chance.random() + level for level in range(3)] for _ in range(5)])
-    found, _ = effects(cases_of(y, names), [METRIC])
-    assert [one.level for one in found[0].levels] == ["a", "b", "c"]
+    tested, _ = effects(cases_of(y, names), [METRIC])
+    assert [mean.level for mean in tested[0].levels] == ["a", "b", "c"]

@@ -106,7 +106,7 @@ class LevelMean(ClosedRecord):
     mean: float
 
 
-class Effect(ClosedRecord):
+class FactorEffect(ClosedRecord):
     """What a factor does to a metric, or whether the effects of two factors depend on each other."""
 
     metric: str
@@ -139,7 +139,7 @@ class Summary(ClosedRecord):
     digest: str
     cases: tuple[CaseSummary, ...]
     comparisons: tuple[Comparison, ...]
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[FactorEffect, ...] = ()
     """Tests along each factor of the judged metrics: main effects, and interactions of two factors."""
     untested: tuple[str, ...] = ()
     """Why effects of factors were not tested, a sentence each."""

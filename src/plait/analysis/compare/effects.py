@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.analysis.compare.factors import factor_names, level, varied
 from plait.analysis.metrics.catalogue import compared_metric
-from plait.analysis.model import Effect, LevelMean
+from plait.analysis.model import FactorEffect, LevelMean
 from plait.analysis.statistics.factorial import effect_tests
 from plait.analysis.statistics.tests import ALPHA, holm
 from plait.analysis.values import show
@@ -30,7 +30,7 @@ FEW_SEEDS = (
 )
 
 
-def effects(cases: Sequence[CaseRows], metrics: Sequence[str]) -> tuple[list[Effect], list[str]]:
+def effects(cases: Sequence[CaseRows], metrics: Sequence[str]) -> tuple[list[FactorEffect], list[str]]:
     """Return the effects of factors on each metric, and why there are none for some.
 
     Main effects and interactions of two factors, tested over the seeds that have the metric in every case; p values
@@ -46,7 +46,7 @@ def effects(cases: Sequence[CaseRows], metrics: Sequence[str]) -> tuple[list[Eff
         combinations *= len(choices)
     if not len(cases) == len(at) == combinations or len(factors) > MOST_FACTORS:
         return [], [NOT_CROSSED] if len(factors) > 1 else []
-    found: list[Effect] = []
+    found: list[FactorEffect] = []
     notes: list[str] = []
     for metric in metrics:
         values = _values(at, levels, metric)
@@ -78,7 +78,7 @@ def _values(
 
 def _of_metric(
     values: NDArray[np.float64], metric: str, factors: Sequence[str], levels: Sequence[Sequence[str]]
-) -> list[Effect]:
+) -> list[FactorEffect]:
     tests = effect_tests(values)
     names = factor_names(factors)
     found = []
@@ -92,7 +92,7 @@ def _of_metric(
             if len(test.axes) == 1
             else ()
         )
-        effect = Effect(
+        effect = FactorEffect(
             metric=metric,
             factors=tuple(factors[axis] for axis in test.axes),
             levels=means,
@@ -111,7 +111,7 @@ def _of_metric(
     return found
 
 
-def _sentence(effect: Effect, names: Sequence[str], test: EffectTest) -> str:
+def _sentence(effect: FactorEffect, names: Sequence[str], test: EffectTest) -> str:
     """Return an effect in words, as a paper reports it."""
     noun = compared_metric(effect.metric).noun
     p = "p < 0.0001" if effect.p_holm < 0.0001 else f"p = {effect.p_holm:.2g}"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
 from agent_process import (
     RATE_BPS,
     AgentProcess,
@@ -22,6 +21,7 @@ from agent_process import (
     veth_plan,
     wait_for,
 )
+
 from plait.binaries import AGENT
 from plait.dataset.convert import convert
 

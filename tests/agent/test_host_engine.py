@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from agent_process import is_gone, veth_plan, wait_for
 
 import plait
-from agent_process import is_gone, veth_plan, wait_for
 from fake_plans import fake_plan
 from plait.dataset.convert import convert
 from plait.engine.engine import Interrupted, Job

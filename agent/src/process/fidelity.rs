@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec};
 use serde::Serialize;
 
-use super::is_ordinary;
+use super::current::is_ordinary;
 use crate::error::{Attempt, Error, Result};
 use crate::plan::Plan;
 use crate::{clock, job};

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{ENDING, isolate};
+use super::current::ENDING;
+use super::isolate;
 use crate::error::{Attempt, Error, Result};
 use crate::sys;
 

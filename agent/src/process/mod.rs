@@ -40,42 +40,29 @@
 //! leaves them as they are; they do not even exist in its network namespaces.
 
 mod arguments;
+mod current;
 mod fidelity;
 mod isolate;
 mod lineage;
 mod orders;
 
 use std::num::NonZeroU64;
-use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use arguments::{Arguments, arguments};
+pub use current::{end, is_ordinary, node};
 pub use fidelity::Fidelity;
 pub use orders::{announce_zero, wait_for_start};
 
 use crate::error::{Attempt, Result};
 use crate::{clock, job, status};
 
-static ARGUMENTS: OnceLock<Arguments> = OnceLock::new();
-/// The signals that end the agent.
-const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
-
-/// Whether the agent is an ordinary process, not PID 1 of a guest.
-pub fn is_ordinary() -> bool {
-    ARGUMENTS.get().is_some()
-}
-
-/// Return the node as which the agent acts in its present network namespace, if it does.
-pub fn node() -> Option<&'static str> {
-    ARGUMENTS.get()?.node.as_deref()
-}
-
 /// Carry out the plan with `carry_out`, and end the process.
 pub fn run(arguments: Arguments, carry_out: impl FnOnce() -> Result<()>) -> ! {
     job::use_folder(arguments.job.clone());
     clock::use_real_time();
-    let arguments = ARGUMENTS.get_or_init(|| arguments);
+    let arguments = current::ARGUMENTS.get_or_init(|| arguments);
     if arguments.node.is_none() && arguments.parent.is_none() {
         let code = lineage::supervise().unwrap_or_else(|error| {
             status::write(Some(&error.to_string()));
@@ -85,12 +72,6 @@ pub fn run(arguments: Arguments, carry_out: impl FnOnce() -> Result<()>) -> ! {
     }
     let outcome = prepare(arguments).and_then(|()| carry_out());
     end(outcome.err().map(|error| error.to_string()).as_deref())
-}
-
-/// Report the outcome and end the process. None: success.
-pub fn end(error: Option<&str>) -> ! {
-    status::write(error);
-    std::process::exit(i32::from(error.is_some()))
 }
 
 /// Prepare the process that carries out the plan.

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use rustix::stdio::stdin;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{ARGUMENTS, Arguments, ENDING, end};
+use super::arguments::Arguments;
+use super::current::{ARGUMENTS, ENDING, end};
 use crate::clock::{self, Latch};
 use crate::error::{Attempt, Result};
 use crate::sys;

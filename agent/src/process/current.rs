@@ -1,0 +1,26 @@
+//! What the agent is: its arguments as an ordinary process, none as PID 1 of a guest; and its end.
+
+use std::sync::OnceLock;
+
+use super::arguments::Arguments;
+use crate::status;
+
+pub(super) static ARGUMENTS: OnceLock<Arguments> = OnceLock::new();
+/// The signals that end the agent.
+pub(super) const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Whether the agent is an ordinary process, not PID 1 of a guest.
+pub fn is_ordinary() -> bool {
+    ARGUMENTS.get().is_some()
+}
+
+/// Return the node as which the agent acts in its present network namespace, if it does.
+pub fn node() -> Option<&'static str> {
+    ARGUMENTS.get()?.node.as_deref()
+}
+
+/// Report the outcome and end the process. None: success.
+pub fn end(error: Option<&str>) -> ! {
+    status::write(error);
+    std::process::exit(i32::from(error.is_some()))
+}

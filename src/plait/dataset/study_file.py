@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA: Literal[1] = 1
+_SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 
 
 class _Part(BaseModel):
@@ -83,6 +85,8 @@ class StudyFile(_Part):
     agent_sha256: str | None = None
     engines: tuple[EngineFacts, ...] = ()
     """Each engine, if there are several."""
+    shard: str | None = None
+    """Which part of the study this is (`3/16`); None for the whole study."""
     baseline: str | None = None
     cases: tuple[CaseEntry, ...]
     cautions: tuple[Caution, ...] = ()
@@ -90,6 +94,13 @@ class StudyFile(_Part):
     """As resolved."""
     merged: tuple[MergedFrom, ...] | None = None
     """The studies that were put together; None for a study that was run."""
+
+    @field_validator("shard")
+    @classmethod
+    def _is_a_shard(cls, shard: str | None) -> str | None:
+        if shard is not None and not _SHARD.fullmatch(shard):
+            raise ValueError("it is not a shard such as 3/16")
+        return shard
 
     @field_validator("cases")
     @classmethod
@@ -105,7 +116,7 @@ class StudyFile(_Part):
 
     def text(self) -> str:
         """Return the content of the file."""
-        left_out = {name for name in ("merged", "engines") if not getattr(self, name)}
+        left_out = {name for name in ("merged", "engines", "shard") if not getattr(self, name)}
         fields = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return json.dumps(fields, indent=1, ensure_ascii=False) + "\n"
 

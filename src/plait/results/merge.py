@@ -14,6 +14,7 @@ from plait.dataset.trial import making_sense, read_trial, trial_folder, trial_nu
 from plait.engine.workspace import Workspace
 from plait.errors import DataError, MachineError, RequestError
 from plait.files import Folder
+from plait.results.shards import refuse_other_studies, shard_trials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,10 @@ class _MergedStudy:
 def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     """Copy the trials of the studies in `folders` to the new folder `out`, and return their number.
 
-    If several studies have a case, `out` has one copy of each seed. Unless `mixed`, all must come from the same engine,
-    kernel, agent and version of plait. Raises RequestError if plait cannot merge them or `out` exists, DataError if
-    one of their files is damaged, MachineError if plait cannot write `out`; no file stays then.
+    If several studies have a case, `out` has one copy of each seed. Shards of a study become the whole study. Unless
+    `mixed`, all must come from the same engine, kernel, agent and version of plait. Raises RequestError if plait cannot
+    merge them or `out` exists, DataError if one of their files is damaged, MachineError if plait cannot write `out`; no
+    file stays then.
     """
     if out.exists():
         raise RequestError(f"merging into {out}: it exists; give the name of a new folder")
@@ -45,13 +47,22 @@ def merge(out: Path, folders: Sequence[Path], *, mixed: bool = False) -> int:
     cases = _cases(sources)
     if not mixed:
         _refuse_different(sources)
-    chosen = {name: _trials(name, sources) for name in cases}
-    text = _merged_file(sources, cases, chosen).text()
+    pairs = [(source.folder, source.about) for source in sources]
+    refuse_other_studies(pairs)
+    if sources[0].about.shard is not None:
+        chosen = {name: shard_trials(name, pairs) for name in cases}
+        cautions = {str(caution): caution for _, about in pairs for caution in about.cautions}
+        whole = {"shard": None, "cautions": tuple(cautions.values())}
+        text = sources[0].about.model_copy(update=whole).text()
+    else:
+        trials = {name: _trials(name, sources) for name in cases}
+        chosen = {name: dict(enumerate(folders)) for name, folders in trials.items()}
+        text = _merged_file(sources, cases, trials).text()
     try:
         with Workspace(out.parent, ".merge-") as work:
             folder = work.job()
-            for name, trials in chosen.items():
-                for number, trial in enumerate(trials):
+            for name, numbered in chosen.items():
+                for number, trial in numbered.items():
                     trial.copy(trial_folder(folder, name, number))
             Folder(folder).write("study.json", text.encode())
             folder.rename(out)

@@ -67,7 +67,7 @@ def read_study(folder: Path, progress: Callable[[int, int], None] = lambda _, __
         case, observed_in = _case(entry.name, entry.settings, trials_of.get(entry.name, ()))
         cases.append(case)
         trials = case.trials
-        if trials < about.repeat:
+        if trials < about.repeat and about.shard is None:
             study_cautions.append(
                 Caution(
                     code="TRIALS_MISSING",

@@ -17,14 +17,21 @@ from plait.version import __version__
 if TYPE_CHECKING:
     from plait.scenario import Scenario
     from plait.study.engines import StudyEngines
+    from plait.study.shard import Shard
 
 
 def plan_study(
-    scenario: Scenario, name: str, *, seed: int | None = None, repeat: int | None = None
+    scenario: Scenario,
+    name: str,
+    *,
+    seed: int | None = None,
+    repeat: int | None = None,
+    shard: Shard | None = None,
 ) -> PlannedStudy:
     """Return the study of `scenario`; `seed` and `repeat` replace the scenario's own.
 
-    Resolves every case once, so that nothing runs if one case is impossible. Raises RequestError.
+    With `shard`, it has only these trials. Resolves every case once, so that nothing runs if one case is impossible.
+    Raises RequestError.
     """
     additions = modules_by_name()
     cases = []
@@ -41,7 +48,13 @@ def plan_study(
         inputs=scenario.input_files(),
         until=float(scenario.repeat.until) if repeat is None and scenario.repeat.until else None,
         paused=bool(scenario.pause),
+        shard=shard,
     )
+    if shard is not None and study.until is not None:
+        raise RequestError(
+            "--shard: the scenario repeats until its means are precise, which needs all results; state the number of "
+            "repeats (--repeat N)"
+        )
     cases[0].plan(trial_seed(study.seed, 0))  # raises RequestError for a seed out of range
     return study
 
@@ -62,6 +75,7 @@ def describe(scenario: Scenario, study: PlannedStudy, engines: StudyEngines, com
         kernel=engines.kernel(),
         agent_sha256=first.agent_sha256,
         engines=tuple(engines.facts()),
+        shard=None if study.shard is None else str(study.shard),
         baseline=study.cases[0].name,
         cases=tuple(CaseEntry(name=case.name, settings=case.settings) for case in study.cases),
         cautions=tuple(lint_cases(study.cases, study.seed)),

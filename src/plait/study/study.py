@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plait.plan.case_plan import CasePlan
+    from plait.study.shard import Shard
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,20 @@ class PlannedStudy:
     """The first repeat to run; earlier ones have run already."""
     paused: bool = False
     """Whether its trials halt for a prompt, one after the other."""
+    shard: Shard | None = None
+    """The part of the trials to run; None: all of them."""
 
     @property
     def total(self) -> int:
         """Return the number of trials."""
-        return len(self.cases) * (self.repeat - self.start)
+        return sum(1 for _ in self.keys())
 
     def keys(self) -> Iterator[tuple[CasePlan, TrialKey]]:
         """Yield every trial, repeat by repeat, so that an early end leaves the cases balanced."""
         for index in range(self.start, self.repeat):
-            for case in self.cases:
-                yield case, TrialKey(case.name, index)
+            for number, case in enumerate(self.cases):
+                if self.shard is None or self.shard.holds(index * len(self.cases) + number):
+                    yield case, TrialKey(case.name, index)
 
 
 @dataclass(frozen=True)

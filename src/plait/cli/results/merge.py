@@ -25,13 +25,21 @@ def command(
 ) -> int:
     """Merge several result folders into a new one.
 
-    The folders may hold further seeds of the same cases, or further cases.
+    The folders may hold further seeds of the same cases, further cases, or the shards of one study.
     """
     from plait.cli.shared.report import report_with_progress
+    from plait.dataset.study_file import read_study_file
     from plait.report.terminal.summary import show
     from plait.results.merge import merge
+    from plait.results.shards import missing_shards
 
     count = merge(out, folders, mixed=mixed)
+    missing = missing_shards([read_study_file(folder) for folder in folders])
+    if missing:
+        shown = ", ".join(map(str, missing[:8])) + (", .." if len(missing) > 8 else "")
+        notify(
+            f"shards that are missing: {shown}; the command of the study with --out {out} runs their trials"
+        )
     notify(f"merged {count} trials of {len(folders)} studies")
     cautions = report_with_progress(out)
     show(out, cautions)

@@ -1,0 +1,34 @@
+"""A shard: every N-th trial of a study, for machines that share nothing. `plait merge` puts shards together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from plait.errors import RequestError
+
+MOST = 100_000
+_TEXT = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Shard `number` (from 1) of `of`."""
+
+    number: int
+    of: int
+
+    def holds(self, position: int) -> bool:
+        """Return whether the shard has the trial at this position (from 0) of the study."""
+        return position % self.of == self.number - 1
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def shard(text: str) -> Shard:
+    """Return the shard that a text such as `3/16` names (RequestError)."""
+    match = _TEXT.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= MOST:
+        raise RequestError(f"--shard {text}: write I/N with I from 1 to N, for example 3/16")
+    return Shard(int(match[1]), int(match[2]))

@@ -18,6 +18,7 @@ from plait.results.explain import explain_study
 from plait.results.export import export_flow
 from plait.results.merge import merge
 from plait.study.engines import StudyEngines
+from plait.study.executors.local import LocalExecutor
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import PlannedStudy
@@ -145,7 +146,10 @@ def go_on(folder: Path, scratch: Path) -> object:
         repeat=1,
     )
     runner = Runner(
-        StudyEngines.of({"virtual": FakeEngine()}), Store(scratch / "trials"), scratch / "trials", jobs=1
+        StudyEngines.of({"virtual": FakeEngine()}),
+        Store(scratch / "trials"),
+        scratch / "trials",
+        executor=LocalExecutor(1),
     )
     about = StudyFile(name="two-paths", command="", seed=1, repeat=1, plait_version="0", cases=())
     return runner.run(asked, folder, about, _Unwatched())  # type: ignore[arg-type]

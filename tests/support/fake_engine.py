@@ -44,6 +44,15 @@ class FakeEngine:
         self._fault = fault
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state for another process, which counts its own calls."""
+        return {**self.__dict__, "_lock": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore the state in another process."""
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
     def identity(self) -> EngineIdentity:
         """Return a fixed identity."""
         return EngineIdentity("fake", "0" * 64, "0.0", "f" * 64)

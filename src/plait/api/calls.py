@@ -14,14 +14,17 @@ from plait.engine.factory import make_engine
 from plait.engine.request import EngineRequest
 from plait.errors import RequestError
 from plait.report import build
+from plait.study.executors.choice import executor_of
 from plait.study.perform import Options, perform
 from plait.study.progress import in_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from concurrent.futures import Executor
 
     from plait.engine.engine import Engine
     from plait.scenario import Scenario
+    from plait.study.executors.executor import TrialExecutor
 
 
 def load(reference: str | Path, **fields: object) -> Scenario:
@@ -52,12 +55,14 @@ def run(
     yes: bool = False,
     calibrate: bool = True,
     progress: bool = True,
+    executor: Executor | TrialExecutor | None = None,
 ) -> Study:
     """Run a scenario (a loaded one, a file, or the name of a shipped one) and return its study.
 
     `out` is the result folder (default: results/NAME); `seed` and `repeat` replace those of the scenario; `jobs` trials
     run at once; `set` maps dotted paths to values; `fresh` also runs trials that the store has; `kernel` names a built
-    kernel; `yes` confirms a study of more than 10 000 trials; `calibrate=False` skips the measurement of links. The
+    kernel; `yes` confirms a study of more than 10 000 trials; `calibrate=False` skips the measurement of links;
+    `executor` runs the trials (any `concurrent.futures.Executor`; by default, threads of this process). The
     study lists failed trials in `failed`, and keeps the others.
 
     Raises plait.errors.RequestError (plait ran nothing), MachineError, and KeyboardInterrupt if the user stops the run:
@@ -88,6 +93,7 @@ def run(
         folder=Path(out) if out is not None else None,
         watch=partial(in_notebook, shown=progress),
         notify=lambda _: None,
+        executor=executor_of(executor),
     )
     if outcome.interrupted:
         raise KeyboardInterrupt

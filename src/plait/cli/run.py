@@ -20,13 +20,29 @@ from plait.cli.shared.sandbox import DISK, DiskOption, UnconfinedOption, policy
 # Verbs import what they need when they run, so that `plait list` and `plait --help` answer at once.
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from plait.engine.request import EngineRequest
+    from plait.engine.uml.containment import Policy
+    from plait.scenario import Scenario
     from plait.study.pauses import PausedTrial
-    from plait.study.study import StudyOutcome
+    from plait.study.study import Observer, StudyOutcome
 
 _NO_JSON = (
     "--json with a pause: the prompt needs standard output; omit --json and read the folder's summary.json"
 )
 
+_WORKERS = "Other machines"
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N", rich_help_panel=_WORKERS, help="Run every N-th trial only, from the I-th one on"
+    ),
+]
+ProgressOption = Annotated[
+    str, typer.Option(metavar="FORM", help="Progress on standard error: bar, or json for scripts")
+]
 _CHECKS = "Checks before the first trial"
 
 PauseOption = Annotated[
@@ -103,6 +119,8 @@ def command(
     jobs: JobsOption = None,
     overrides: SetOption = None,
     pause: PauseOption = None,
+    shard: ShardOption = None,
+    progress: ProgressOption = "bar",
     fresh: FreshOption = False,
     engine: EngineOption = None,
     kernel: StudyKernelOption = None,
@@ -123,36 +141,65 @@ def command(
     """
     from plait.cli.shared.bundles import requested_study, show_repeat
     from plait.engine.factory import make_engine
-    from plait.engine.request import EngineRequest
-    from plait.errors import RequestError
     from plait.study.perform import Options, perform
-    from plait.study.progress import on_standard_error
+    from plait.study.shard import shard as shard_of
 
-    limits = policy(disk, unconfined=unconfined)
+    part = shard_of(shard) if shard else None
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
-    request = EngineRequest(
-        kernel, modules, trial_timeout, limits, notify, show_step, host_settings, build_with_progress
-    )
+    request = _request(kernel, modules, trial_timeout, policy(disk, unconfined=unconfined))
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
-        if asked.scenario.pause and json_output:
-            raise RequestError(_NO_JSON)
+        _refuse_json_with_prompt(asked.scenario, as_json=json_output)
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
         folder, outcome = perform(
             asked.scenario,
             asked.name,
             partial(make_engine, request=request),
-            Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, command),
+            Options(asked.seed, asked.repeat, jobs, fresh or verify, confirmed, calibration, part, command),
             folder=out,
-            watch=partial(on_standard_error, bar=not asked.scenario.pause),
+            watch=_watch(progress, bar=not asked.scenario.pause),
             notify=notify,
             ask=_ask,
         )
     _report_outcome(outcome, folder, halted=bool(asked.scenario.pause))
     if outcome.interrupted:
         return 128 + outcome.signal
+    if part is not None:
+        return _end_shard(folder, outcome)
     measured = _show(folder, as_json=json_output)
     same = asked.bundle is None or not verify or show_repeat(scenario, asked.bundle, folder)
     return 1 if outcome.failed or (asked.scenario.traffic and not measured) or not same else 0
+
+
+def _refuse_json_with_prompt(scenario: Scenario, *, as_json: bool) -> None:
+    from plait.errors import RequestError
+
+    if scenario.pause and as_json:
+        raise RequestError(_NO_JSON)
+
+
+def _end_shard(folder: Path, outcome: StudyOutcome) -> int:
+    """Say what to do with a shard, which has no report of its own, and return the exit code."""
+    notify(f"{folder} has {outcome.total} trials of the study; `plait merge OUT DIR...` puts shards together")
+    return 1 if outcome.failed else 0
+
+
+def _request(kernel: str | None, modules: Path | None, trial_timeout: float, limits: Policy) -> EngineRequest:
+    """Return what the user asks of the engines."""
+    from plait.engine.request import EngineRequest
+
+    return EngineRequest(
+        kernel, modules, trial_timeout, limits, notify, show_step, host_settings, build_with_progress
+    )
+
+
+def _watch(progress: str, *, bar: bool) -> Callable[[int], AbstractContextManager[Observer]]:
+    """Return what shows the progress on standard error."""
+    from plait.errors import RequestError
+    from plait.study.progress import on_standard_error
+
+    if progress not in ("bar", "json"):
+        raise RequestError(f"--progress {progress}: write bar or json")
+    return partial(on_standard_error, bar=bar, as_json=progress == "json")
 
 
 def _show(folder: Path, *, as_json: bool) -> bool:

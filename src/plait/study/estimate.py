@@ -174,7 +174,7 @@ def estimate(study: PlannedStudy, jobs: int, pace: Pace) -> DurationEstimate:
     if _with_programs(study):
         return DurationEstimate(len(study.cases), study.repeat, 0.0, 0.0, 1.0, learned, programs=True)
     trials_s = [pace.factor * _trial_s(work) for work in work_per_case(study)]
-    at_once = min(jobs, study.total)
+    at_once = max(1, min(jobs, study.total))  # a shard may have no trial
     running_s = max(sum(trials_s) / len(trials_s) * study.total / at_once, *trials_s)
     report_s = pace.factor * (REPORT_S + TRIAL_REPORT_S * study.total)
     return DurationEstimate(len(study.cases), study.repeat, running_s, report_s, pace.spread, learned)

@@ -17,8 +17,10 @@ from plait.scenario.vary.combinations import rows
 from plait.seeds import trial_seed
 from plait.study.engines import StudyEngines, make_engines
 from plait.study.estimate import Paces, refuse_too_many
+from plait.study.executors.local import LocalExecutor
 from plait.study.preflight.engines import refuse_what_engines_lack
 from plait.study.request import describe, plan_study
+from plait.study.result_folder import add_cautions
 from plait.study.runner import Runner
 from plait.study.store import Store
 from plait.study.study import StudyOutcome
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from plait.engine.engine import Engine
     from plait.plan.case_plan import CasePlan
     from plait.scenario import Scenario
+    from plait.study.executors.executor import TrialExecutor
     from plait.study.pauses import PausedTrial
+    from plait.study.shard import Shard
     from plait.study.study import Observer, PlannedStudy, TrialOutcome
 
 
@@ -41,6 +45,11 @@ CHECK_REPEATS = 2
 ONE_IS_ENOUGH = (
     "nothing in this scenario is random, so one trial of each case is enough; plait runs a second one to "
     "check this (--repeat {repeat} runs all of them): "
+)
+
+STEADY_SHARD = (
+    "--shard: nothing in this scenario is random, so plait would look at the first trials of each case before it "
+    "decides on the others; state the number of repeats (--repeat {repeat})"
 )
 
 
@@ -59,6 +68,8 @@ class Options:
     """Run the study even if it has more than MOST_TRIALS trials."""
     calibrate: bool = True
     """Measure every link setting first; refuse to run if one is out of tolerance."""
+    shard: Shard | None = None
+    """Run this part of the trials only."""
     command: str = ""
     """The command that gives the same data, for study.json."""
 
@@ -73,48 +84,54 @@ def perform(
     watch: Callable[[int], AbstractContextManager[Observer]],
     notify: Callable[[str], None],
     ask: Callable[[PausedTrial], bool] | None = None,
+    executor: TrialExecutor | None = None,
 ) -> tuple[Path, StudyOutcome]:
     """Run the study of `scenario` into `folder` (default: results/NAME). Return the folder and the outcome.
 
     Calls `make_engine` with the name of each engine of the cases once the request is valid. `watch` takes a number of
     trials and returns their observer. `notify` shows a message: the calibration, and the estimate of the time. `ask`
-    opens a prompt in a halted trial (`pause`) and returns whether to halt again. Raises RequestError, MachineError.
+    opens a prompt in a halted trial (`pause`) and returns whether to halt again. `executor` carries out the trials; by
+    default, this machine does. Raises RequestError, MachineError.
     """
     from pathlib import Path
 
     _refuse_pauses_without_prompt(scenario, ask)
+    _refuse_pauses_elsewhere(scenario, executor, options.shard)
     # Count the trials before plait makes thousands of cases and builds a kernel.
     repeat = scenario.repeat if options.repeat is None else options.repeat
     refuse_too_many(len(rows(scenario)), repeat, confirmed=options.confirmed)
-    study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat)
+    study = plan_study(scenario, name, seed=options.seed, repeat=options.repeat, shard=options.shard)
     out = folder or Path("results") / study.name
-    jobs = _jobs(options)
     cache = cache_root()
     engines = StudyEngines.of(make_engines(study.cases, make_engine))
     refuse_what_engines_lack(study, engines.by_name)
     calibrations = list(_calibrations(study, engines, cache, options, notify))
-    steady = (
-        options.repeat is None and study.repeat > CHECK_REPEATS and engines.repeatable and is_steady(study)
-    )
+    steady = _checks_first(study, engines, options)
     planned = replace(study, repeat=CHECK_REPEATS) if steady else study
     paces = Paces.read(cache, engines)
-    expected = paces.estimate(planned, jobs)
-    notify((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
-    started = time.monotonic()
-    trials = cache / "trials"
-    runner = Runner(engines, Store(trials), trials, jobs=jobs, fresh=options.fresh, ask=ask)
-    finished: list[TrialOutcome] = []
-    parts = _steady_parts(study, out, notify) if steady else _parts(study, scenario.repeat.least, out)
-    for part in parts:
-        with watch(part.total) as observer:
-            outcome = runner.run(part, out, describe(scenario, part, engines, options.command), observer)
-        finished += outcome.finished
-        keep(calibrations, out)
-        if outcome.interrupted:
-            break
-    total = len(study.cases) * part.repeat
+    with executor or LocalExecutor(_jobs(options)) as workers:
+        expected = paces.estimate(planned, workers.workers)
+        if study.shard is None:
+            notify((ONE_IS_ENOUGH.format(repeat=study.repeat) if steady else "") + expected.sentence)
+        else:
+            notify(f"shard {study.shard}: {study.total} of {len(study.cases) * study.repeat} trials")
+        started = time.monotonic()
+        trials = cache / "trials"
+        runner = Runner(engines, Store(trials), trials, executor=workers, fresh=options.fresh, ask=ask)
+        finished: list[TrialOutcome] = []
+        parts = _steady_parts(study, out, notify) if steady else _parts(study, scenario.repeat.least, out)
+        for part in parts:
+            about = describe(scenario, part, engines, options.command)
+            with watch(part.total) as observer:
+                outcome = runner.run(part, out, about, observer)
+            finished += outcome.finished
+            keep(calibrations, out)
+            add_cautions(out, about, workers.cautions)
+            if outcome.interrupted:
+                break
+    total = replace(part, start=0).total
     outcome = StudyOutcome(total, finished, outcome.interrupted, outcome.signal)
-    if not study.paused:
+    if not study.paused and executor is None:  # workers elsewhere show nothing about this machine
         paces.learn(cache, study, outcome, expected, time.monotonic() - started)
     return out, outcome
 
@@ -156,10 +173,28 @@ def _calibrations(
             yield calibration
 
 
+def _refuse_pauses_elsewhere(scenario: Scenario, executor: TrialExecutor | None, shard: Shard | None) -> None:
+    if scenario.pause and (executor is not None or shard is not None):
+        raise RequestError(
+            f"pause: {', '.join(scenario.pause)}: a trial that halts for a prompt runs on this machine; leave out "
+            "--shard, and the executor"
+        )
+
+
 def _named_cases(study: PlannedStudy) -> Iterator[tuple[str, CasePlan]]:
     """Yield each case with its name for messages, which is empty if there is only one case."""
     for case in study.cases:
         yield case.name if len(study.cases) > 1 else "", case
+
+
+def _checks_first(study: PlannedStudy, engines: StudyEngines, options: Options) -> bool:
+    """Return whether the first trials of each case decide on the others. Raise RequestError for a shard."""
+    asked = options.repeat is not None or study.repeat <= CHECK_REPEATS
+    if asked or not engines.repeatable or not is_steady(study):
+        return False
+    if options.shard is not None:
+        raise RequestError(STEADY_SHARD.format(repeat=CHECK_REPEATS))
+    return True
 
 
 def is_steady(study: PlannedStudy) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -9,9 +10,10 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from plait.errors import printable
+from plait.study.meter import Meter, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,26 +24,28 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(total: int, console: Console) -> Iterator[Observer]:
-    """Yield an observer of a study of `total` trials that shows a progress bar on `console`."""
-    columns = (
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("trials"),
-        TextColumn("[dim]{task.fields[speed]}"),
-        TimeRemainingColumn(),
-    )
+    """Yield an observer of a study of `total` trials that shows a progress bar on `console`.
+
+    The bar has the rate, the time left with its 95 % range, and failures.
+    """
+    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn("[dim]{task.fields[state]}"))
     with Progress(*columns, console=console, transient=True) as progress:
         yield _Bar(progress, total)
 
 
 @contextmanager
-def on_standard_error(total: int, *, bar: bool = True) -> Iterator[Observer]:
-    """Yield an observer that shows a bar in a terminal, and one line per trial elsewhere or without `bar`."""
-    if not bar or not sys.stderr.isatty():
+def on_standard_error(total: int, *, bar: bool = True, as_json: bool = False) -> Iterator[Observer]:
+    """Yield an observer that shows a bar in a terminal, and one line per trial elsewhere or without `bar`.
+
+    With `as_json`, each line is a JSON object (docs/how-to/clusters.md).
+    """
+    if as_json:
+        yield _JsonLines(total)
+    elif not bar or not sys.stderr.isatty():
         yield _TrialLines(total)
-        return
-    with progress_bar(total, Console(stderr=True)) as observer:
-        yield observer
+    else:
+        with progress_bar(total, Console(stderr=True)) as observer:
+            yield observer
 
 
 @contextmanager
@@ -71,34 +75,73 @@ class SilentObserver:
 
 
 class _Bar:
-    """An observer that shows a bar, and the virtual and the wall time that have passed."""
+    """An observer that shows a bar."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress = progress
-        self._task = progress.add_task("", total=total, speed="")
-        self._started = time.monotonic()
+        self._task = progress.add_task("", total=total, state="")
+        self._meter = Meter(total, time.monotonic())
         self._lock = threading.Lock()
-        self._virtual_s: dict[TrialKey, float] = {}
 
     def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
-        self._show(key, virtual_us / 1e6, steps=0)
+        """Show nothing: the trials that ended say enough."""
 
     def trial_ended(self, outcome: TrialOutcome) -> None:
-        self._show(outcome.key, outcome.virtual_s, steps=1)
+        with self._lock:
+            self._meter.count(outcome, time.monotonic())
+            state = self._state()
+        self._progress.update(self._task, advance=1, state=state)
         if outcome.error is not None:
             reason = printable(outcome.error.splitlines()[0])
             self._progress.console.print(
                 f"{outcome.key.case} #{outcome.key.index} failed: {reason}", markup=False
             )
 
-    def _show(self, key: TrialKey, virtual_s: float | None, *, steps: int) -> None:
-        with self._lock:
-            if virtual_s is not None:
-                self._virtual_s[key] = virtual_s
-            total_s = sum(self._virtual_s.values())
-        wall_s = time.monotonic() - self._started
-        speed = f"{total_s:.0f} s of virtual time in {wall_s:.0f} s" if total_s else ""
-        self._progress.update(self._task, advance=steps, speed=speed)
+    def _state(self) -> str:
+        """Return rate, time left and failures: `4.1/s, 2 to 3 min left, 1 failed`."""
+        meter = self._meter
+        parts = (
+            []
+            if meter.rate is None
+            else [f"{meter.rate:.2g}/s" if meter.rate < 10 else f"{meter.rate:.0f}/s"]
+        )
+        left = meter.left
+        if left is not None:
+            low, high = duration(left.low_s), None if left.high_s is None else duration(left.high_s)
+            parts.append(f"{low} left" if low == high else f"{low} to {high or '?'} left")
+        parts += [f"{meter.failed} failed"] if meter.failed else []
+        return ", ".join(parts)
+
+
+class _JsonLines:
+    """An observer that writes a JSON object to standard error when a trial ends."""
+
+    def __init__(self, total: int) -> None:
+        self._meter = Meter(total, time.monotonic())
+        self._lock = threading.Lock()
+
+    def trial_advanced(self, key: TrialKey, virtual_us: int) -> None:
+        """Write nothing."""
+
+    def trial_ended(self, outcome: TrialOutcome) -> None:
+        with self._lock, suppress(OSError):  # the pipe is closed; the study continues
+            self._meter.count(outcome, time.monotonic())
+            meter, left = self._meter, self._meter.left
+            line = {
+                "case": outcome.key.case,
+                "trial": outcome.key.index,
+                "error": outcome.error,
+                "from_store": outcome.reused,
+                "wall_s": round(outcome.wall_s, 4),
+                "done": meter.done,
+                "total": meter.total,
+                "failed": meter.failed,
+                "rate_per_s": meter.rate,
+                "left_s": None if left is None else left.expected_s,
+                "left_range_s": None if left is None else [left.low_s, left.high_s],
+            }
+            sys.stderr.write(json.dumps(line) + "\n")
+            sys.stderr.flush()
 
 
 class _TrialLines:

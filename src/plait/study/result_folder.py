@@ -13,6 +13,7 @@ from plait.study.study import TrialKey
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from plait.cautions import Caution
     from plait.dataset.study_file import StudyFile
 
 
@@ -38,6 +39,17 @@ def open_result_folder(out: Path, about: StudyFile, keep: set[TrialKey]) -> None
         folder.write("study.json", about.text().encode())
     except (UnfitError, DataError) as error:
         raise RequestError(f"writing results to {out}: {_describe(error)}; give another --out") from error
+    except OSError as error:
+        raise MachineError(cannot_write(out, error)) from error
+
+
+def add_cautions(out: Path, about: StudyFile, cautions: tuple[Caution, ...]) -> None:
+    """Add cautions about the run to study.json. Raise MachineError if plait cannot write it."""
+    if not cautions:
+        return
+    text = about.model_copy(update={"cautions": (*about.cautions, *cautions)}).text()
+    try:
+        Folder(out).write("study.json", text.encode())
     except OSError as error:
         raise MachineError(cannot_write(out, error)) from error
 

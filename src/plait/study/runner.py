@@ -12,16 +12,19 @@ from __future__ import annotations
 
 import signal
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from plait.engine.portable import shipped_file
 from plait.engine.workspace import Workspace
 from plait.errors import Ended, MachineError
+from plait.study.executors.executor import StudyWork
 from plait.study.pauses import Pauses
 from plait.study.result_folder import cannot_write, open_result_folder
-from plait.study.study import PlannedStudy, StudyOutcome, TrialOutcome
-from plait.study.trial_task import TrialTask
+from plait.study.study import PlannedStudy, StudyOutcome
+from plait.study.trials import Trials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,9 +33,13 @@ if TYPE_CHECKING:
     from plait.dataset.study_file import StudyFile
     from plait.plan.case_plan import CasePlan
     from plait.study.engines import StudyEngines
+    from plait.study.executors.executor import TrialExecutor
     from plait.study.pauses import PausedTrial
     from plait.study.store import Store
     from plait.study.study import Observer, TrialKey
+
+_LOOK_S = 0.25
+"""How often the main thread looks for signals, in seconds."""
 
 
 class Runner:
@@ -44,11 +51,11 @@ class Runner:
         store: Store,
         staging: Path,
         *,
-        jobs: int,
+        executor: TrialExecutor,
         fresh: bool = False,
         ask: Callable[[PausedTrial], bool] | None = None,
     ) -> None:
-        """Create a runner that runs `jobs` trials at once; fewer on an engine that limits them.
+        """Create a runner that runs trials on `executor`; fewer at once on an engine that limits them.
 
         `staging` is a folder on the store's file system. `fresh` runs trials even if the store has them. `ask` opens a
         prompt in a halted trial and returns whether to halt again.
@@ -56,7 +63,7 @@ class Runner:
         self._engines = engines
         self._store = store
         self._staging = staging
-        self._jobs = jobs
+        self._executor = executor
         self._fresh = fresh
         self._ask = ask
         self._stop = threading.Event()
@@ -64,34 +71,66 @@ class Runner:
     def run(self, study: PlannedStudy, out: Path, about: StudyFile, observer: Observer) -> StudyOutcome:
         """Run `study` into `out`, with `about` as its study.json.
 
-        Raises MachineError if plait cannot write results, and RequestError if `out` holds anything else.
+        Raises MachineError if plait cannot write results or has no worker, and RequestError if `out` holds anything
+        else.
         """
         keys = list(study.keys())
         everything = replace(study, start=0)
         open_result_folder(out, about, {key for _, key in everything.keys()})  # noqa: SIM118 - no mapping
         pauses = Pauses(self._ask if study.paused else None, len(keys))
-        finished: list[TrialOutcome] = []
-        futures: list[Future[TrialOutcome]] = []
+        inputs = {name: shipped_file(path).sha256 for name, path in study.inputs.items()}
+        paths = {sha256: study.inputs[name] for name, sha256 in inputs.items()}
         interrupted: signal.Signals | None = None
         with Workspace(out, ".work-") as work, Workspace(self._staging, ".stage-") as stage:
-            trial = TrialTask(
-                self._engines, self._store, study, out, work, stage, self._stop, observer, pauses
-            )
+            on = StudyWork(self._engines.by_name, self._engines.identities, paths, work, observer, self._stop)
+            trials = Trials(on, self._store, stage, study, out, inputs=inputs, fresh=self._fresh)
             try:
                 while keys and pauses.active:  # in this thread, which owns the terminal
-                    finished.append(trial.run(*keys[0], fresh=self._fresh))
+                    trials.run_paused(*keys[0], pauses)
                     del keys[0]
-                for jobs, group in self._groups(keys):
-                    self._run_group(trial, jobs, group, futures)
+                interrupted = self._wait_for(lambda: self._conduct(trials, keys, on))
             except (KeyboardInterrupt, Ended) as end:
                 interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
-                self._stop_all(futures)
             except OSError as error:
-                self._stop_all(futures)
                 raise MachineError(cannot_write(out, error)) from error
-        ended = [future for future in futures if not future.cancelled()]
-        finished += [future.result() for future in ended if future.exception() is None]
-        return StudyOutcome(pauses.total, finished, interrupted is not None, interrupted or signal.SIGINT)
+        return StudyOutcome(
+            pauses.total, trials.finished, interrupted is not None, interrupted or signal.SIGINT
+        )
+
+    def _wait_for(self, conduct: Callable[[], None]) -> signal.Signals | None:
+        """Do the work in another thread, which no signal interrupts. Return the signal that ended the study early."""
+        interrupted: signal.Signals | None = None
+        failures: list[BaseException] = []
+
+        def conducting() -> None:
+            try:
+                conduct()
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the main thread
+                failures.append(error)
+
+        with ThreadPoolExecutor(1, "plait-study") as thread:
+            try:
+                future = thread.submit(conducting)
+                while not future.done():
+                    wait([future], timeout=_LOOK_S)  # a signal just before the wait shows after it
+            except (KeyboardInterrupt, Ended) as end:
+                interrupted = end.signal if isinstance(end, Ended) else signal.SIGINT
+                self._stop.set()
+        if failures:
+            raise failures[0]
+        return interrupted
+
+    def _conduct(self, trials: Trials, keys: Iterable[tuple[CasePlan, TrialKey]], on: StudyWork) -> None:
+        """Run all trials, and put their results into their places as they come. Stop all of them if this fails."""
+        try:
+            for limit, group in self._groups(keys):
+                results = self._executor.run(trials.tasks(group), on, limit)
+                with closing(results):
+                    for result in results:
+                        trials.accept(result)
+        except BaseException:
+            self._stop.set()
+            raise
 
     def _groups(
         self, keys: Iterable[tuple[CasePlan, TrialKey]]
@@ -102,29 +141,5 @@ class Runner:
         """
         groups: dict[int, list[tuple[CasePlan, TrialKey]]] = {}
         for case, key in keys:
-            groups.setdefault(self._engines.jobs(case, self._jobs), []).append((case, key))
+            groups.setdefault(self._engines.jobs(case, self._executor.workers), []).append((case, key))
         return sorted(groups.items(), reverse=True)
-
-    def _run_group(
-        self,
-        trial: TrialTask,
-        jobs: int,
-        keys: Iterable[tuple[CasePlan, TrialKey]],
-        futures: list[Future[TrialOutcome]],
-    ) -> None:
-        """Run these trials, `jobs` at once, and add them to `futures`. Stop all of them if one raises."""
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                started = [pool.submit(trial.run, case, key, fresh=self._fresh) for case, key in keys]
-                futures += started
-                for future in as_completed(started):
-                    future.result()
-            except BaseException:
-                self._stop_all(futures)
-                raise
-
-    def _stop_all(self, futures: list[Future[TrialOutcome]]) -> None:
-        """Stop running trials, and cancel waiting ones."""
-        self._stop.set()
-        for future in futures:
-            future.cancel()

@@ -19,6 +19,7 @@ from plait.errors import MachineError, RequestError, TrialError
 from plait.plan.case_plan import CasePlan
 from plait.scenario.vary.cases import Case
 from plait.study.engines import StudyEngines
+from plait.study.executors.local import LocalExecutor
 from plait.study.progress import SilentObserver
 from plait.study.runner import Runner
 from plait.study.store import Store
@@ -57,7 +58,9 @@ def run(
     **options: bool,
 ) -> StudyOutcome:
     trials = tmp_path / "store"
-    runner = Runner(StudyEngines.of({"virtual": engine}), Store(trials), trials, jobs=2, **options)
+    runner = Runner(
+        StudyEngines.of({"virtual": engine}), Store(trials), trials, executor=LocalExecutor(2), **options
+    )
     return runner.run(planned or study(), tmp_path / out, ABOUT, SilentObserver())
 
 

@@ -15,7 +15,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait import kernel as kernels
@@ -23,6 +25,7 @@ from plait.binaries import AGENT
 from plait.cache import cache_root
 from plait.engine import inventory
 from plait.engine.engine import EngineIdentity, Job
+from plait.engine.portable import shipped_file
 from plait.engine.support import lacking
 from plait.engine.uml import pause
 from plait.engine.uml.boot_inputs import EMPTY_PLAN, initramfs_of, kernel_parameters, present_inputs
@@ -37,10 +40,10 @@ from plait.plan.identity import plan_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from plait.engine.engine import Clock
     from plait.engine.inventory import Inventory, Setting
+    from plait.engine.portable import ShippedFile
     from plait.engine.request import EngineRequest
     from plait.engine.support import Feature, Unsupported
     from plait.kernel import Kernel
@@ -85,12 +88,25 @@ class VirtualEngine:
         self._limits = limits or TrialLimits()
         self._policy = policy
         self._warn = warn
+        self._agent = agent
         self._initramfs, self._agent_sha256 = initramfs_of(agent)
         self._warned = False
 
     def identity(self) -> EngineIdentity:
         """Return the kernel's and the agent's identities."""
         return EngineIdentity("virtual", self._kernel.identity, self._kernel.version, self._agent_sha256)
+
+    def recipe(self) -> VirtualRecipe:
+        """Return what another machine needs to make this engine (see `plait.engine.portable`)."""
+        modules = {module.sha256: shipped_file(self._build(module)) for module in self._added()}
+        return VirtualRecipe(
+            replace(self._kernel, binary=Path(self._kernel.binary.name)),
+            shipped_file(self._kernel.binary),
+            shipped_file(self._agent),
+            modules,
+            self._limits,
+            self._policy,
+        )
 
     def unsupported(self, plan: Plan) -> list[Unsupported]:
         """Return what in `plan` needs another engine."""
@@ -161,6 +177,37 @@ class VirtualEngine:
                 ) from error
             (job.folder / "modules").mkdir(exist_ok=True)
             shutil.copyfile(built, job.folder / "modules" / f"{module.name}.ko")
+
+
+@dataclass(frozen=True)
+class VirtualRecipe:
+    """What another machine needs to make a virtual engine."""
+
+    kernel: Kernel
+    """The kernel, without the folder of its file."""
+    binary: ShippedFile
+    agent: ShippedFile
+    modules: Mapping[str, ShippedFile]
+    """The added modules, built for this kernel, by the SHA-256 of their source."""
+    limits: TrialLimits
+    policy: Policy
+
+    @property
+    def files(self) -> tuple[ShippedFile, ...]:
+        """The files that the engine needs."""
+        return (self.binary, self.agent, *self.modules.values())
+
+    def make(self, files: Mapping[str, Path]) -> VirtualEngine:
+        """Return the engine (MachineError)."""
+        built = {source: files[module.sha256] for source, module in self.modules.items()}
+
+        def build(module: Module) -> Path:
+            if module.sha256 not in built:
+                raise RequestError(f"the worker did not get the module {module.name}")
+            return built[module.sha256]
+
+        kernel = replace(self.kernel, binary=files[self.binary.sha256])
+        return VirtualEngine(kernel, files[self.agent.sha256], self.limits, build, policy=self.policy)
 
 
 def make(request: EngineRequest) -> VirtualEngine:

@@ -1,0 +1,1 @@
+"""What carries out the trials of a study: threads, or any `concurrent.futures.Executor`."""

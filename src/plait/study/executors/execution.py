@@ -1,0 +1,117 @@
+"""Execute one trial with an engine, and fill a folder with what it left. This happens on any machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from plait.dataset.convert import convert
+from plait.dataset.digest import trial_digest
+from plait.dataset.provenance import Provenance
+from plait.dataset.trial import RUNNING_TRIAL
+from plait.engine.engine import Job
+from plait.errors import DataError, TrialError
+from plait.files import Folder, UnfitError, json_of
+from plait.plan.identity import plan_bytes
+from plait.study.engines import host_facts
+from plait.study.executors.task import TrialResult
+from plait.version import __version__
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from plait.engine.engine import Engine, Fact
+    from plait.engine.interactive import PromptedGuest
+    from plait.engine.workspace import Workspace
+    from plait.plan.model.plan import PauseAt
+    from plait.study.executors.task import TrialTask
+
+
+def execute(
+    engine: Engine,
+    task: TrialTask,
+    inputs: Mapping[str, Path],
+    work: Workspace,
+    *,
+    stop: threading.Event,
+    progress: Callable[[int], None] = lambda _virtual_us: None,
+    prompt: Callable[[PauseAt, PromptedGuest], None] | None = None,
+) -> TrialResult:
+    """Carry out `task` and return its result, whose content is a new folder in `work`.
+
+    Args:
+        engine: the engine, with the identity that the task names.
+        task: the trial.
+        inputs: the paths of the input files by SHA-256.
+        work: the place of the new folder.
+        stop: set when the study ends early.
+        progress: called with the virtual time in us.
+        prompt: called at each pause.
+
+    Raises Interrupted, OSError.
+    """
+    folder, result = work.job(), work.job()
+    running = {"case": task.key.case, "number": task.key.index}
+    Folder(folder).write(RUNNING_TRIAL, json.dumps(running).encode())
+    plan = task.plan
+    files = {name: inputs[sha256] for name, sha256 in task.inputs}
+    host: dict[str, Fact] = host_facts() if engine.clock == "real" else {}
+    started = time.monotonic()
+    error: str | None = None
+    digest: str | None = None
+    try:
+        engine.execute(Job(plan, files, folder, stop, progress, prompt, host.__setitem__))
+        digest = trial_digest(convert(folder / "data", result))
+    except (TrialError, DataError) as failure:
+        error = str(failure)
+    wall_s = time.monotonic() - started
+    kept = Folder(result)
+    kept.write("plan.json", plan_bytes(plan))
+    for unfit in _keep_files(Folder(folder), kept):
+        error = error or f"plait discards {unfit.filename}, which the guest left: {unfit.strerror}"
+    provenance = Provenance(
+        status="ok" if error is None else "failed",
+        error=error,
+        digest=digest,
+        seed=plan.seed,
+        identity=task.identity,
+        engine=task.origin.engine,
+        kernel_identity=task.origin.kernel,
+        kernel_version=task.origin.kernel_version,
+        agent_sha256=task.origin.agent_sha256,
+        plait_version=__version__,
+        wall_s=round(wall_s, 4),
+        virtual_s=_virtual_s(Folder(folder)),
+        host=host,
+    )
+    kept.write("provenance.json", (provenance.model_dump_json(indent=1) + "\n").encode())
+    shutil.rmtree(folder)
+    return TrialResult(task.key, task.identity, error, wall_s, provenance.virtual_s, result)
+
+
+def _keep_files(job: Folder, result: Folder) -> list[UnfitError]:
+    """Keep what a trial leaves beside its tables. Return an error for each file that plait discards. Raise OSError."""
+    unfit = []
+    for name in ("console.log", "status.json", "pcap", "programs"):
+        try:
+            if not job.has(name):
+                continue
+            if name.endswith((".log", ".json")):
+                job.copy_file(name, result / "logs")
+            else:
+                (job / name).files()  # raises UnfitError for links, devices and too much data
+                result.take(job.path / name, name)
+        except UnfitError as error:
+            unfit.append(error)
+    return unfit
+
+
+def _virtual_s(job: Folder) -> float | None:
+    try:
+        return float(json_of(job.read("status.json"))["virtual_us"]) / 1e6
+    except (OSError, ValueError, LookupError, TypeError, OverflowError):
+        return None  # the trial ended before the guest wrote its status

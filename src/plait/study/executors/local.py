@@ -1,0 +1,66 @@
+"""Trials on this machine: each is a thread that waits for its guest."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Self
+
+from plait.engine.engine import Interrupted
+from plait.study.executors.execution import execute
+from plait.study.executors.executor import InFlight
+from plait.study.executors.task import TrialResult
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from plait.cautions import Caution
+    from plait.study.executors.executor import StudyWork
+    from plait.study.executors.task import TrialTask
+
+
+class LocalExecutor:
+    """Runs `jobs` trials at once on this machine."""
+
+    cautions: tuple[Caution, ...] = ()
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+
+    @property
+    def workers(self) -> int:
+        """How many trials run at once."""
+        return self._jobs
+
+    @property
+    def title(self) -> str:
+        """What runs the trials."""
+        return f"{self._jobs} local job{'s' * (self._jobs != 1)}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to release."""
+
+    def run(
+        self, tasks: Iterator[TrialTask], on: StudyWork, limit: int | None = None
+    ) -> Generator[TrialResult, None, None]:
+        """Yield the result of each task (see TrialExecutor)."""
+        jobs = self._jobs if limit is None else min(limit, self._jobs)
+
+        def run(task: TrialTask) -> TrialResult:
+            if on.stop.is_set():
+                raise Interrupted
+            return execute(
+                on.engines[task.engine],
+                task,
+                on.inputs,
+                on.work,
+                stop=on.stop,
+                progress=lambda us: on.observer.trial_advanced(task.key, us),
+            )
+
+        with ThreadPoolExecutor(jobs) as pool:
+            # One more than jobs: the next trial starts while plait puts a finished one into its place.
+            flow = InFlight[TrialResult](lambda: jobs + 1, on.stop)
+            yield from flow.results(pool.submit(run, task) for task in tasks)

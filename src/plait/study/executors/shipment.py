@@ -1,0 +1,93 @@
+"""What a worker needs before its first trial: engines, files by content, and the sentinel's data to compare with."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plait.engine.portable import EngineRecipe, ShippedFile, recipe_of, shipped_file
+from plait.errors import RequestError
+from plait.plan.identity import plan_bytes
+from plait.study.executors.sentinel import sentinel_digest, sentinel_plan
+from plait.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plait.study.executors.executor import StudyWork
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """What must agree between plait and its workers."""
+
+    plait_version: str
+    machine: str
+    """The type of the machine: x86_64."""
+
+    def difference(self, other: MachineFacts) -> str | None:
+        """Return how a worker differs; None if trials can run there."""
+        if self.plait_version != other.plait_version:
+            return f"it has plait {other.plait_version}, and this is plait {self.plait_version}"
+        if self.machine != other.machine:
+            return f"it is a machine of type {other.machine}, and the kernel is for {self.machine}"
+        return None
+
+
+def facts() -> MachineFacts:
+    """Return the facts of this machine."""
+    return MachineFacts(__version__, platform.machine())
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """What a worker needs before its first trial. It can be pickled, and has no content of files."""
+
+    name: str
+    """Hash of everything in it: a worker prepares itself once for each name."""
+    recipes: Mapping[str, EngineRecipe]
+    files: tuple[ShippedFile, ...]
+    """The files of the engines and of the study."""
+    inputs: tuple[str, ...]
+    """Those of the study, by SHA-256."""
+    sentinel: bytes
+    """The plan of the sentinel, compressed."""
+    sentinel_digests: Mapping[str, str]
+    """The digest of the sentinel's data on this machine, by the name of the engine."""
+    facts: MachineFacts
+
+    def file(self, sha256: str) -> ShippedFile:
+        """Return the file with this content."""
+        return next(file for file in self.files if file.sha256 == sha256)
+
+
+def shipment(on: StudyWork) -> Shipment:
+    """Return what the workers of a study need; this runs the sentinel here. Raise RequestError or MachineError."""
+    recipes: dict[str, EngineRecipe] = {}
+    for name, engine in on.engines.items():
+        if not engine.repeatable:
+            raise RequestError(
+                f"running trials of the engine {name} in other processes: it measures in real time on this machine; "
+                "run the study with --jobs"
+            )
+        recipes[name] = recipe_of(engine)
+    plan = sentinel_plan()
+    digests = {name: sentinel_digest(engine, plan, on.work) for name, engine in on.engines.items()}
+    files = {file.sha256: file for recipe in recipes.values() for file in recipe.files}
+    files |= {sha256: shipped_file(path) for sha256, path in on.inputs.items()}
+    identities = [
+        f"{identity.engine} {identity.kernel} {identity.agent_sha256}" for identity in on.identities.values()
+    ]
+    text = "\n".join([*sorted(files), *identities, *digests.values(), __version__])
+    return Shipment(
+        hashlib.sha256(text.encode()).hexdigest(),
+        recipes,
+        tuple(files.values()),
+        tuple(on.inputs),
+        zlib.compress(plan_bytes(plan)),
+        digests,
+        facts(),
+    )

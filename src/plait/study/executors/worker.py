@@ -1,0 +1,171 @@
+"""The side of the worker: prepare once for a shipment, then carry out batches of trials.
+
+A worker keeps shipped files in its cache, below `shipped/`, by the SHA-256 of their content, and verifies each of them
+before its first use. It also uses a file that is at its original path with the same content, for instance on a shared
+file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shutil
+import threading
+import time
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from plait.cache import cache_root
+from plait.engine.workspace import Workspace
+from plait.errors import PlaitError
+from plait.files import Folder
+from plait.plan.model.plan import Plan
+from plait.study.executors.execution import execute
+from plait.study.executors.parcel import pack
+from plait.study.executors.sentinel import sentinel_digest
+from plait.study.executors.shipment import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from plait.engine.engine import Engine
+    from plait.engine.portable import ShippedFile
+    from plait.study.executors.shipment import Shipment
+    from plait.study.executors.task import TrialResult, TrialTask
+
+MOST_FILE_BYTES = 1 << 33
+_FOLDER = "shipped"
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether a worker can run the trials of a shipment."""
+
+    worker: str
+    missing: tuple[str, ...] = ()
+    """The files to send first, by SHA-256."""
+    refusal: str | None = None
+    """Why the worker must not be used."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a worker returns for a batch: results, or why there are none."""
+
+    readiness: Readiness
+    results: tuple[TrialResult, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A process that is ready for a shipment."""
+
+    engines: Mapping[str, Engine]
+    inputs: Mapping[str, Path]
+    work: Workspace
+
+
+_ready: dict[str, _Ready | Readiness] = {}
+_lock = threading.Lock()
+_never = threading.Event()
+
+
+def worker_name() -> str:
+    """Return the host and the process number of this worker."""
+    return f"{platform.node()}:{os.getpid()}"
+
+
+def prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
+    """Prepare this process for a shipment, with the content of files by SHA-256. Run the sentinel."""
+    with _lock:
+        known = _ready.get(shipment.name)
+        if isinstance(known, Readiness):
+            return known
+        if known is not None:
+            return Readiness(worker_name())
+        difference = shipment.facts.difference(facts())
+        if difference is not None:
+            return Readiness(worker_name(), refusal=difference)
+        try:
+            return _prepare(shipment, supplied)
+        except (PlaitError, OSError, ValueError) as error:
+            return Readiness(worker_name(), refusal=f"preparing it failed: {error}")
+
+
+def _prepare(shipment: Shipment, supplied: Mapping[str, bytes]) -> Readiness:
+    for sha256, content in supplied.items():
+        _keep(shipment.file(sha256), content)
+    paths = {file.sha256: path for file in shipment.files if (path := _path(file)) is not None}
+    missing = tuple(file.sha256 for file in shipment.files if file.sha256 not in paths)
+    if missing:
+        return Readiness(worker_name(), missing)
+    work = Workspace(cache_root() / "exec", ".work-").__enter__()  # it ends with the process
+    engines = {name: recipe.make(paths) for name, recipe in shipment.recipes.items()}
+    plan = Plan.model_validate_json(zlib.decompress(shipment.sentinel))
+    for name, engine in engines.items():
+        digest = sentinel_digest(engine, plan, work)
+        expected = shipment.sentinel_digests[name]
+        if digest != expected:
+            work.__exit__()
+            refused = Readiness(
+                worker_name(),
+                refusal=f"the same trial gave other data there ({digest[:19]}.., and here {expected[:19]}..); "
+                "compare its processor and libraries with those of this machine",
+            )
+            _ready[shipment.name] = refused
+            return refused
+    _ready[shipment.name] = _Ready(engines, {sha256: paths[sha256] for sha256 in shipment.inputs}, work)
+    return Readiness(worker_name())
+
+
+def _path(file: ShippedFile) -> Path | None:
+    """Return the path of a file with the right content on this machine; None if there is none."""
+    kept = cache_root() / _FOLDER / file.sha256[:2] / file.sha256
+    for path in (file.origin, kept):
+        with contextlib.suppress(OSError):
+            if path.stat().st_size == file.size:
+                with path.open("rb") as content:
+                    if hashlib.file_digest(content, "sha256").hexdigest() == file.sha256:
+                        return path
+    return None
+
+
+def _keep(file: ShippedFile, content: bytes) -> None:
+    """Keep a file in the cache. Raise ValueError if it has another content than it should."""
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise ValueError(f"the file {file.origin.name} was damaged on the way to the worker")
+    Folder(cache_root(), (_FOLDER, file.sha256[:2])).write(file.sha256, content)
+    (cache_root() / _FOLDER / file.sha256[:2] / file.sha256).chmod(0o755)
+
+
+def carry_out(
+    shipment: Shipment,
+    tasks: tuple[TrialTask, ...],
+    supplied: Mapping[str, bytes] | None = None,
+    started: Callable[[TrialTask], None] = lambda _: None,
+) -> Reply:
+    """Carry out `tasks` one after the other; `started` is called before each."""
+    readiness = prepare(shipment, supplied or {})
+    if readiness.missing or readiness.refusal is not None:
+        return Reply(readiness)
+    ready = _ready[shipment.name]
+    assert isinstance(ready, _Ready)
+    results = []
+    for task in tasks:
+        started(task)
+        begun = time.monotonic()
+        engine = ready.engines[task.engine]
+        result = execute(engine, task, ready.inputs, ready.work, stop=_never)
+        folder = result.content
+        assert folder is not None
+        assert not isinstance(folder, bytes)
+        packed = pack(folder)
+        shutil.rmtree(folder)
+        results.append(
+            replace(result, content=packed, wall_s=time.monotonic() - begun, worker=readiness.worker)
+        )
+    return Reply(readiness, tuple(results))

@@ -146,7 +146,8 @@ def command(
 
     part = shard_of(shard) if shard else None
     overrides = _with_engines(scenario, _with_pauses(overrides, pause), engine or [])
-    request = _request(kernel, modules, trial_timeout, policy(disk, unconfined=unconfined))
+    limits = policy(disk, unconfined=unconfined)
+    request = _request(kernel, modules, trial_timeout, limits, host_settings=host_settings)
     with requested_study(scenario, overrides, seed, repeat, verify=verify) as asked:
         _refuse_json_with_prompt(asked.scenario, as_json=json_output)
         command = _reproduce(scenario, asked.seed, asked.repeat, overrides)
@@ -183,7 +184,9 @@ def _end_shard(folder: Path, outcome: StudyOutcome) -> int:
     return 1 if outcome.failed else 0
 
 
-def _request(kernel: str | None, modules: Path | None, trial_timeout: float, limits: Policy) -> EngineRequest:
+def _request(
+    kernel: str | None, modules: Path | None, trial_timeout: float, limits: Policy, *, host_settings: bool
+) -> EngineRequest:
     """Return what the user asks of the engines."""
     from plait.engine.request import EngineRequest
 

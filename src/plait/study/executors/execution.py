@@ -60,11 +60,12 @@ def execute(
     plan = task.plan
     files = {name: inputs[sha256] for name, sha256 in task.inputs}
     host: dict[str, Fact] = host_facts() if engine.clock == "real" else {}
+    exclusions: list[str] = []
     started = time.monotonic()
     error: str | None = None
     digest: str | None = None
     try:
-        engine.execute(Job(plan, files, folder, stop, progress, prompt, host.__setitem__))
+        engine.execute(Job(plan, files, folder, stop, progress, prompt, host.__setitem__, exclusions.append))
         digest = trial_digest(convert(folder / "data", result))
     except (TrialError, DataError) as failure:
         error = str(failure)
@@ -76,6 +77,7 @@ def execute(
     provenance = Provenance(
         status="ok" if error is None else "failed",
         error=error,
+        excluded="; ".join(exclusions) or None if error is None else None,
         digest=digest,
         seed=plan.seed,
         identity=task.identity,

@@ -71,6 +71,9 @@ pub fn set_zero() -> i64 {
 /// program sets that clock, so one reading suffices; call this early.
 pub fn realtime_zero_ns() -> i64 {
     *REALTIME_ZERO_NS.get_or_init(|| {
+        if is_real() {
+            ZERO_SET.wait(); // a packet can arrive before this machine's zero
+        }
         // The two clocks differ by a constant. All readings cost the same, so the midpoint of the
         // outer two is the time of the inner one.
         let before = monotonic_ns();

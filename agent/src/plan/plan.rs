@@ -208,3 +208,13 @@ records! {
         pause: Vec<PauseAt>,
     }
 }
+
+impl Flow {
+    /// Return an end of the flow.
+    pub fn side(&self, name: SideName) -> &Side {
+        match name {
+            SideName::Client => &self.client,
+            SideName::Server => &self.server,
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! The command line of the agent as an ordinary process.
 
+use std::num::ParseIntError;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -15,6 +17,10 @@ pub struct Arguments {
     /// Wait for the order to start.
     pub on_order: bool,
     pub node: Option<String>,
+    /// How many bytes the connections of this machine may send; None: any number.
+    pub most_bytes: Option<u64>,
+    /// The rate in bit/s at which they may send, as a mean over a second; None: any rate.
+    pub most_rate: Option<u64>,
     /// The PID of the process that started this one in its namespaces.
     pub parent: Option<i32>,
 }
@@ -32,7 +38,9 @@ pub fn arguments(line: impl IntoIterator<Item = String>) -> Result<Option<Argume
             "--job" => arguments.job = value()?.into(),
             "--heartbeat" => arguments.heartbeat = Some(seconds(&value()?)?),
             "--node" => arguments.node = Some(value()?),
-            "--parent" => arguments.parent = Some(number(&value()?)?),
+            "--parent" => arguments.parent = Some(number(&option, &value()?)?),
+            "--most-bytes" => arguments.most_bytes = Some(number(&option, &value()?)?),
+            "--most-rate" => arguments.most_rate = Some(number(&option, &value()?)?),
             "--on-order" => arguments.on_order = true,
             _ => return Err(Error::new(format!("{option}: unknown option"))),
         }
@@ -51,8 +59,8 @@ fn seconds(text: &str) -> Result<Duration> {
     Ok(Duration::from_secs(seconds))
 }
 
-fn number(text: &str) -> Result<i32> {
-    text.parse().map_err(|error| Error::because(format!("--parent {text}"), error))
+fn number<T: FromStr<Err = ParseIntError>>(option: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|error| Error::because(format!("{option} {text}"), error))
 }
 
 #[cfg(test)]
@@ -86,9 +94,14 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        for line in
-            ["--job", "--job here", "--job /x --heartbeat 0", "--job /x --heartbeat 1s", "--job /x --y"]
-        {
+        for line in [
+            "--job",
+            "--job here",
+            "--job /x --heartbeat 0",
+            "--job /x --heartbeat 1s",
+            "--job /x --y",
+            "--job /x --most-bytes -1",
+        ] {
             assert!(parse(&format!("plait-agent {line}")).is_err(), "{line}");
         }
     }

@@ -19,6 +19,11 @@ pub fn node() -> Option<&'static str> {
     ARGUMENTS.get()?.node.as_deref()
 }
 
+/// Return the limits of what this machine may send: bytes, and bit/s.
+pub fn sending_limits() -> (Option<u64>, Option<u64>) {
+    ARGUMENTS.get().map_or((None, None), |arguments| (arguments.most_bytes, arguments.most_rate))
+}
+
 /// Report the outcome and end the process. None: success.
 pub fn end(error: Option<&str>) -> ! {
     status::write(error);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! plait-agent --job DIR [--heartbeat SECONDS] [--on-order] [--node NAME]
+//!             [--most-bytes N] [--most-rate BPS]
 //! ```
 //!
 //! The agent reads `plan.json` and `input/` in DIR and writes `data/`, `progress` and
@@ -36,6 +37,10 @@
 //! SIGTERM, SIGINT and SIGHUP end the agent as well. Each of these ends leaves a failed
 //! `status.json` with the reason.
 //!
+//! **Limits.** With `--most-bytes` and `--most-rate` the agent ends the trial when the TCP connections
+//! of its flows have sent more than N bytes, or more than BPS over a second. It checks this with
+//! each sample.
+//!
 //! **Settings of the machine** (`machine.sysctls` of the plan) hold for all namespaces. The agent
 //! leaves them as they are; they do not even exist in its network namespaces.
 
@@ -51,7 +56,7 @@ use std::num::NonZeroU64;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use arguments::{Arguments, arguments};
-pub use current::{end, is_ordinary, node};
+pub use current::{end, is_ordinary, node, sending_limits};
 pub use fidelity::Fidelity;
 pub use orders::{announce_zero, wait_for_start};
 

@@ -52,6 +52,8 @@ pub struct Side {
     pub fallback: Option<bool>,
     /// Bytes received in order, at the latest sample.
     pub received_bytes: Option<i64>,
+    /// Bytes sent, at the latest sample.
+    sent_bytes: Option<i64>,
     /// The time of the latest sample.
     sampled_us: Option<i64>,
 }
@@ -70,6 +72,11 @@ impl Sampler {
     /// Return the state of one side of the flow at `index`.
     pub fn side(&self, index: usize, name: SideName) -> &Side {
         &self.sides[index][place(name)]
+    }
+
+    /// Return how many bytes all sides have sent, at their latest samples.
+    pub fn sent_bytes(&self) -> i64 {
+        self.sides.iter().flatten().filter_map(|side| side.sent_bytes).sum()
     }
 
     /// Sample the connected sides of the flow at `index`. A side has one sample per time.
@@ -122,6 +129,7 @@ impl Sampler {
             let row = side.tcp_row(info, socket);
             self.subflows.push(labelled(row, t_us, plan.id, name))?;
         }
+        side.sent_bytes = connection.sent_bytes;
         if side.fallback == Some(true) && fell_back != Some(true) {
             record_fallback(traffic, plan, name, t_us);
         }
@@ -242,13 +250,9 @@ fn side_of(plan: &Flow, closed: &Closed) -> Option<SideName> {
 
 /// Record a fallback to TCP, with the time of the sample that showed it.
 fn record_fallback(traffic: &Traffic, plan: &'static Flow, name: SideName, t_us: i64) {
-    let place = match name {
-        SideName::Client => &plan.client,
-        SideName::Server => &plan.server,
-    };
     traffic.push_event(Event {
         t_us: Some(t_us),
-        node: Some(place.netns.as_str().into()),
+        node: Some(plan.side(name).netns.as_str().into()),
         event: Some("fallback".into()),
         flow: Some(plan.id),
         ..Default::default()

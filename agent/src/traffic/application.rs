@@ -222,11 +222,7 @@ fn send(traffic: &Traffic, flow: &FlowState, socket: &OwnedFd) {
 /// If the receiver is on another machine, wait until it closes the connection. The flow has then
 /// ended.
 fn wait_for_distant_receiver(flow: &FlowState, socket: &OwnedFd) {
-    let side = match flow.receiver() {
-        SideName::Client => &flow.plan.client,
-        SideName::Server => &flow.plan.server,
-    };
-    if is_here(side) {
+    if is_here(flow.plan.side(flow.receiver())) {
         return;
     }
     // A failure ends the connection as well.

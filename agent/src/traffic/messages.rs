@@ -7,10 +7,10 @@ use crate::tables;
 /// error.
 const MOST: usize = 2_000_000;
 
-/// One message: when it was due, and when it arrived.
+/// One message: when it was due, and when it arrived. A sender on another machine knows the former.
 #[derive(Debug, Clone, Copy)]
 struct Message {
-    sent_us: i64,
+    sent_us: Option<i64>,
     received_us: Option<i64>,
     bytes: u64,
     copies: u32,
@@ -34,8 +34,17 @@ impl Messages {
         if number >= self.0.len() {
             self.0.resize(number + 1, None);
         }
-        self.0[number] = Some(Message { sent_us, received_us: None, bytes, copies: 0 });
+        self.0[number] = Some(Message { sent_us: Some(sent_us), received_us: None, bytes, copies: 0 });
         Ok(number)
+    }
+
+    /// Expect messages `0..count` of `bytes` bytes from a sender on another machine.
+    pub fn expect(&mut self, count: usize, bytes: u64) -> Result<(), String> {
+        if count > MOST {
+            return Err(format!("it has more than {MOST} messages, the most that the agent records"));
+        }
+        self.0 = vec![Some(Message { sent_us: None, received_us: None, bytes, copies: 0 }); count];
+        Ok(())
     }
 
     /// Record that message `number` arrived. Return true the first time, which is the one that
@@ -55,7 +64,7 @@ impl Messages {
             Some(tables::Message {
                 flow: Some(flow.id),
                 index: i64::try_from(number).ok(),
-                sent_us: Some(message.sent_us),
+                sent_us: message.sent_us,
                 received_us: message.received_us,
                 bytes: i64::try_from(message.bytes).ok(),
                 copies: datagrams.then_some(i64::from(message.copies)),

@@ -10,6 +10,7 @@ use rustix::net::{RecvFlags, SendFlags, connect, recvfrom, send};
 
 use super::bytes::retried;
 use super::flow::FlowState;
+use super::sockets::is_here;
 use super::state::Traffic;
 use crate::clock;
 use crate::error::describe;
@@ -35,7 +36,7 @@ pub fn transmit(
         if flow.progress().stopped {
             break;
         }
-        flow.messages().sent(due_ns.div_euclid(1000), job.packet_bytes)?;
+        flow.messages().sent(clock::reached(due_ns.div_euclid(1000)), job.packet_bytes)?;
         packet[..8].copy_from_slice(&number.to_le_bytes());
         match retried(|| send(socket, &packet, SendFlags::NOSIGNAL)) {
             Ok(count) => *sent += count as u64,
@@ -72,6 +73,10 @@ pub fn receive(
     socket: &OwnedFd,
     received: &mut u64,
 ) -> Result<Option<i64>, String> {
+    if !is_here(flow.plan.side(flow.plan.sender)) {
+        let count = usize::try_from(job.count).map_err(|error| error.to_string())?;
+        flow.messages().expect(count, job.packet_bytes)?;
+    }
     let mut datagrams = Datagrams::new(BATCH);
     let mut last_us = None;
     let mut arrived = 0;

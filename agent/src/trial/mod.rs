@@ -2,6 +2,7 @@
 
 mod ends;
 mod flow_rows;
+mod limits;
 mod output;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ pub use output::Tables;
 
 use ends::{End, deadline_us, sending_end_us, still_counting, uses_connection};
 use flow_rows::write_flows;
+use limits::Limits;
 
 use crate::apply::{Applied, Schedule};
 use crate::clock;
@@ -46,6 +48,7 @@ struct Trial<'a> {
     progress: Progress,
     counters: Counters,
     programs: Programs,
+    limits: Limits,
 }
 
 /// Run the traffic of `plan` over `network`, and fill `tables`.
@@ -77,7 +80,18 @@ pub fn run(
     let ends = vec![None; plan.flows.len()];
     let events = &mut network.events;
     events.start(zero_ns)?;
-    let mut trial = Trial { plan, traffic, tables, events, ends, samples: 0, progress, counters, programs };
+    let mut trial = Trial {
+        plan,
+        traffic,
+        tables,
+        events,
+        ends,
+        samples: 0,
+        progress,
+        counters,
+        programs,
+        limits: Limits::new(),
+    };
     // Events at time zero happen before the first flow starts.
     trial.carry_out_events(0)?;
     clock::sleep_until(0);
@@ -240,6 +254,7 @@ impl Trial<'_> {
         for index in self.live() {
             self.sample_flow(index, t_us)?;
         }
+        self.limits.check(t_us, self.tables.samples.sent_bytes())?;
         self.sample_programs(t_us)?;
         self.tables.links.sample(t_us)?;
         self.progress.report(t_us)?;

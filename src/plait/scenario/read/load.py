@@ -30,7 +30,7 @@ def load(reference: str | Path, overrides: Sequence[str] = ()) -> Scenario:
         if shipped is None:
             raise ScenarioError([Mistake("", None, None, "", _missing(path, name))])
         path, name = shipped, shipped.name
-    scenario = parse(_text(path, name), name, overrides)
+    scenario = parse(read_text(path, name), name, overrides)
     return scenario.attached(files=input_files(scenario, path.parent))
 
 
@@ -43,8 +43,8 @@ def _missing(path: Path, name: str) -> str:
     )
 
 
-def _text(path: Path, name: str) -> str:
-    """Return the text of a file, cut a little above the limit of the parser."""
+def read_text(path: Path, name: str) -> str:
+    """Return the text of a file, cut a little above the limit of the parser (ScenarioError if it is no text)."""
     try:
         with path.open("rb") as file:
             data = file.read(4 * MAX_CHARACTERS + 4)

@@ -1,0 +1,123 @@
+"""The records of hosts.yaml: destinations of SSH, addresses by link, and limits.
+
+The file is the only source of destinations and addresses. A scenario cannot name any, so that nobody's scenario sends
+traffic to a host that the user did not write down.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from plait.scenario.fields.parts import NodeName, Part
+from plait.scenario.mistakes import as_one_error
+from plait.units import Duration, Rate, Size
+
+MOST_HOSTS = 16
+_DESTINATION = re.compile(r"(?:ssh://)?[A-Za-z0-9_.@:%\[\]][A-Za-z0-9_.@:%\[\]-]{0,250}", re.ASCII)
+_PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})", re.ASCII)
+LEAST_PORT = 1024
+
+
+class LimitTime(Duration):
+    """A limit of time."""
+
+    least = 10**9
+    step = 1000
+
+
+class LimitSize(Size):
+    """A limit of bytes."""
+
+    least = 10_000
+
+
+class LimitRate(Rate):
+    """A limit of a rate."""
+
+    least = 10_000
+
+
+class Limits(Part):
+    """What each host may send in one command of plait; all of them are required."""
+
+    rate: LimitRate
+    """Rate at which a host may send, as a mean over one second."""
+    bytes: LimitSize
+    """Bytes that a host may send in all trials together."""
+    time: LimitTime
+    """Time in which hosts may send, in all trials together."""
+
+
+def _destination(value: object) -> object:
+    if not isinstance(value, str) or not _DESTINATION.fullmatch(value):
+        raise ValueError(
+            f"{str(value)[:60]!r} is not a destination of ssh; write a name of ~/.ssh/config, or USER@HOST"
+        )
+    return value
+
+
+def _address(value: object) -> object:
+    try:
+        address = ip_address(str(value))
+    except ValueError as error:
+        raise ValueError(f"{str(value)[:60]!r} is not an IP address; write for example 192.0.2.1") from error
+    if address.is_multicast or address.is_unspecified or getattr(address, "scope_id", None):
+        raise ValueError(f"{address} is not the address of one interface; write a unicast address")
+    return str(address)
+
+
+Address = Annotated[str, BeforeValidator(_address)]
+LinkOfHost = Annotated[str, Field(min_length=1, max_length=80)]
+
+
+class RealHost(Part):
+    """A real host."""
+
+    ssh: Annotated[str, BeforeValidator(_destination)]
+    """Destination for ssh: a name of ~/.ssh/config, or USER@HOST."""
+    addresses: Annotated[dict[LinkOfHost, Address], Field(min_length=1, max_length=32)]
+    """Address of this host on each of its links, by the name of the link (`h1-s1`) or of a line."""
+    ports: str = "5001-5100"
+    """Ports on which it may listen, `FIRST-LAST`."""
+
+    @field_validator("ports")
+    @classmethod
+    def _check_ports(cls, text: str) -> str:
+        match = _PORTS.fullmatch(text)
+        if match is None or not LEAST_PORT <= int(match[1]) <= int(match[2]) <= 65535:
+            raise ValueError(
+                f"{text[:40]!r} is not a range of ports; write FIRST-LAST from {LEAST_PORT} to 65535, such as 5001-5100"
+            )
+        return text
+
+    @property
+    def port_range(self) -> range:
+        """The ports on which the host may listen."""
+        first, last = self.ports.split("-")
+        return range(int(first), int(last) + 1)
+
+
+class HostsFile(Part):
+    """The content of hosts.yaml."""
+
+    limits: Limits
+    hosts: Annotated[dict[NodeName, RealHost], Field(min_length=2, max_length=MOST_HOSTS)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_hosts(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("hosts"), list):
+            raise as_one_error([(("hosts",), "this is a list; write {NAME: {ssh: .., addresses: ..}}")])
+        return value
+
+    def lines(self) -> dict[str, tuple[str, str]]:
+        """Return the two hosts of each line, by its name: the link names that exactly two hosts have."""
+        ends: dict[str, list[str]] = {}
+        for name, host in self.hosts.items():
+            for link in host.addresses:
+                ends.setdefault(link, []).append(name)
+        return {link: (names[0], names[1]) for link, names in ends.items() if len(names) == 2}
